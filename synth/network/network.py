@@ -184,8 +184,8 @@ class Network:
     def reversed(self) -> Network:
         """The network with every link turned around; link ids stay."""
         links = np.stack([self.dst, self.src], axis=1)
-        turned = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
-        return turned.shown_as(self.names, self.positions)
+        found = Network(self.nodes, links, self.bandwidth, self.latency, kind=self.kind, grid=self.grid)
+        return found.shown_as(self.names, self.positions)
 
     def to_networkx(self) -> nx.MultiDiGraph[int]:
         """A networkx copy; edge keys are link ids, with ``bandwidth`` and ``latency`` attributes."""

@@ -360,15 +360,11 @@ def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int,
 
 def _root_faults(collective: str, root: int, machine: Machine, members: tuple[int, ...]) -> Iterator[Fault]:
     outwards = collective in ("broadcast", "scatter")
-    reach = (machine if outwards else _turned(machine)).reached_from(root)
+    reach = (machine if outwards else machine.reversed()).reached_from(root)
     cut = [v for v in members if not reach[v]]
     if cut:
         verb = "cannot be reached from" if outwards else "cannot reach"
         yield Fault("network", f"is parted: ranks {_listed(cut)} {verb} the root {root}")
-
-
-def _turned(machine: Machine) -> Machine:
-    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
 
 
 def _listed(nodes: list[int]) -> str:

@@ -16,10 +16,10 @@ from synth.solvers import program
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps import sums
-from synth_models.fabric.programs.steps.lanes import lanes_of
 from synth_models.fabric.programs.steps.method import solve
 from synth_models.fabric.programs.steps.one_chunk import OneChunk
 from synth_models.fabric.programs.steps.one_question import Decider
+from synth_models.fabric.programs.steps.rank_arcs import rank_arcs
 
 Link = tuple[int, int, int]
 
@@ -35,7 +35,9 @@ def allreduce(nodes: int, links: list[Link], **own: Any) -> FabricInstance | Non
 def fewest(instance: FabricInstance, question: tuple[int, int, int], copies: bool = True, limit: float = 60) -> int:
     """The fewest chunks that are refuted; 0 for none."""
     asked = options(instance, limit=limit)
-    found, *seconds = OneChunk(lanes_of(instance.machine), instance.members, copies).impossible(question, lambda: asked)
+    found, *seconds = OneChunk(rank_arcs(instance.machine), instance.members, copies).impossible(
+        question, lambda: asked
+    )
     assert min(seconds) >= 0
     assert found is None or 0 < found <= question[2]
     return found or 0
@@ -44,7 +46,7 @@ def fewest(instance: FabricInstance, question: tuple[int, int, int], copies: boo
 def exact(instance: FabricInstance, question: tuple[int, int, int], copies: bool) -> str:
     """The exact program's answer."""
     steps, rounds, chunks = question
-    model = sums.build(lanes_of(instance.machine), instance.members, chunks, steps, rounds, copies)
+    model = sums.build(rank_arcs(instance.machine), instance.members, chunks, steps, rounds, copies)
     return program.solve(model.program, options(instance, limit=5.0)).answer
 
 
@@ -94,7 +96,7 @@ def test_never_against_the_exact_program(seed: int) -> None:
 
 
 def test_two_ranks_by_hand() -> None:
-    """Every chunk crosses either lane, once at least, and the slower carries one a round: 2 in 2 rounds."""
+    """Every chunk crosses either arc, once at least, and the slower carries one a round: 2 in 2 rounds."""
     for rooms in ((1, 1), (2, 1), (2, 2)):
         instance = allreduce(2, [(0, 1, rooms[0]), (1, 0, rooms[1])])
         assert instance
@@ -106,7 +108,7 @@ def test_a_dgx1_in_four_steps_and_rounds() -> None:
     """(4, 4, 12) has a plan, and at the prices of the packing one chunk costs a 12th of all, so 13 do not fit."""
     instance = dgx1("allreduce")
     asked = options(instance)
-    one = OneChunk(lanes_of(instance.machine), instance.members, True)
+    one = OneChunk(rank_arcs(instance.machine), instance.members, True)
     assert one.impossible((4, 4, 14), lambda: asked)[0] == 13
     assert one.impossible((4, 4, 12), lambda: asked)[0] is None
 

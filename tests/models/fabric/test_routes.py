@@ -16,7 +16,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import Moves, pieces_of
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
@@ -143,10 +143,10 @@ def test_reversal(mode: str) -> None:
     links = [(u, v, 1.0, 2.0) for r in range(5) for u, v in ((r, (r + 1) % 5), ((r + 1) % 5, r))]
     for own in ({}, {"failed": {"links": [[2, 3]]}}):
         instance = machine(5, links, collective="reduce_scatter", bytes=5, switching={"mode": mode}, **own)
-        there = turned(instance)
+        there = reversed_instance(instance)
         spread = spreading(there, list(range(5)))
         schedule = timed(there, spread)
-        backwards = timed(instance, mirrored(there, spread, schedule))
+        backwards = timed(instance, reversed_transfers(there, spread, schedule))
         verdict = check_schedule(instance, backwards)
         assert verdict.faults == []
         if not own:
@@ -156,8 +156,8 @@ def test_reversal(mode: str) -> None:
 def test_up_and_down() -> None:
     links = [(u, v, 1.0, 2.0) for r in range(3) for u, v in ((r, 3), (3, r))]
     instance = machine(4, links, (3,), collective="allreduce", bytes=1)
-    there = turned(instance)
-    up = mirrored(there, spreading(there, [0]))
+    there = reversed_instance(instance)
+    up = reversed_transfers(there, spreading(there, [0]))
     for later in (True, False):
         both = joined(instance.machine, up, spreading(instance, [0]), later)
         verdict = check_schedule(instance, timed(instance, both))
@@ -168,12 +168,12 @@ def test_up_and_down() -> None:
 def test_no_reversal() -> None:
     """A piece that arrives twice would be added twice; a route that branches has no way back."""
     instance = machine(2, [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0)], collective="reduce", bytes=1)
-    there = turned(instance)
+    there = reversed_instance(instance)
     with pytest.raises(ValueError, match="receives a piece twice"):
-        mirrored(there, Transfers.of([0], [1], [0, 0], [[2], [2]], [[], []]))
+        reversed_transfers(there, Transfers.of([0], [1], [0, 0], [[2], [2]], [[], []]))
     tree = machine(4, [(0, 3, 1.0), (3, 1, 1.0), (3, 2, 1.0), (1, 0, 1.0), (2, 0, 1.0)], (3,), bytes=3)
     with pytest.raises(ValueError, match="branches"):
-        mirrored(tree, Transfers.of([0], [1], [0], [[0, 1, 2]], [[]]))
+        reversed_transfers(tree, Transfers.of([0], [1], [0], [[0, 1, 2]], [[]]))
 
 
 def test_exact_fraction_of_seconds() -> None:

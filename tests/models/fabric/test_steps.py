@@ -55,7 +55,7 @@ def test_dgx1_allgather_of_sccls_documentation() -> None:
         decided = decider.decide(question)
         assert decided.plan is not None
         assert decided.plan.question == question
-        assert check_schedule(instance, schedule_of(instance, decider.lanes, decided.plan, {})).ok
+        assert check_schedule(instance, schedule_of(instance, decider.arcs, decided.plan, {})).ok
     for question in ((2, 4, 3), (3, 7, 7), (7, 7, 7), (2, 2, 2), (2, 3, 3)):
         decided = decider.decide(question)
         assert decided.certificate is not None
@@ -187,11 +187,11 @@ def test_schedules_are_never_slower_than_their_steps(data: st.DataObject) -> Non
     decider = Decider(instance, options(instance))
     decided = decider.decide((decider.fewest_steps, 3 + decider.fewest_steps, 2 * decider.unit))
     if decided.plan is not None:
-        schedule = schedule_of(instance, decider.lanes, decided.plan, {})
+        schedule = schedule_of(instance, decider.arcs, decided.plan, {})
         verdict = check_schedule(instance, schedule)
         assert verdict.ok
         assert verdict.value is not None
-        assert verdict.value <= float(synchronous_seconds(instance, decider.lanes, decided.plan)) * (1 + 1e-12)
+        assert verdict.value <= float(synchronous_seconds(instance, decider.arcs, decided.plan)) * (1 + 1e-12)
 
 
 def test_parallel_links_add_up() -> None:

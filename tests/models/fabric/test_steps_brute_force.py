@@ -59,7 +59,7 @@ def agrees(
         decided = decider.decide(asked)
         assert decided.answer == ("feasible" if expected else "infeasible"), (links, collective, asked, solver)
         if decided.plan is not None:
-            schedule = schedule_of(instance, decider.lanes, decided.plan, {})
+            schedule = schedule_of(instance, decider.arcs, decided.plan, {})
             verdict = check_schedule(instance, schedule)
             assert verdict.ok, verdict.faults
             assert (verdict.facts["steps"], verdict.facts["rounds"], verdict.facts["chunks"]) == asked
@@ -67,7 +67,7 @@ def agrees(
             assert fault_of(instance, asked, decided.certificate) is None
     if expected:  # no argument refutes what is possible
         assert decider.refuter.refuted(asked) is None
-        loose = relaxed(instance, decider.lanes, steps, rounds)
+        loose = relaxed(instance, decider.arcs, steps, rounds)
         assert loose is None or loose.most >= copies - 1e-6
 
 

@@ -25,9 +25,9 @@ class Links:
     """A machine and a collective, as seen from one direction of time.
 
     Bandwidths are ``rate`` (int64) times ``unit`` bytes/s; latencies are ``delay`` ticks of ``1 / ticks`` s, rounded
-    down where they do not fit (which only weakens a bound). ``turned``: time runs backwards, every link leads from its
-    end to its start, and what is wanted somewhere was there from the beginning; a schedule read backwards moves the
-    same bytes over the same links, so a bound of the turned problem is one of the problem.
+    down where they do not fit (which only weakens a bound). ``is_reversed``: time runs backwards, every link leads from
+    its end to its start, and what is wanted somewhere was there from the beginning; a schedule read backwards moves the
+    same bytes over the same links, so a bound of the reversed problem is one of the problem.
     """
 
     instance: FabricInstance
@@ -37,7 +37,7 @@ class Links:
     unit: Fraction
     delay: IntArray
     ticks: int
-    turned: bool
+    is_reversed: bool
 
     @classmethod
     def of(cls, instance: FabricInstance) -> Links:
@@ -50,7 +50,9 @@ class Links:
     @cached_property
     def reverse(self) -> Links:
         """The same with time running backwards."""
-        return Links(self.instance, self.dst, self.src, self.rate, self.unit, self.delay, self.ticks, not self.turned)
+        return Links(
+            self.instance, self.dst, self.src, self.rate, self.unit, self.delay, self.ticks, not self.is_reversed
+        )
 
     @property
     def nodes(self) -> int:
@@ -88,13 +90,13 @@ class Links:
         it has come out, shape (links,) each: 0 and the latency, with time running backwards the other way round. It
         matters where links of unlike latencies share a group, which is occupied at their beginnings."""
         nothing = np.zeros_like(self.delay)
-        return (self.delay, nothing) if self.turned else (nothing, self.delay)
+        return (self.delay, nothing) if self.is_reversed else (nothing, self.delay)
 
     @cached_property
     def blocks(self) -> tuple[IntArray, IntArray, IntArray]:
         """Origin, goal and bytes of every block, as this direction of time has them."""
         blocks = self.instance.blocks
-        if self.turned:
+        if self.is_reversed:
             return blocks.goal, blocks.origin, blocks.bytes
         return blocks.origin, blocks.goal, blocks.bytes
 

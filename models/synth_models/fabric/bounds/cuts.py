@@ -75,9 +75,9 @@ def strongest_cut(links: Links, look: Colours, more: Callable[[], bool], known: 
     arcs: dict[bool, Arcs] = {}
     for question in questions(links, look):
         way = question.links
-        if way.turned not in arcs:
-            arcs[way.turned] = arcs_of(way)
-        best = _improved(question, arcs[way.turned], best)
+        if way.is_reversed not in arcs:
+            arcs[way.is_reversed] = arcs_of(way)
+        best = _improved(question, arcs[way.is_reversed], best)
         if not more():
             break
     return best
@@ -216,7 +216,7 @@ def _scaled(links: Links, head: IntArray, supply: IntArray, seconds: Fraction) -
 
 
 def _words(links: Links, inside: BoolArray, volume: int, weight: IntArray, head: IntArray) -> str:
-    side = ~inside if links.turned else inside
+    side = ~inside if links.is_reversed else inside
     leaves = 2 * int(side.sum()) <= len(side)
     smaller = np.flatnonzero(side if leaves else ~side)
     name = links.instance.machine.names[int(smaller[0])]
@@ -228,7 +228,7 @@ def _words(links: Links, inside: BoolArray, volume: int, weight: IntArray, head:
 
 
 def _certificate(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolArray) -> dict[str, Any]:
-    if links.turned:
+    if links.is_reversed:
         inside, sources, sinks = ~inside, sinks, sources
     return {
         "argument": "cut",

@@ -256,7 +256,7 @@ def _strongest(problem: Any, look: Colours, more: Callable[[], bool], best: Prov
             lambda: _words(links, lengths),
             lambda: {
                 "argument": problem.argument,
-                "backwards": links.turned,
+                "backwards": links.is_reversed,
                 "ticks_per_s": links.ticks,
                 "windows": [{"length": c.tolist(), "after": t.tolist()} for c, t in zip(lengths, after, strict=True)],
             },
@@ -267,7 +267,7 @@ def _strongest(problem: Any, look: Colours, more: Callable[[], bool], best: Prov
 
 def _words(links: Links, lengths: list[IntArray]) -> str:
     used = [int(np.count_nonzero(c)) for c in lengths]
-    what = "leaves" if links.turned else "enters"
+    what = "leaves" if links.is_reversed else "enters"
     return (
         f"deliveries: what {what} the ranks directly pays prices on {used[0]} links, and what is passed on by another "
         f"rank pays more on {used[1]} links, which it cannot use all the time"

@@ -42,9 +42,11 @@ def deliveries(instance: FabricInstance, certificate: Mapping[str, Any]) -> Need
     """What blocks pay that everyone wants (backwards: to which everyone contributes)."""
     fabric, windows = _read(instance, certificate)
     blocks = instance.blocks
-    here, there = (blocks.goal, blocks.origin) if fabric.turned else (blocks.origin, blocks.goal)
+    here, there = (blocks.goal, blocks.origin) if fabric.is_reversed else (blocks.origin, blocks.goal)
     if np.any(there != EVERYONE) or np.any(here == EVERYONE):
-        raise ValueError(f"deliveries {'backwards ' if fabric.turned else ''}prove nothing for {instance.collective}")
+        raise ValueError(
+            f"deliveries {'backwards ' if fabric.is_reversed else ''}prove nothing for {instance.collective}"
+        )
     needed = 0
     for u in np.unique(here).tolist():
         source = fabric.mask([u])
@@ -131,13 +133,13 @@ def _passed_on(fabric: Fabric, windows: Windows, known: IntArray) -> IntArray:
 
 def _capacity(fabric: Fabric, windows: Windows, origins: BoolArray) -> Capacity:
     """All windows together: each from its moment on, until what crosses can still come to a member over switches."""
-    back = Fabric(fabric.instance, not fabric.turned)
+    back = Fabric(fabric.instance, not fabric.is_reversed)
     left = back.reach(fabric.mask(fabric.members), back.delay, True)[fabric.head]
-    if not fabric.turned:  # a link is occupied where it begins: before its latency, or after it with time turned round
+    if not fabric.is_reversed:  # a link is occupied where it begins: before its latency, in reversed time after it
         left = np.where(left < NEVER, left + fabric.delay, NEVER)
     begin = fabric.reach(origins, fabric.delay)[fabric.tail]
     rows: list[tuple[Fraction, int]] = []
     for length, after in windows:
-        opens = np.where(begin < NEVER, np.maximum(begin, after) + (fabric.delay if fabric.turned else 0), NEVER)
+        opens = np.where(begin < NEVER, np.maximum(begin, after) + (fabric.delay if fabric.is_reversed else 0), NEVER)
         rows += capacity_of(fabric, length, opens, left, along_paths(fabric.instance))[0].rows
     return Capacity(fabric.ticks_per_s, rows)

@@ -159,7 +159,7 @@ def _ways(instance: FabricInstance) -> Any:
 def _farthest(fabric: Fabric, price: IntArray, origins: list[int], goals: list[int]) -> int:
     """The greatest distance from an origin to a goal."""
     if len(origins) > 1 and len(goals) == 1:
-        fabric, origins, goals = Fabric(fabric.instance, not fabric.turned), goals, origins
+        fabric, origins, goals = Fabric(fabric.instance, not fabric.is_reversed), goals, origins
     most = max(int(fabric.reach(fabric.mask([u]), price)[goals].max()) for u in origins)
     if most >= NEVER:
         raise ValueError("a goal cannot be reached at all")
@@ -185,7 +185,7 @@ def _crossings(instance: FabricInstance, fabric: Fabric, part: IntArray) -> list
 def _carried(fabric: Fabric, price: IntArray, capacity: list[int], served: list[Any], steps: int, rounds: int) -> int:
     """Price times chunks that the links carry, each in the steps in which something useful can cross it."""
     one = np.ones(len(fabric.tail), dtype=np.int64)
-    back = Fabric(fabric.instance, not fabric.turned)
+    back = Fabric(fabric.instance, not fabric.is_reversed)
     origins = sorted({u for way in served for u in way[0]})
     goals = sorted({v for way in served for v in way[1]})
     if not origins:

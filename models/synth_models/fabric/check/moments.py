@@ -121,7 +121,7 @@ def _least_share(fabric: Fabric, share: IntArray, ranks: IntArray) -> int:
 
 def _carried(fabric: Fabric, demands: _Demands, share: IntArray, ranks: IntArray, finer: int) -> Fraction:
     """Bytes times price times ticks a second that all links together can carry."""
-    back = Fabric(fabric.instance, not fabric.turned)
+    back = Fabric(fabric.instance, not fabric.is_reversed)
     ahead = np.stack([fabric.reach(fabric.mask([u]), fabric.delay, True) for u in ranks.tolist()])
     behind = np.stack([back.reach(back.mask([v]), fabric.delay, True) for v in ranks.tolist()])
     counted = np.flatnonzero(share)

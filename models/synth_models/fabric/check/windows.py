@@ -32,10 +32,10 @@ Sharing = Literal["once", "path", "each"]
 
 @dataclass(frozen=True, eq=False)
 class Fabric:
-    """The usable machine of an instance; ``turned`` with every link from its end to its start."""
+    """The usable machine of an instance; ``is_reversed`` with every link from its end to its start."""
 
     instance: FabricInstance
-    turned: bool = False
+    is_reversed: bool = False
 
     @property
     def nodes(self) -> int:
@@ -46,13 +46,13 @@ class Fabric:
     def tail(self) -> IntArray:
         """Where every link begins."""
         net = self.instance.machine.network
-        return (net.dst if self.turned else net.src).astype(np.int64)
+        return (net.dst if self.is_reversed else net.src).astype(np.int64)
 
     @cached_property
     def head(self) -> IntArray:
         """Where every link ends."""
         net = self.instance.machine.network
-        return (net.src if self.turned else net.dst).astype(np.int64)
+        return (net.src if self.is_reversed else net.dst).astype(np.int64)
 
     @cached_property
     def ticks_per_s(self) -> int:
@@ -106,7 +106,7 @@ class Fabric:
     def windows(self, sources: BoolArray, sinks: BoolArray) -> tuple[IntArray, IntArray]:
         """For every link the earliest tick at which something from a source can begin to cross it, and the ticks that
         it takes from the moment at which it has crossed until it is at a sink; :data:`NEVER` where never."""
-        back = Fabric(self.instance, not self.turned)
+        back = Fabric(self.instance, not self.is_reversed)
         left = back.reach(sinks, back.delay)[self.head]
         return self.reach(sources, self.delay)[self.tail], np.where(left < NEVER, left + self.delay, NEVER)
 

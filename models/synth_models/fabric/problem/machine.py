@@ -63,6 +63,10 @@ class Machine:
         """Node numbers of the ranks, ascending."""
         return np.flatnonzero(~self.is_switch).astype(np.int64)
 
+    def reversed(self) -> Machine:
+        """The machine with every link from its end to its start; numbers of links and nodes stay."""
+        return Machine(self.network.reversed(), self.is_switch, self.group, self.names, self.group_names)
+
     def without(self, links: Iterable[int], nodes: Iterable[int]) -> Machine:
         """The machine without these links and without the links of these nodes; node numbers stay, links move up."""
         keep = np.ones(self.links, dtype=bool)

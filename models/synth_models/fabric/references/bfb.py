@@ -40,7 +40,7 @@ from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candida
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -117,7 +117,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _phases(instance: FabricInstance) -> Phases:
-    there = turned(instance) if instance.collective not in SPREADING else None
+    there = reversed_instance(instance) if instance.collective not in SPREADING else None
     up = None if there is None else loads(there.machine, _roots(there))
     return Phases(there, up, loads(instance.machine, _roots(instance)) if instance.collective not in SUMMING else None)
 
@@ -221,7 +221,7 @@ def _schedule(instance: FabricInstance, phases: Phases, parts: int) -> Schedule:
     first = None
     if there is not None and up is not None:
         spread = _transfers(there, up, block, size, owner, parts)
-        first = mirrored(there, spread, timed(there, spread))
+        first = reversed_transfers(there, spread, timed(there, spread))
         if down is None:
             return timed(instance, first)
     assert down is not None

@@ -28,7 +28,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import too_large
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 MOST_RINGS = 8
@@ -126,7 +126,7 @@ def _made(instance: FabricInstance, make: Callable[[FabricInstance, _Asked], Tra
     if instance.collective not in REDUCING:
         transfers = make(instance, _Asked.of(instance))
         return None if transfers is None else _timed(instance, transfers)
-    there = turned(instance)
+    there = reversed_instance(instance)
     members = np.zeros(instance.machine.nodes, dtype=bool)
     members[list(instance.members)] = True
     if np.any(~members & ~instance.machine.is_switch) and instance.relay:
@@ -136,7 +136,7 @@ def _made(instance: FabricInstance, make: Callable[[FabricInstance, _Asked], Tra
     out = make(there, asked)
     if out is None:
         return None
-    up = mirrored(there, out, _timed(there, out))
+    up = reversed_transfers(there, out, _timed(there, out))
     if roots is None:
         return _timed(instance, up)
     down = make(instance, asked)

@@ -34,7 +34,7 @@ from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import pieces_of
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -151,10 +151,10 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule:
     parts = count * _shares_each(instance, plan)
     if instance.collective in SPREADING:
         return timed(instance, _transfers(instance, _cut(instance, parts), plan), in_order=plan.in_order)
-    there = turned(instance)
+    there = reversed_instance(instance)
     sizes = _cut(there, parts)
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
-    back = mirrored(there, up, timed(there, up, in_order=plan.in_order))
+    back = reversed_transfers(there, up, timed(there, up, in_order=plan.in_order))
     if instance.collective in SUMMING:
         return timed(instance, back, in_order=True)
     down = _transfers(instance, sizes, plan)

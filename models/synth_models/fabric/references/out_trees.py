@@ -25,7 +25,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import Moves, in_chunks, pieces_of
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
@@ -61,16 +61,16 @@ def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
 
 def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
     """Reduce-scatter or reduce; ``trees`` are of the reversed machine."""
-    there = turned(instance)
+    there = reversed_instance(instance)
     transfers = _spreading(there, trees, count)
-    return timed(instance, mirrored(there, transfers, timed(there, transfers)))
+    return timed(instance, reversed_transfers(there, transfers, timed(there, transfers)))
 
 
 def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: int) -> Schedule:
     """Allreduce: shares of the buffer, dealt out to variants and their roots, ``count`` chunks each, are summed up by
     ``up`` (trees of the reversed machine) and spread by ``down``; of first all sums, then all else, and of both
     as they come, what is quicker."""
-    there = turned(instance)
+    there = reversed_instance(instance)
     slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
     sizes = chunks.cut(int(instance.blocks.bytes[0]), len(slots) * count)
     block, size = pieces_of([sizes])
@@ -79,7 +79,7 @@ def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: i
     for on, trees in ((there, up), (instance, down)):
         template = _template(on, trees, slots, sizes[0])
         sets.append(in_chunks(template, rows, block, size, lambda step, chunk: step + chunk))
-    first = mirrored(there, sets[0], timed(there, sets[0]))
+    first = reversed_transfers(there, sets[0], timed(there, sets[0]))
     found = [timed(instance, joined(instance.machine, first, sets[1], later)) for later in (True, False)]
     return min(found, key=lambda s: chunks.seconds(instance, s))
 

@@ -34,7 +34,7 @@ from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candida
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
-from synth_models.fabric.scheduling.reversal import joined, mirrored, turned
+from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
@@ -94,18 +94,18 @@ def _schedule(instance: FabricInstance, count: int, seeds: tuple[int, int]) -> S
         sizes = [chunks.cut(int(blocks.bytes[0]), len(members) * count)]
         block, size = pieces_of(sizes)
         holder = np.array([members[k % len(members)] for k in range(len(size))], dtype=np.int64)
-        there = turned(instance)
+        there = reversed_instance(instance)
         up = _spread(there, block, size, holder, seeds[0])
         down = _spread(instance, block, size, holder, seeds[1])
-        summing = mirrored(there, up, timed(there, up))
+        summing = reversed_transfers(there, up, timed(there, up))
         return timed(instance, joined(instance.machine, summing, down))
     block, size = pieces_of([chunks.cut(int(n), count) for n in blocks.bytes])
     if instance.collective in SPREADING:
         return timed(instance, _spread(instance, block, size, blocks.origin[block], seeds[0]))
     assert instance.collective in SUMMING
-    there = turned(instance)
+    there = reversed_instance(instance)
     up = _spread(there, block, size, blocks.goal[block], seeds[0])
-    return timed(instance, mirrored(there, up, timed(there, up)))
+    return timed(instance, reversed_transfers(there, up, timed(there, up)))
 
 
 class UnwoundLinks(NamedTuple):

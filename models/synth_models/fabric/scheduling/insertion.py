@@ -71,7 +71,7 @@ class Bookings:
         O(links of all routes * GAPS), and a heap. Raises ``ValueError`` where some wait for each other."""
         return self._place(priority, self.offset, self.took, self.waits, self.follower)
 
-    def mirrored(self, priority: IntArray) -> IntArray:
+    def placed_backwards(self, priority: IntArray) -> IntArray:
         """The same backwards in time: ticks from each arrival to the end."""
         ends = np.repeat(self.took, np.diff(self.transfers.route_start))
         before = np.full(len(self.took), -1, dtype=np.int64)
@@ -114,7 +114,7 @@ def improved(bookings: Bookings, start: IntArray, until: float, least: int) -> I
     start; again while it gains and the clock (:func:`synth.clock.compiling.counted_now`) is before ``until``."""
     best, end = start, bookings.end(start)
     while end > least and compiling.counted_now() < until:
-        late = bookings.mirrored(ranked(-(best + bookings.took)))
+        late = bookings.placed_backwards(ranked(-(best + bookings.took)))
         last = bookings.end(late)
         early = bookings.placed(ranked(last - late - bookings.took))
         if bookings.end(early) >= end:

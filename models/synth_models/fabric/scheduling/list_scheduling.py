@@ -98,7 +98,7 @@ def timed(
     hops = _hops(machine, transfers, ticks, hop_by_hop)
     uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, False)
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
-    followers = _followers(*turned(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival)
+    followers = _followers(*waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival)
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     kernel = _in_order if in_order else _list_schedule
     start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
@@ -140,7 +140,7 @@ def _lengths(transfers: Transfers) -> IntArray:
     return lengths
 
 
-def turned(transfers: Transfers) -> tuple[IntArray, IntArray]:
+def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     """The transfers that wait for each one, as rows."""
     count = len(transfers.piece)
     waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))

@@ -1,4 +1,4 @@
-"""Reversal: what spreads pieces on the machine turned around, played backwards, sums them up on the machine itself.
+"""Reversal: what spreads pieces on the reversed machine, played backwards, sums them up on the machine itself.
 
 A schedule that brings every piece from one rank to all others, each receiving it once, is an out-tree per piece. With
 every link and every transfer turned around, and the order too, it is an in-tree: every rank adds what its children
@@ -24,12 +24,7 @@ from synth_models.fabric.solution import Schedule
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
 
 
-def turned_machine(machine: Machine) -> Machine:
-    """The machine with every link turned around; numbers of links and nodes stay."""
-    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
-
-
-def turned(instance: FabricInstance) -> FabricInstance:
+def reversed_instance(instance: FabricInstance) -> FabricInstance:
     """A reduction as the spreading that it is when played backwards: on the machine turned around, the blocks going
     from their goal to everyone. For an allreduce the blocks have no origin yet: every piece may have a root of its own.
 
@@ -41,13 +36,13 @@ def turned(instance: FabricInstance) -> FabricInstance:
     blocks = instance.blocks
     everyone = np.full(len(blocks), EVERYONE, dtype=np.int64)
     there.__dict__["members"] = instance.members
-    there.__dict__["machine"] = turned_machine(instance.machine)
+    there.__dict__["machine"] = instance.machine.reversed()
     there.__dict__["blocks"] = Blocks(blocks.goal, everyone, blocks.bytes)
     return there
 
 
-def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule | None = None) -> Transfers:
-    """The reduction that ``spread``, transfers on the machine of ``there = turned(instance)``, is backwards.
+def reversed_transfers(there: FabricInstance, spread: Transfers, schedule: Schedule | None = None) -> Transfers:
+    """The reduction that ``spread``, transfers on the machine of ``there = reversed_instance(instance)``, is backwards.
 
     ``schedule`` (of ``timed(there, spread)``) gives the order in time: who arrived last goes first. Without it the
     priorities are turned around. Raises ``ValueError`` for a route that branches, and where a rank receives a piece

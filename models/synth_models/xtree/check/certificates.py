@@ -43,8 +43,8 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
             case "relaxation":
                 if instance.collective == "allreduce":
                     return ["the relaxation is stated for one phase"]
-                turned = network if instance.collective == "allgather" else network.reversed()
-                proven = refuted_horizon(turned, instance.chunks, certificate) + 1
+                reversed_network = network if instance.collective == "allgather" else network.reversed()
+                proven = refuted_horizon(reversed_network, instance.chunks, certificate) + 1
             case _:
                 return [f"unknown kind of bound {binding!r}"]
     except ValueError as error:

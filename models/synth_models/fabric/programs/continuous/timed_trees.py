@@ -19,7 +19,7 @@ from synth_models.fabric.programs.continuous.order import Order, Pair
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.timed_tree_packing import Packing, packed
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
-from synth_models.fabric.scheduling.reversal import turned
+from synth_models.fabric.scheduling.reversal import reversed_instance
 
 MOST_RANKS = 10
 SHARE, UNLIMITED_S = 0.3, 120.0  # of the time that is left, for one number of latencies
@@ -35,7 +35,7 @@ def orders(
     inward = bool(np.all(blocks.origin == EVERYONE) and np.all(blocks.goal != EVERYONE))
     if not inward and np.any(blocks.origin == EVERYONE):
         return
-    there = turned(instance) if inward else instance
+    there = reversed_instance(instance) if inward else instance
     links = Links.of(there)
     arcs = Arcs.of(links)
     ranks = np.flatnonzero(~links.is_switch)

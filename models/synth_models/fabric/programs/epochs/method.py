@@ -32,7 +32,7 @@ from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of
 from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.scheduling.chunks import seconds
-from synth_models.fabric.scheduling.reversal import turned
+from synth_models.fabric.scheduling.reversal import reversed_instance
 from synth_models.fabric.solution import Schedule
 
 BOUND_SHARE = 0.2  # of the time limit goes into the bound in seconds
@@ -87,7 +87,7 @@ def _early(options: RunOptions) -> bool:
 
 def _backwards(instance: FabricInstance) -> FabricInstance:
     """The spreading that the reduction is when played backwards; no switch adds, so none may copy there."""
-    there = copy(turned(instance))
+    there = copy(reversed_instance(instance))
     there.__dict__["switching"] = instance.switching.model_copy(update={"copies": False, "multicast": False})
     return there
 

@@ -24,7 +24,7 @@ from synth_models.fabric.programs.epochs.grid import Grid
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.scheduling.chunks import cut, seconds
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.reversal import mirrored
+from synth_models.fabric.scheduling.reversal import reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 MOST_TRANSFERS = 100_000
@@ -235,8 +235,8 @@ def _quicker(
     transfers = _transfers(moves, pieces)
     made = [timed(there, transfers, in_order=in_order) for in_order in orders]
     if there is not instance:
-        turned = [mirrored(there, transfers, one) for one in made]
-        made = [timed(instance, one, in_order=in_order) for one in turned for in_order in orders]
+        reversed_ones = [reversed_transfers(there, transfers, one) for one in made]
+        made = [timed(instance, one, in_order=in_order) for one in reversed_ones for in_order in orders]
     return min(made, key=lambda one: seconds(instance, one))
 
 

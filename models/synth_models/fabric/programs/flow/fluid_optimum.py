@@ -61,7 +61,7 @@ def fluid_optimum(instance: FabricInstance, options: RunOptions) -> Fluid | None
     machine = instance.machine
     goals = int(np.any(demand.bytes > 0, axis=0).sum())
     if goals < len(demand.source):  # fewer commodities by goal: the reversed flow on the reversed machine
-        fluid = _fluid(instance, _reversed_machine(machine), _reversed_demand(demand), identity(machine), options)
+        fluid = _fluid(instance, machine.reversed(), _reversed_demand(demand), identity(machine), options)
         if fluid is None:
             return None
         nearer = tuple((name, _reversed_routes(routes)) for name, routes in fluid.nearer)
@@ -180,10 +180,6 @@ def _reversed_demand(demand: model.Demand) -> model.Demand:
     wanted = np.zeros((len(goal), demand.bytes.shape[1]))
     wanted[:, demand.source] = demand.bytes[:, goal].T
     return model.Demand(goal, wanted, np.ones(len(goal), dtype=np.int64))
-
-
-def _reversed_machine(machine: Machine) -> Machine:
-    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
 
 
 def _reversed_routes(routes: Routes) -> Routes:

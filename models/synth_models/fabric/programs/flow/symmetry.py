@@ -59,8 +59,8 @@ def symmetries(instance: FabricInstance) -> Symmetries:
         if keys is not None and not _same(_demand_keys(instance, nodes), keys):
             continue
         best: tuple[int, int] | None = None
-        for turned in (True, False):
-            found = automorphism(machine, members, image, turned)
+        for around in (True, False):
+            found = automorphism(machine, members, image, around)
             larger = _generated(machine, [*generators, found], limit) if found is not None else None
             if found is None or larger is None:
                 continue
@@ -73,10 +73,10 @@ def symmetries(instance: FabricInstance) -> Symmetries:
 
 
 def automorphism(
-    machine: Machine, members: IntArray, image: IntArray, turned: bool = False
+    machine: Machine, members: IntArray, image: IntArray, around: bool = False
 ) -> tuple[IntArray, IntArray] | None:
     """The symmetry that maps members[i] to members[image[i]], as images of nodes and links; None where there is none
-    (or none was found: interchangeable switches are matched without going back). ``turned``: interchangeable switches
+    (or none was found: interchangeable switches are matched without going back). ``around``: interchangeable switches
     are mapped in a ring, each to the next, instead of to themselves."""
     net = machine.network
     groups = len(machine.group_names)
@@ -103,7 +103,7 @@ def automorphism(
         if not len(twice):
             break
         ours[mine[twice[:1]]] += np.uint64(CHOSEN)
-        theirs[yours[twice[:1] + int(turned)]] += np.uint64(CHOSEN)
+        theirs[yours[twice[:1] + int(around)]] += np.uint64(CHOSEN)
     moved = np.empty(total, dtype=np.int64)
     moved[mine] = yours
     group = np.where(machine.group >= 0, moved[machine.nodes + machine.group] - machine.nodes, -1)

@@ -33,11 +33,6 @@ class Forest:
     remark: str
 
 
-def reversed_machine(machine: Machine) -> Machine:
-    """The machine with every link reversed; links keep their numbers."""
-    return Machine(machine.network.reversed(), machine.is_switch, machine.group, machine.names, machine.group_names)
-
-
 def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Forest:
     """Trees from every root at the greatest rate. Raises ``ValueError`` where a member cannot be reached."""
     clock = [time.monotonic()]

@@ -14,8 +14,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.forest.forest import reversed_machine
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, turned
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, waiting_for
 from synth_models.fabric.solution import Schedule
 
 
@@ -30,7 +29,7 @@ def justified(instance: FabricInstance, transfers: Transfers, schedule: Schedule
 def reversed_instance(instance: FabricInstance) -> FabricInstance:
     """The instance on the machine with all links reversed; for timing only."""
     found = instance.model_copy()
-    found.__dict__["machine"] = reversed_machine(instance.machine)
+    found.__dict__["machine"] = instance.machine.reversed()
     return found
 
 
@@ -39,7 +38,7 @@ def _reversed_transfers(transfers: Transfers, priority: IntArray) -> Transfers:
     lengths = np.diff(transfers.route_start)
     within = np.arange(len(transfers.link), dtype=np.int64) - np.repeat(transfers.route_start[:-1], lengths)
     link = transfers.link[np.repeat(transfers.route_start[1:], lengths) - 1 - within]
-    before_start, before = turned(transfers)
+    before_start, before = waiting_for(transfers)
     return replace(transfers, priority=priority, link=link, before_start=before_start, before=before)
 
 

@@ -27,7 +27,7 @@ from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.forest import Forest, forest_of, reversed_machine
+from synth_models.fabric.programs.forest.forest import Forest, forest_of
 from synth_models.fabric.programs.forest.justification import justified
 from synth_models.fabric.programs.forest.least_latency_tree import least_latency_tree
 from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
@@ -157,7 +157,7 @@ def _planned(instance: FabricInstance) -> tuple[Plan, Fraction, str, dict[str, f
     if instance.collective in REDUCING:
         if any(not s and v not in set(nodes) for v, s in enumerate(instance.machine.is_switch)) and instance.relay:
             raise ValueError("reductions through ranks that are no members are not supported: set relay to false")
-        inward = forest_of(reversed_machine(instance.machine), nodes, roots)
+        inward = forest_of(instance.machine.reversed(), nodes, roots)
         ups = list(_trees(inward, nodes, up))
         if instance.collective != "allreduce":
             for root, weight, moves in ups:
@@ -337,7 +337,7 @@ def _least_latency_plan(instance: FabricInstance) -> Plan:
     machine, members = instance.machine, list(instance.members)
     plan, block, roots = Plan(), _block_of(instance), list(_roots(instance))
     reducing = instance.collective in REDUCING
-    there: Machine = reversed_machine(machine) if reducing else machine
+    there: Machine = machine.reversed() if reducing else machine
     size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
     into: dict[int, float] = {}
     outof: dict[int, float] = {}

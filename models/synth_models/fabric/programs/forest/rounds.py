@@ -14,7 +14,7 @@ from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
-from synth_models.fabric.scheduling.list_scheduling import Transfers, turned
+from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
 
@@ -86,7 +86,7 @@ def round_of(table: Table, machine: Machine, block_bytes: IntArray, per_block: f
     np.add.at(latency, owner, net.latency[transfers.link])
     longest = np.zeros(len(lengths), dtype=np.int64)
     np.maximum.at(longest, owner, cells)
-    after_start, after = turned(transfers)
+    after_start, after = waiting_for(transfers)
     depth, height = _depth(transfers)
     order = np.lexsort((np.arange(len(depth)), depth)).astype(np.int64)
     by_height = np.lexsort((np.arange(len(depth)), depth, -height)).astype(np.int64)

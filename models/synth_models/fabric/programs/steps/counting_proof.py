@@ -15,8 +15,8 @@ from synth.time_expanded.rows import sparse_rows
 from synth_models.fabric.check.counting import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.lp_relaxation import Relaxed, certificates, lengths_of, relaxed
+from synth_models.fabric.programs.steps.rank_arcs import RankArcs
 
 FINEST = 2520  # prices of a linear program are rounded to multiples of this part of the largest
 MOST_TIMED = 100  # steps up to which the relaxation is asked
@@ -30,8 +30,8 @@ Certificate = Mapping[str, Any]
 class Refuter:
     """Arguments for one instance, the useful ones kept for the next question."""
 
-    def __init__(self, instance: FabricInstance, lanes: Lanes) -> None:
-        self.instance, self.lanes = instance, lanes
+    def __init__(self, instance: FabricInstance, arcs: RankArcs) -> None:
+        self.instance, self.arcs = instance, arcs
         self.known: list[Certificate] = [{"argument": "hops"}]
         self._relaxed: dict[tuple[int, int, tuple[int, ...] | None], Relaxed | None] = {}
 
@@ -63,7 +63,7 @@ class Refuter:
         copies = chunks_of_a_block(self.instance, chunks)
         found = self._relaxation(steps, rounds, None)
         if found is not None and found.most < copies:
-            yield from certificates([found], self.instance, self.lanes)
+            yield from certificates([found], self.instance, self.arcs)
             return
         cases = math.comb(rounds - 1, steps - 1)
         if found is None or not 1 < cases <= MOST_CASES or found.prices.size * cases > MOST_TABLES:
@@ -74,12 +74,12 @@ class Refuter:
             if one is None or one.most >= copies:
                 return
             each.append(one)
-        yield from certificates(each, self.instance, self.lanes)
+        yield from certificates(each, self.instance, self.arcs)
 
     def _relaxation(self, steps: int, rounds: int, lengths: tuple[int, ...] | None) -> Relaxed | None:
         key = (steps, rounds, lengths)
         if key not in self._relaxed:
-            self._relaxed[key] = relaxed(self.instance, self.lanes, steps, rounds, lengths)
+            self._relaxed[key] = relaxed(self.instance, self.arcs, steps, rounds, lengths)
         return self._relaxed[key]
 
     @cached_property
@@ -90,7 +90,7 @@ class Refuter:
     @cached_property
     def _partitions(self) -> list[Certificate]:
         """Every member alone; for an allreduce also all cuts in two of a few members. Others go with the first."""
-        members, nodes = self.instance.members, self.lanes.nodes
+        members, nodes = self.instance.members, self.arcs.nodes
         alone = np.zeros(nodes, dtype=np.int64)
         alone[list(members)] = np.arange(len(members))
         found = [alone]
@@ -102,11 +102,11 @@ class Refuter:
         return [{"argument": "parts", "part": part} for part in found]
 
     def _windows(self, question: Question, origins: list[int], goals: list[int]) -> np.ndarray[Any, Any]:
-        """Chunks that every lane carries in the steps between the origins' and the goals' distance."""
+        """Chunks that every arc carries in the steps between the origins' and the goals' distance."""
         steps, rounds, _ = question
-        lanes = self.lanes
-        lost = lanes.hops[origins][:, lanes.tail].min(axis=0) + lanes.hops[lanes.head][:, goals].min(axis=1)
-        room = np.where(lost < steps, lanes.capacity * np.maximum(rounds - lost, 0), 0)
+        arcs = self.arcs
+        lost = arcs.hops[origins][:, arcs.tail].min(axis=0) + arcs.hops[arcs.head][:, goals].min(axis=1)
+        room = np.where(lost < steps, arcs.capacity * np.maximum(rounds - lost, 0), 0)
         return room.astype(np.int64)
 
     def _cuts(self, question: Question) -> Iterator[Certificate]:
@@ -137,29 +137,29 @@ class Refuter:
         self, room: np.ndarray[Any, Any], amounts: Mapping[int, int], rank: int, away: bool
     ) -> Iterator[Certificate]:
         """The least cut between a rank and the others, if less fits through it than has to pass."""
-        lanes, others = self.lanes, np.array(list(amounts), dtype=np.int64)
-        outside = np.full(len(others), lanes.nodes)
-        tail = np.concatenate([lanes.tail, others if away else outside])
-        head = np.concatenate([lanes.head, outside if away else others])
+        arcs, others = self.arcs, np.array(list(amounts), dtype=np.int64)
+        outside = np.full(len(others), arcs.nodes)
+        tail = np.concatenate([arcs.tail, others if away else outside])
+        head = np.concatenate([arcs.head, outside if away else others])
         capacity = np.concatenate([room, np.array(list(amounts.values()), dtype=np.int64)])
-        ends = (rank, lanes.nodes) if away else (lanes.nodes, rank)
-        flow = MaximumFlow(lanes.nodes + 1, tail, head, capacity, *ends)
+        ends = (rank, arcs.nodes) if away else (arcs.nodes, rank)
+        flow = MaximumFlow(arcs.nodes + 1, tail, head, capacity, *ends)
         if flow.value < sum(amounts.values()):
             inside = ~flow.sink_side
-            crossing = inside[lanes.tail] & ~inside[lanes.head]
+            crossing = inside[arcs.tail] & ~inside[arcs.head]
             yield {"argument": "paths", "length": self._by_link(crossing.astype(np.int64))}
 
     def _prices(self, question: Question) -> Iterator[Certificate]:
         """The dual of the concurrent flow within the windows, in whole prices."""
         from synth.solvers.lp import linprog
 
-        lanes, blocks = self.lanes, self.instance.blocks
+        arcs, blocks = self.arcs, self.instance.blocks
         origins = sorted(set(blocks.origin.tolist()))
         room = self._windows(question, origins, sorted(set(blocks.goal.tolist())))
-        nodes, count = lanes.nodes, lanes.count
-        # variables: price of every lane, then distance from every origin to every node; at room prices sum to 1
+        nodes, count = arcs.nodes, arcs.count
+        # variables: price of every arc, then distance from every origin to every node; at room prices sum to 1
         where = {u: count + k * nodes for k, u in enumerate(origins)}
-        ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+        ends = list(zip(arcs.tail.tolist(), arcs.head.tolist(), strict=True))
         rows: list[list[Term]] = [
             [(1, where[u] + head), (-1, where[u] + tail), (-1, e)]
             for u in origins
@@ -180,9 +180,9 @@ class Refuter:
                 whole = np.round(price / max(price.max(), 1e-300) * parts).astype(np.int64)
                 yield {"argument": "paths", "length": self._by_link(whole)}
 
-    def _by_link(self, of_lane: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Prices of lanes as prices of their links."""
+    def _by_link(self, of_arc: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Prices of arcs as prices of their links."""
         length = np.zeros(self.instance.machine.links, dtype=np.int64)
-        for e, links in enumerate(self.lanes.links):
-            length[[link for link, _ in links]] = of_lane[e]
+        for e, links in enumerate(self.arcs.links):
+            length[[link for link, _ in links]] = of_arc[e]
         return length

@@ -1,16 +1,16 @@
 """The program without its whole numbers: the most chunks that fit S steps and R rounds in parts, and the dual prices.
 
-A block's chunks may be cut as finely as one likes; a part of a chunk that is spread to all crosses a lane at most once
-for all goals (a flow to every goal, none above what the lane carries of the block). This is the linear relaxation of
+A block's chunks may be cut as finely as one likes; a part of a chunk that is spread to all crosses an arc at most once
+for all goals (a flow to every goal, none above what the arc carries of the block). This is the linear relaxation of
 :mod:`synth_models.fabric.programs.steps.trees` and :mod:`synth_models.fabric.programs.steps.flows`; its dual prices
-lanes by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counting`.
+arcs by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counting`.
 
 | symbol | here | index | unit |
 |---|---|---|---|
 | C | column 0 | – | chunks of a block |
 | r_s | columns 1 … S | steps | rounds |
-| f | ``flow`` of ``way``, ``lane``, ``step`` | way w (block b, origin u, goal v), lane e, step s | chunks |
-| y | ``carried`` of the same | block, lane, step; where blocks are spread to all (else the sum of f) | chunks |
+| f | ``flow`` of ``way``, ``arc``, ``step`` | way w (block b, origin u, goal v), arc e, step s | chunks |
+| y | ``carried`` of the same | block, arc, step; where blocks are spread to all (else the sum of f) | chunks |
 
     maximise C
     (1) arrivals       sum_{e into v, s} f[w,e,s] = C
@@ -33,7 +33,7 @@ from synth.arrays import IntArray
 from synth.time_expanded.windows import Windows, on_arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.steps.lanes import FAR, Lanes
+from synth_models.fabric.programs.steps.rank_arcs import UNREACHABLE, RankArcs
 
 LARGEST = 150_000  # variables: beyond, the linear program takes longer than what it saves
 FINENESS = (1, 2, 3, 4, 6, 12, 60, 2520, 10**6)  # prices are rounded to these parts of the largest
@@ -57,19 +57,19 @@ def ways_of(instance: FabricInstance) -> list[Way]:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """``most`` chunks a block (a float, for orientation); ``prices`` by way, lane and step, shape (ways, lanes, steps),
+    """``most`` chunks a block (a float, for orientation); ``prices`` by way, arc and step, shape (ways, arcs, steps),
     or with one row for all ways where blocks go from rank to rank."""
 
     most: float
     prices: np.ndarray[Any, Any]
 
 
-def certificates(found: Sequence[Relaxed], instance: FabricInstance, lanes: Lanes) -> Iterator[Mapping[str, Any]]:
+def certificates(found: Sequence[Relaxed], instance: FabricInstance, arcs: RankArcs) -> Iterator[Mapping[str, Any]]:
     """The prices in whole numbers, coarse ones first; whether they prove anything is for the check to say. Of one
     relaxation the argument ``timed``, of one for every row of :func:`lengths_of` the argument ``lengths``."""
     ways = len(ways_of(instance))
     of_link = np.zeros(instance.machine.links, dtype=np.int64)
-    for e, links in enumerate(lanes.links):
+    for e, links in enumerate(arcs.links):
         of_link[[link for link, _ in links]] = e
     tables = len(found[0].prices)
     which = np.arange(ways, dtype=np.int64) if tables == ways else np.zeros(ways, dtype=np.int64)
@@ -89,15 +89,15 @@ def lengths_of(steps: int, rounds: int) -> Iterator[tuple[int, ...]]:
 
 
 def relaxed(
-    instance: FabricInstance, lanes: Lanes, steps: int, rounds: int, lengths: tuple[int, ...] | None = None
+    instance: FabricInstance, arcs: RankArcs, steps: int, rounds: int, lengths: tuple[int, ...] | None = None
 ) -> Relaxed | None:
     """The relaxation's optimum, for steps of these ``lengths`` or of the best (not whole) ones; None where it is too
     large, not solved, or says nothing (allreduce)."""
     ways = ways_of(instance)
     shared = bool(np.any((instance.blocks.origin == EVERYONE) | (instance.blocks.goal == EVERYONE)))
-    if instance.collective == "allreduce" or len(ways) * lanes.count * steps > LARGEST:
+    if instance.collective == "allreduce" or len(ways) * arcs.count * steps > LARGEST:
         return None
-    return _Relaxation(lanes, ways, steps, rounds, shared).solved(lengths)
+    return _Relaxation(arcs, ways, steps, rounds, shared).solved(lengths)
 
 
 class _Rows(NamedTuple):
@@ -136,30 +136,30 @@ def _numbered(key: IntArray) -> tuple[IntArray, IntArray]:
 
 
 class _Relaxation:
-    """One linear program. Columns: the chunks, the rounds of every step, flows, and what lanes carry of every block.
+    """One linear program. Columns: the chunks, the rounds of every step, flows, and what arcs carry of every block.
 
-    ``block``, ``origin``, ``goal`` of the ways, shape (ways,). Of every flow, shape (flows,): its ``way``, ``lane`` and
-    ``step``, its column (``flow``), and that of what the lane carries of its block in the step (``carried``: the flow's
+    ``block``, ``origin``, ``goal`` of the ways, shape (ways,). Of every flow, shape (flows,): its ``way``, ``arc`` and
+    ``step``, its column (``flow``), and that of what the arc carries of its block in the step (``carried``: the flow's
     own where nothing is shared).
     """
 
-    def __init__(self, lanes: Lanes, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
-        self.lanes, self.ways, self.steps, self.rounds, self.shared = lanes, ways, steps, rounds, shared
+    def __init__(self, arcs: RankArcs, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
+        self.arcs, self.ways, self.steps, self.rounds, self.shared = arcs, ways, steps, rounds, shared
         self.block, self.origin, self.goal = np.array(ways, dtype=np.int64).reshape(-1, 3).T
-        self.way, self.lane, self.step = np.array(self.sending().indices(), dtype=np.int64).reshape(-1, 3).T
+        self.way, self.arc, self.step = np.array(self.sending().indices(), dtype=np.int64).reshape(-1, 3).T
         self.flow = 1 + steps + np.arange(len(self.way), dtype=np.int64)
         self.carried, self.count = self.flow, 1 + steps + len(self.flow)
         if shared:
-            number, first = _numbered((self.block[self.way] * lanes.count + self.lane) * steps + self.step)
+            number, first = _numbered((self.block[self.way] * arcs.count + self.arc) * steps + self.step)
             self.carried, self.count = self.count + number, self.count + len(first)
 
     def sending(self) -> Windows:
-        """The steps in which a flow can be of use on every lane, those out of its goal and into its origin excepted."""
-        lanes, origin, goal = self.lanes, self.origin, self.goal
-        ready, left = lanes.hops[origin], lanes.hops[:, goal].T
-        there = (ready[:, lanes.tail] < FAR) & (left[:, lanes.head] < FAR)
-        within = (lanes.head != origin[:, None]) & (lanes.tail != goal[:, None])
-        return on_arcs(ready, self.steps - left, lanes.tail, lanes.head).only(there & within)
+        """The steps in which a flow can be of use on every arc, those out of its goal and into its origin excepted."""
+        arcs, origin, goal = self.arcs, self.origin, self.goal
+        ready, left = arcs.hops[origin], arcs.hops[:, goal].T
+        there = (ready[:, arcs.tail] < UNREACHABLE) & (left[:, arcs.head] < UNREACHABLE)
+        within = (arcs.head != origin[:, None]) & (arcs.tail != goal[:, None])
+        return on_arcs(ready, self.steps - left, arcs.tail, arcs.head).only(there & within)
 
     def solved(self, lengths: tuple[int, ...] | None) -> Relaxed | None:
         from synth.solvers.lp import linprog
@@ -180,32 +180,32 @@ class _Relaxation:
         if found.status != 0:
             return None
         dual = np.maximum(0.0, -found.ineqlin.marginals)
-        prices = np.zeros((len(self.ways) if self.shared else 1, self.lanes.count, self.steps))
+        prices = np.zeros((len(self.ways) if self.shared else 1, self.arcs.count, self.steps))
         if self.shared:
-            prices[self.way, self.lane, self.step] = dual[capacity.total :][: len(self.flow)]
+            prices[self.way, self.arc, self.step] = dual[capacity.total :][: len(self.flow)]
         else:
-            prices[0, self.lane[place], self.step[place]] = dual[: capacity.total]
+            prices[0, self.arc[place], self.step[place]] = dual[: capacity.total]
         return Relaxed(-float(found.fun), prices)
 
     def capacity_rows(self) -> tuple[_Rows, IntArray]:
-        """(3): what lanes carry in a step is at most capacity times rounds; and for every row a flow of its lane and
+        """(3): what arcs carry in a step is at most capacity times rounds; and for every row a flow of its arc and
         step."""
-        row, first = _numbered(self.lane * self.steps + self.step)
+        row, first = _numbered(self.arc * self.steps + self.step)
         carried, once = np.unique(self.carried, return_index=True)
-        capacity = -self.lanes.capacity[self.lane[first]].astype(np.float64)
+        capacity = -self.arcs.capacity[self.arc[first]].astype(np.float64)
         parts = [(row[once], carried, 1.0), (np.arange(len(first)), 1 + self.step[first], capacity)]
         return _Rows(parts, len(first)), first
 
     def shares(self) -> _Rows:
-        """(5): a flow to a goal is at most what the lane carries of its block."""
+        """(5): a flow to a goal is at most what the arc carries of its block."""
         row = np.arange(len(self.flow), dtype=np.int64)
         return _Rows([(row, self.flow, 1.0), (row, self.carried, -1.0)], len(row))
 
     def limits(self) -> _Rows:
         """(2): no more leaves a rank than came there in earlier steps, a row for every way, rank and step in which
         something can have left; a way's origin has all its chunks."""
-        nodes, steps = self.lanes.nodes, self.steps
-        at_tail, at_head = (self.way * nodes + end[self.lane] for end in (self.lanes.tail, self.lanes.head))
+        nodes, steps = self.arcs.nodes, self.steps
+        at_tail, at_head = (self.way * nodes + end[self.arc] for end in (self.arcs.tail, self.arcs.head))
         sent, since = self.in_steps_from(self.step)
         left = at_tail[sent] * steps + since
         rows = np.unique(left)
@@ -229,7 +229,7 @@ class _Relaxation:
 
     def arrivals(self) -> _Rows:
         """(1): all chunks come to every goal."""
-        arriving = np.flatnonzero(self.lanes.head[self.lane] == self.goal[self.way])
+        arriving = np.flatnonzero(self.arcs.head[self.arc] == self.goal[self.way])
         every = np.arange(len(self.ways), dtype=np.int64)
         return _Rows([(self.way[arriving], self.flow[arriving], 1.0), (every, np.zeros_like(every), -1.0)], len(every))
 

@@ -187,7 +187,7 @@ class Search:
         self._least(steps, lambda r: (steps, r, chunks), None)
 
     def most_rounds(self, chunks: int) -> int:
-        """As many rounds a step as let every chunk cross every lane."""
+        """As many rounds a step as let every chunk cross every arc."""
         return max(1, chunks_of_a_block(self.instance, chunks) * len(self.instance.blocks))
 
     def _least(self, first: int, question: Callable[[int], Question], most: int | None) -> int | None:
@@ -254,13 +254,13 @@ class Search:
                 "time_limit" if self.undecided else "infeasible", message=message, build_s=times[0], solve_s=times[1]
             )
         more = self._claims() | (self._front() if len(self.corners) > 1 else {})
-        lanes = self.decider.lanes
-        tried = [(plan, schedule_of(self.instance, lanes, plan, more)) for plan in self._cuttable()]
+        arcs = self.decider.arcs
+        tried = [(plan, schedule_of(self.instance, arcs, plan, more)) for plan in self._cuttable()]
         plan, schedule = min(tried, key=lambda pair: seconds(self.instance, pair[1]))
         corners = ", ".join(f"({s}, {r}, {c})" for s, r, c in (corner.question for corner in self.corners))
         told = [f"(steps, rounds, chunks): {corners}"] if len(self.corners) > 1 else []
         told.append(f"plan of {_words(plan.question)}, at most "
-                    f"{float(synchronous_seconds(self.instance, lanes, plan)):.6g} s step by step")  # fmt: skip
+                    f"{float(synchronous_seconds(self.instance, arcs, plan)):.6g} s step by step")  # fmt: skip
         told += [f"{_words(question)} are impossible: {self._whose(proof)}" for question, proof in self.claims]
         message = "; ".join(told + self.notes)
         return Outcome(ended, schedule, message=message, build_s=times[0], solve_s=times[1])
@@ -293,7 +293,7 @@ class Search:
 
     def _front(self) -> dict[str, Any]:
         """All corners' plans, one behind the other."""
-        plans = [packed(self.decider.lanes, plan) for plan in self.corners]
+        plans = [packed(self.decider.arcs, plan) for plan in self.corners]
         found: dict[str, Any] = {
             "front_steps": np.array([len(plan["rounds"]) for plan in plans], dtype=np.int64),
             "front_chunks": np.array([plan["chunks"] for plan in plans], dtype=np.int64),

@@ -1,16 +1,16 @@
 """That no more than so many chunks of an allreduce fit: prices at which one chunk alone costs more than its share.
 
-A plan of C chunks is C plans of one chunk that share the lanes. Let a crossing of lane e in step s cost p[s, e] >= 0.
-All lanes together earn at most W = sum of p[s, e] c_e r_s for steps of r_s rounds, so one of the C chunks pays W / C or
+A plan of C chunks is C plans of one chunk that share the arcs. Let a crossing of arc e in step s cost p[s, e] >= 0.
+All arcs together earn at most W = sum of p[s, e] c_e r_s for steps of r_s rounds, so one of the C chunks pays W / C or
 less. If no allreduce of one chunk, without any capacity, is as cheap as that, then C chunks do not fit. This question
 is the exact program of :mod:`sums` with one chunk and one row more, small whatever C is; that it has no point is the
 solver's word. It is asked for every way to cut R rounds into S steps.
 
-The prices are the duals of the program that packs ways to do one chunk (columns) into the lanes, in parts if need be:
+The prices are the duals of the program that packs ways to do one chunk (columns) into the arcs, in parts if need be:
 
     max sum of x   subject to   sum of use[s, e] x <= c_e r_s
 
-(over orbits of lanes, as a packing may be replaced by the average of its images).
+(over orbits of arcs, as a packing may be replaced by the average of its images).
 
 Columns come from a family that is cheap to price, by subsets of the members: trees to one rank and from there, or to a
 few and maybe others near them, who all send what they have to each of the few in one step. What the solver finds
@@ -36,19 +36,19 @@ from synth.options import RunOptions
 from synth.solvers import program
 from synth.solvers.rows import Row
 from synth_models.fabric.programs.steps import sums
-from synth_models.fabric.programs.steps.lanes import Lanes
 from synth_models.fabric.programs.steps.lp_relaxation import lengths_of
+from synth_models.fabric.programs.steps.rank_arcs import RankArcs
 
 Columns = dict[bytes, FloatArray]
-"""Crossings by step and orbit of lanes, flat, by their bytes."""
+"""Crossings by step and orbit of arcs, flat, by their bytes."""
 Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]
-"""Ranks, the lanes among them, other ranks with their lanes to each of them."""
+"""Ranks, the arcs among them, other ranks with their arcs to each of them."""
 
-MOST_MEMBERS = 8  # the pricing looks at all subsets of subsets: 3^8 a lane and step
+MOST_MEMBERS = 8  # the pricing looks at all subsets of subsets: 3^8 an arc and step
 MOST_HUBS = 4  # ranks that exchange at once
 MOST_IMAGES = 500  # renumberings of the ranks
 MOST_WAYS = 64  # ways to cut the rounds into steps
-MOST_CROSSINGS = 1_000  # steps times lanes: rows of the linear program
+MOST_CROSSINGS = 1_000  # steps times arcs: rows of the linear program
 FINEST = 2520  # prices are rounded to multiples of this part of the largest
 ROUNDS = 300  # of pricing until the linear program is left as it is
 FOUND = 30  # columns by the solver for one way to cut the rounds
@@ -63,7 +63,7 @@ class OneChunk:
     """Packings and proofs for one instance's allreduce, kept for the next question. ``copies``: whether complete sums
     may replace what a rank holds."""
 
-    lanes: Lanes
+    arcs: RankArcs
     members: Sequence[int]
     copies: bool
     ways: dict[tuple[int, ...], _Way] = field(default_factory=dict)
@@ -71,13 +71,13 @@ class OneChunk:
 
     @cached_property
     def orbits(self) -> FloatArray:
-        """Which lanes are the same but for a renumbering, shape (lanes, orbits), ones and zeros."""
-        orbit = _orbits(self.lanes, self.members)
+        """Which arcs are the same but for a renumbering, shape (arcs, orbits), ones and zeros."""
+        orbit = _orbits(self.arcs, self.members)
         return np.eye(int(orbit.max()) + 1)[orbit]
 
     def fits(self, steps: int, rounds: int) -> bool:
         """Whether the question is small enough to be asked here."""
-        small = len(self.members) <= MOST_MEMBERS and steps * self.lanes.count <= MOST_CROSSINGS
+        small = len(self.members) <= MOST_MEMBERS and steps * self.arcs.count <= MOST_CROSSINGS
         return small and math.comb(rounds - 1, steps - 1) <= MOST_WAYS
 
     def impossible(
@@ -103,7 +103,7 @@ class OneChunk:
         key = tuple(int(length) for length in lengths)
         if key not in self.ways:
             columns = self.columns.setdefault(len(key), {})  # what one chunk can do has to do with no length
-            self.ways[key] = _Way(self.lanes, self.members, self.copies, key, self.orbits, columns)
+            self.ways[key] = _Way(self.arcs, self.members, self.copies, key, self.orbits, columns)
         return self.ways[key]
 
 
@@ -122,9 +122,9 @@ def _seconds(ways: Sequence[_Way]) -> tuple[float, float]:
 @dataclass
 class _Way:
     """One way to cut the rounds. ``packed``: chunks that the columns bring, in parts; ``refuted``: the fewest chunks
-    that the solver has refuted (0: none). ``prices``, shape (steps, lanes), prove ``packed`` for the columns known."""
+    that the solver has refuted (0: none). ``prices``, shape (steps, arcs), prove ``packed`` for the columns known."""
 
-    lanes: Lanes
+    arcs: RankArcs
     members: Sequence[int]
     copies: bool
     lengths: tuple[int, ...]
@@ -138,7 +138,7 @@ class _Way:
     solve_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.room = np.outer(np.array(self.lengths, dtype=np.int64), self.lanes.capacity)
+        self.room = np.outer(np.array(self.lengths, dtype=np.int64), self.arcs.capacity)
         self.prices = np.ones(self.room.shape)
         draw = np.random.default_rng(0)
         for _ in range(0 if self.columns else 4):
@@ -155,7 +155,7 @@ class _Way:
 
     def patterns(self, price: FloatArray) -> list[tuple[float, IntArray]]:
         """Cheapest ways of the family by hubs and step, with what they pay."""
-        return list(_patterns(self.lanes, self.members, price)) if self.copies else []
+        return list(_patterns(self.arcs, self.members, price)) if self.copies else []
 
     def price(self, chunks: int, options: RunOptions) -> None:
         """Pack columns, and find those that pay, until there are none, or until ``chunks`` chunks are packed."""
@@ -177,7 +177,7 @@ class _Way:
                 return
 
     def _packing(self) -> tuple[float, FloatArray]:
-        """Chunks that the columns and their images bring, and the duals, the same for all lanes of an orbit."""
+        """Chunks that the columns and their images bring, and the duals, the same for all arcs of an orbit."""
         from synth.solvers.lp import linprog
 
         uses: Any = np.array(list(self.columns.values())).T
@@ -205,7 +205,7 @@ class _Way:
     def _cheap(self, chunks: int, options: RunOptions) -> tuple[program.Answer, IntArray | None]:
         """An allreduce of one chunk that pays no more than its share, or the solver's word that there is none."""
         price = whole_prices(self.prices)
-        model = sums.build(self.lanes, self.members, 1, len(self.lengths), len(self.lengths), self.copies)
+        model = sums.build(self.arcs, self.members, 1, len(self.lengths), len(self.lengths), self.copies)
         share = int((self.room.astype(object) * price).sum()) // chunks
         model.program.add("no_more_than_its_share", "", [((), no_more_than_its_share(model, price, share))])
         solved = program.solve(model.program, options)
@@ -214,26 +214,26 @@ class _Way:
         if solved.answer != "feasible":
             return solved.answer, None
         use = np.zeros(self.room.shape, dtype=np.int64)
-        for s, _, e, _ in _needed(self.lanes, self.members, model.sends(solved.value)):
+        for s, _, e, _ in _needed(self.arcs, self.members, model.sends(solved.value)):
             use[s, e] += 1
         return "feasible", use
 
 
 def no_more_than_its_share(model: sums.Sums, price: IntArray, share: int) -> Row:
-    """(8): at whole prices of a crossing by step and lane, one chunk pays no more than its share of what lanes earn."""
+    """(8): at whole prices of a crossing by step and arc, one chunk pays no more than its share of what arcs earn."""
     return [(int(price[s, e]), x) for x, (s, e) in _crossings(model) if price[s, e]], "<=", share
 
 
-def _orbits(lanes: Lanes, members: Sequence[int]) -> IntArray:
-    """The orbit of every lane under renumberings of the ranks that keep lanes, capacities and members, shape (lanes,).
+def _orbits(arcs: RankArcs, members: Sequence[int]) -> IntArray:
+    """The orbit of every arc under renumberings of the ranks that keep arcs, capacities and members, shape (arcs,).
     Of many renumberings only the first are looked at."""
     from networkx import DiGraph
     from networkx.algorithms.isomorphism import DiGraphMatcher, categorical_edge_match, categorical_node_match
 
-    ends = list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+    ends = list(zip(arcs.tail.tolist(), arcs.head.tolist(), strict=True))
     graph: Any = DiGraph()
-    graph.add_nodes_from((v, {"member": v in set(members)}) for v in range(lanes.nodes))
-    graph.add_edges_from((u, v, {"room": c}) for (u, v), c in zip(ends, lanes.capacity.tolist(), strict=True))
+    graph.add_nodes_from((v, {"member": v in set(members)}) for v in range(arcs.nodes))
+    graph.add_edges_from((u, v, {"room": c}) for (u, v), c in zip(ends, arcs.capacity.tolist(), strict=True))
     same = categorical_node_match("member", None), categorical_edge_match("room", None)
     images = islice(DiGraphMatcher(graph, graph, *same).isomorphisms_iter(), MOST_IMAGES)
     number = {pair: e for e, pair in enumerate(ends)}
@@ -248,46 +248,46 @@ def whole_prices(price: FloatArray) -> IntArray:
 
 
 def _crossings(model: sums.Sums) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Variables of sends, with step and lane."""
+    """Variables of sends, with step and arc."""
     for sends in (model.add, model.copy):
         for (_, e, s), x in sends.items():
             yield x, (s, e)
 
 
-def _needed(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> list[sums.SumSend]:
+def _needed(arcs: RankArcs, members: Sequence[int], sends: Sequence[sums.SumSend]) -> list[sums.SumSend]:
     """Sends of one chunk without those that the others can do without: a point has more of them where they are free."""
     kept = list(sends)
     for send in reversed(sends):
         fewer = [other for other in kept if other != send]
-        if _complete(lanes, members, fewer):
+        if _complete(arcs, members, fewer):
             kept = fewer
     return kept
 
 
-def _complete(lanes: Lanes, members: Sequence[int], sends: Sequence[sums.SumSend]) -> bool:
+def _complete(arcs: RankArcs, members: Sequence[int], sends: Sequence[sums.SumSend]) -> bool:
     """Whether these sends, in order of steps, bring all contributions to all members. They add none twice."""
     everyone = 2 ** len(members) - 1
-    held = [0] * lanes.nodes
+    held = [0] * arcs.nodes
     for k, v in enumerate(members):
         held[v] = 1 << k
     for _, sent in groupby(sends, key=lambda send: send[0]):
         before = held.copy()
         for _, _, e, adds in sent:
-            what = before[lanes.tail[e]]
+            what = before[arcs.tail[e]]
             if not adds and what != everyone:
                 return False
-            held[lanes.head[e]] |= what
+            held[arcs.head[e]] |= what
     return all(held[v] == everyone for v in members)
 
 
-def _patterns(lanes: Lanes, members: Sequence[int], price: FloatArray) -> Iterator[tuple[float, IntArray]]:
+def _patterns(arcs: RankArcs, members: Sequence[int], price: FloatArray) -> Iterator[tuple[float, IntArray]]:
     """Gather at hubs, exchange, spread: the cheapest for every set of hubs and step of their exchange."""
     steps, everyone = len(price), 2 ** len(members) - 1
-    own = np.zeros(lanes.nodes, dtype=np.int64)
+    own = np.zeros(arcs.nodes, dtype=np.int64)
     own[list(members)] = 1 << np.arange(len(members))
-    up, taken = _gathered(price, lanes.tail, lanes.head, own, everyone)
-    down, given = _gathered(np.ascontiguousarray(price[::-1]), lanes.head, lanes.tail, own, everyone)
-    for hubs, between, others in _hubs(lanes):
+    up, taken = _gathered(price, arcs.tail, arcs.head, own, everyone)
+    down, given = _gathered(np.ascontiguousarray(price[::-1]), arcs.head, arcs.tail, own, everyone)
+    for hubs, between, others in _hubs(arcs):
         for step in range(steps):
             after = step + (len(hubs) > 1)
             helped = [up[step, v] + price[step, ways].sum() for v, ways in others]
@@ -300,21 +300,21 @@ def _patterns(lanes: Lanes, members: Sequence[int], price: FloatArray) -> Iterat
                 use = np.zeros(price.shape, dtype=np.int64)
                 use[step, between] += 1
                 for v, part in zip(hubs, downs.tolist(), strict=True):
-                    _trace(given, lanes.head, lanes.tail, steps - after, v, part, use[::-1])
+                    _trace(given, arcs.head, arcs.tail, steps - after, v, part, use[::-1])
                 for (v, ways), part in zip([*((v, []) for v in hubs), *others], ups.tolist(), strict=True):
                     if part:
-                        _trace(taken, lanes.tail, lanes.head, step, v, part, use)
+                        _trace(taken, arcs.tail, arcs.head, step, v, part, use)
                         use[step, ways] += 1
                 yield cost, use
 
 
-def _hubs(lanes: Lanes) -> Iterator[Hubs]:
-    """One rank, or a few that have lanes to each other, these lanes, and who has lanes to all of them."""
-    ends = {pair: e for e, pair in enumerate(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))}
-    open_ = [[v] for v in range(lanes.nodes)]
+def _hubs(arcs: RankArcs) -> Iterator[Hubs]:
+    """One rank, or a few that have arcs to each other, these arcs, and who has arcs to all of them."""
+    ends = {pair: e for e, pair in enumerate(zip(arcs.tail.tolist(), arcs.head.tolist(), strict=True))}
+    open_ = [[v] for v in range(arcs.nodes)]
     while open_:
         hubs = open_.pop()
-        far = [v for v in range(lanes.nodes) if v not in hubs and all((v, u) in ends for u in hubs)]
+        far = [v for v in range(arcs.nodes) if v not in hubs and all((v, u) in ends for u in hubs)]
         others = [(v, [ends[v, u] for u in hubs]) for v in far if len(hubs) > 1]
         yield hubs, [ends[pair] for pair in permutations(hubs, 2)], others
         if len(hubs) < MOST_HUBS:
@@ -326,17 +326,17 @@ def _gathered(
     price: FloatArray, tail: IntArray, head: IntArray, own: IntArray, everyone: int
 ) -> tuple[FloatArray, IntArray]:
     """What it costs at least that a rank holds the sum of a subset (bits) after some steps, shape (steps + 1, nodes,
-    subsets), and which part comes over a lane in a step for that, shape (steps, lanes, subsets), lanes in order."""
-    steps, lanes = price.shape
+    subsets), and which part comes over an arc in a step for that, shape (steps, arcs, subsets), arcs in order."""
+    steps, arcs = price.shape
     cost = np.full((steps + 1, len(own), everyone + 1), HUGE)
-    part = np.zeros((steps, lanes, everyone + 1), dtype=np.int64)
+    part = np.zeros((steps, arcs, everyone + 1), dtype=np.int64)
     for v in range(len(own)):
         cost[0, v, own[v]] = 0.0
     for t in range(steps):
         cost[t + 1] = cost[t]
-        for e in range(lanes):
+        for e in range(arcs):
             here, there = cost[t + 1, head[e]], cost[t, tail[e]]
-            for whole in range(everyone, 0, -1):  # smaller ones are as they were before this lane
+            for whole in range(everyone, 0, -1):  # smaller ones are as they were before this arc
                 some = whole
                 while some > 0:
                     paid = here[whole ^ some] + price[t, e] + there[some]

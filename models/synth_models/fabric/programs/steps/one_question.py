@@ -14,9 +14,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps import flows, sums, trees
 from synth_models.fabric.programs.steps.counting_proof import Certificate, Refuter
-from synth_models.fabric.programs.steps.lanes import FAR, Lanes, lanes_of
 from synth_models.fabric.programs.steps.one_chunk import OneChunk
 from synth_models.fabric.programs.steps.plan import Plan, Row, reversed_in_time, stretched
+from synth_models.fabric.programs.steps.rank_arcs import UNREACHABLE, RankArcs, rank_arcs
 
 Answer = Literal["feasible", "infeasible", "limit"]
 QUICK = 0.25  # part of the time that is left for a way that finds plans but proves nothing
@@ -43,7 +43,7 @@ class Decider:
 
     instance: FabricInstance
     options: RunOptions
-    lanes: Lanes = field(init=False)
+    arcs: RankArcs = field(init=False)
     refuter: Refuter = field(init=False)
     one_chunk: OneChunk = field(init=False)
     found: list[Plan] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Decider:
     solve_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.lanes = lanes_of(self.instance.machine)
-        self.refuter = Refuter(self.instance, self.lanes)
-        self.one_chunk = OneChunk(self.lanes, self.instance.members, self.copies_allowed)
+        self.arcs = rank_arcs(self.instance.machine)
+        self.refuter = Refuter(self.instance, self.arcs)
+        self.one_chunk = OneChunk(self.arcs, self.instance.members, self.copies_allowed)
 
     @property
     def solver(self) -> str:
@@ -71,7 +71,7 @@ class Decider:
     @property
     def fewest_steps(self) -> int:
         """The greatest distance that something has to go."""
-        hops, members = self.lanes.hops, list(self.instance.members)
+        hops, members = self.arcs.hops, list(self.instance.members)
         far = 1
         for origin, goal in zip(self.instance.blocks.origin.tolist(), self.instance.blocks.goal.tolist(), strict=True):
             one, other = (members if end == EVERYONE else [end] for end in (origin, goal))
@@ -99,7 +99,7 @@ class Decider:
             fewer, sooner, cut = plan.question
             if fewer <= steps and sooner <= rounds and cut == chunks:
                 if plan.question != question and self.instance.collective != "allreduce":
-                    plan = stretched(self.lanes, plan, steps, rounds)
+                    plan = stretched(self.arcs, plan, steps, rounds)
                 return Decided("feasible", plan, words="a plan found before")
         certificate = self.countable(question)
         if certificate is not None:
@@ -140,7 +140,7 @@ class Decider:
                 with _Hurry(self, QUICK):
                     plan = ask(fewer, rounds)
                 if isinstance(plan, Plan):
-                    return Decided("feasible", stretched(self.lanes, plan, steps, rounds), words=f"by {self.solver}")
+                    return Decided("feasible", stretched(self.arcs, plan, steps, rounds), words=f"by {self.solver}")
         plan = ask(steps, rounds)
         if isinstance(plan, Plan):
             return Decided("feasible", plan, words=f"by {self.solver}")
@@ -168,11 +168,11 @@ class Decider:
     def _trees(self, steps: int, rounds: int, copies: int) -> Decided | Plan | None:
         blocks = self.instance.blocks
         reducing = bool((blocks.origin == EVERYONE).any())
-        lanes = self.lanes.turned() if reducing else self.lanes
+        arcs = self.arcs.reversed() if reducing else self.arcs
         ends = (blocks.goal if reducing else blocks.origin).tolist()
         origins = [v for v in ends for _ in range(copies)]
         with _Building(self):
-            model = trees.build(lanes, origins, self.instance.members, steps, rounds)
+            model = trees.build(arcs, origins, self.instance.members, steps, rounds)
         found = self._solved(model.program, _reader(model), model.rounds, copies)
         if reducing and isinstance(found, Plan):
             backwards = reversed_in_time([row[:3] for row in found.sends], steps)
@@ -180,17 +180,17 @@ class Decider:
         return found
 
     def _flows(self, steps: int, rounds: int, copies: int) -> Decided | Plan | None:
-        turned = self.instance.collective == "scatter"
-        lanes = self.lanes.turned() if turned else self.lanes
+        scatters = self.instance.collective == "scatter"
+        arcs = self.arcs.reversed() if scatters else self.arcs
         chunks: dict[int, dict[int, list[int]]] = {}
         blocks = self.instance.blocks
         for b, (origin, goal) in enumerate(zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True)):
-            u, v = (goal, origin) if turned else (origin, goal)
+            u, v = (goal, origin) if scatters else (origin, goal)
             chunks.setdefault(v, {})[u] = list(range(b * copies, (b + 1) * copies))
         with _Building(self):
-            model = flows.build(lanes, chunks, steps, rounds)
+            model = flows.build(arcs, chunks, steps, rounds)
         found = self._solved(model.program, _reader(model), model.rounds, copies)
-        if turned and isinstance(found, Plan):
+        if scatters and isinstance(found, Plan):
             backwards = sorted((steps - 1 - s, i, e, False) for s, i, e, _ in found.sends)
             return replace(found, rounds=found.rounds[::-1], sends=tuple(backwards))
         return found
@@ -206,11 +206,11 @@ class Decider:
         if decided is not None:
             return decided
         members = len(self.instance.members)
-        size = chunks * steps * members * (self.lanes.nodes + self.lanes.count)
+        size = chunks * steps * members * (self.arcs.nodes + self.arcs.count)
         if size > LARGEST_SUMS:
             return Decided("limit", words=f"the exact program would have {size} variables")
         with _Building(self):
-            model = sums.build(self.lanes, self.instance.members, chunks, steps, rounds, self.copies_allowed)
+            model = sums.build(self.arcs, self.instance.members, chunks, steps, rounds, self.copies_allowed)
         found = self._solved(model.program, model.sends, model.rounds, chunks)
         if isinstance(found, Plan):
             return Decided("feasible", found, words=f"sums in place by {self.solver}")
@@ -223,10 +223,10 @@ class Decider:
     def _halves(self, question: Question, part: float) -> Decided | None:
         """A plan that is a mirror image, within this part of the time that is left for every kind of roots."""
         steps, rounds, chunks = question
-        if self.copies_allowed and self.lanes.two_way:
+        if self.copies_allowed and self.arcs.two_way:
             for roots in self._roots(chunks):
                 with _Hurry(self, part):
-                    plan = self._mirrored(steps, rounds, roots)
+                    plan = self._sums_then_spreads(steps, rounds, roots)
                 if plan is not None:
                     return Decided("feasible", plan, words=f"trees to roots and back by {self.solver}")
         return None
@@ -249,19 +249,19 @@ class Decider:
             yield [v for v in members for _ in range(chunks // len(members))]
         yield [None] * chunks
 
-    def _mirrored(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
+    def _sums_then_spreads(self, steps: int, rounds: int, roots: Sequence[int | None]) -> Plan | None:
         """Spreading in half of the steps and rounds, and its mirror image before it. None if there is none in time."""
         half = steps // 2
         room = min(rounds // 2, (rounds - steps % 2) // 2)
-        if half < 1 or room < half or (half == 1 and self.fewest_steps > 1) or int(self.lanes.hops.max()) >= FAR:
+        if half < 1 or room < half or (half == 1 and self.fewest_steps > 1) or int(self.arcs.hops.max()) >= UNREACHABLE:
             return None
         for fewer in (half, *range(self.fewest_steps, half)):
             with _Building(self):
-                model = trees.build(self.lanes, roots, self.instance.members, fewer, room)
+                model = trees.build(self.arcs, roots, self.instance.members, fewer, room)
             with _Hurry(self, MIRRORED):
                 found = self._solved(model.program, _reader(model), model.rounds, len(roots))
             if isinstance(found, Plan):
-                return stretched(self.lanes, self._with_mirror_image(found), steps, rounds)
+                return stretched(self.arcs, self._with_mirror_image(found), steps, rounds)
             if found is not None and fewer == half:
                 return None
         return None
@@ -269,8 +269,8 @@ class Decider:
     def _with_mirror_image(self, spread: Plan) -> Plan:
         """Every chunk's tree up to its root and down again."""
         steps = len(spread.rounds)
-        back = {pair: e for e, pair in enumerate(_ends(self.lanes))}
-        opposite = [back[v, u] for u, v in _ends(self.lanes)]
+        back = {pair: e for e, pair in enumerate(_ends(self.arcs))}
+        opposite = [back[v, u] for u, v in _ends(self.arcs)]
         up = [(steps - 1 - s, i, opposite[e], True) for s, i, e, _ in spread.sends]
         down = [(steps + s, i, e, False) for s, i, e, _ in spread.sends]
         return replace(spread, rounds=(*spread.rounds[::-1], *spread.rounds), sends=tuple(sorted(up + down)))
@@ -281,8 +281,8 @@ def _reader(model: trees.Trees | flows.Flows) -> Callable[[Sequence[int]], list[
     return lambda value: [(s, i, e, False) for s, i, e in model.sends(value)]
 
 
-def _ends(lanes: Lanes) -> list[tuple[int, int]]:
-    return list(zip(lanes.tail.tolist(), lanes.head.tolist(), strict=True))
+def _ends(arcs: RankArcs) -> list[tuple[int, int]]:
+    return list(zip(arcs.tail.tolist(), arcs.head.tolist(), strict=True))
 
 
 class _Hurry:

@@ -15,14 +15,14 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
-from synth_models.fabric.programs.steps.lanes import Lanes
+from synth_models.fabric.programs.steps.rank_arcs import RankArcs
 from synth_models.fabric.scheduling.chunks import cut, seconds
 from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.solution import Schedule
 
 Row = tuple[int, int, int, bool]
-"""Step, chunk (a piece, block after block), lane, whether it adds to a sum."""
+"""Step, chunk (a piece, block after block), arc, whether it adds to a sum."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Plan:
 
 
 def reversed_in_time(sends: Sequence[tuple[int, int, int]], steps: int) -> list[Row]:
-    """What spreads chunks on the turned machine, played backwards: sums on the machine itself."""
+    """What spreads chunks on the reversed machine, played backwards: sums on the machine itself."""
     return sorted((steps - 1 - s, i, e, True) for s, i, e in sends)
 
 
-def stretched(lanes: Lanes, plan: Plan, steps: int, rounds: int) -> Plan:
+def stretched(arcs: RankArcs, plan: Plan, steps: int, rounds: int) -> Plan:
     """The plan in more steps and rounds: long steps in two, idle ones at the end. Not for sums that grow in place."""
     length, sends = list(plan.rounds), list(plan.sends)
     while len(length) < steps:
@@ -58,7 +58,7 @@ def stretched(lanes: Lanes, plan: Plan, steps: int, rounds: int) -> Plan:
         for s, i, e, adds in sends:
             if s == long:
                 used[e] = used.get(e, 0) + 1
-            later = s > long or (s == long and used[e] > int(lanes.capacity[e]))
+            later = s > long or (s == long and used[e] > int(arcs.capacity[e]))
             moved.append((s + later, i, e, adds))
         sends = sorted(moved)
         length[long : long + 1] = [1, length[long] - 1]
@@ -66,55 +66,55 @@ def stretched(lanes: Lanes, plan: Plan, steps: int, rounds: int) -> Plan:
     return replace(plan, rounds=tuple(length), sends=tuple(sends))
 
 
-def dealt(lanes: Lanes, plan: Plan) -> list[int]:
-    """The link of every send: the links of a lane share what it carries in a step by their capacities."""
+def dealt(arcs: RankArcs, plan: Plan) -> list[int]:
+    """The link of every send: the links of an arc share what it carries in a step by their capacities."""
     used: dict[tuple[int, int], int] = {}
     found = []
     for s, _, e, _ in plan.sends:
-        link, room = min(lanes.links[e], key=lambda row: Fraction(used.get((s, row[0]), 0) + 1, row[1]))
+        link, room = min(arcs.links[e], key=lambda row: Fraction(used.get((s, row[0]), 0) + 1, row[1]))
         used[s, link] = used.get((s, link), 0) + 1
         found.append(link)
-        assert used[s, link] <= room * plan.rounds[s], "a lane carries more than its links"
+        assert used[s, link] <= room * plan.rounds[s], "an arc carries more than its links"
     return found
 
 
-def packed(lanes: Lanes, plan: Plan) -> dict[str, Any]:
+def packed(arcs: RankArcs, plan: Plan) -> dict[str, Any]:
     """The plan as :mod:`synth_models.fabric.check.steps` reads it."""
     found = {
         "rounds": np.array(plan.rounds, dtype=np.int64),
         "chunks": plan.chunks,
         "step": np.array([s for s, _, _, _ in plan.sends], dtype=np.int64),
         "piece": np.array([i for _, i, _, _ in plan.sends], dtype=np.int64),
-        "link": np.array(dealt(lanes, plan), dtype=np.int64),
+        "link": np.array(dealt(arcs, plan), dtype=np.int64),
     }
     if any(adds for _, _, _, adds in plan.sends):
         found["adds"] = np.array([adds for _, _, _, adds in plan.sends], dtype=np.int8)
     return found
 
 
-def synchronous_seconds(instance: FabricInstance, lanes: Lanes, plan: Plan) -> Fraction:
+def synchronous_seconds(instance: FabricInstance, arcs: RankArcs, plan: Plan) -> Fraction:
     """The plan's time if every step waits for the one before: its rounds and the longest latency of the machine."""
     sizes = _pieces(instance, plan)[1]
     largest = int(sizes.max()) if len(sizes) else 0
     slowest = max((exact(float(value)) for value in np.unique(instance.machine.network.latency)), default=Fraction(0))
-    return Fraction(largest) / lanes.unit * sum(plan.rounds) + slowest * len(plan.rounds)
+    return Fraction(largest) / arcs.unit * sum(plan.rounds) + slowest * len(plan.rounds)
 
 
-def schedule_of(instance: FabricInstance, lanes: Lanes, plan: Plan, more: Mapping[str, Any]) -> Schedule:
+def schedule_of(instance: FabricInstance, arcs: RankArcs, plan: Plan, more: Mapping[str, Any]) -> Schedule:
     """The plan in continuous time, and itself beside it; ``more`` is what else the plan says.
 
     Every link serves its chunks in the plan's order as soon as they are there, so it takes no longer than the steps
     would one after the other; list scheduling is taken where it is quicker. Where sums grow in place, a chunk's sends
     of one step must go before what comes in that step, so several orders are tried and replayed. Raises
     :class:`UnsupportedError` for blocks with fewer bytes than chunks."""
-    transfers = _transfers(instance, lanes, plan)
+    transfers = _transfers(instance, arcs, plan)
     tried = [timed(instance, transfers, in_order=True), timed(instance, transfers)]
     in_place = len(instance.blocks) == 1 and instance.collective == "allreduce"
     if in_place:
         tried = [schedule for schedule in tried if check_schedule(instance, schedule).ok]
         tried.append(_together(instance, transfers, plan))
     best = min(tried, key=lambda schedule: seconds(instance, schedule))
-    return replace(best, plan={"kind": "steps"} | packed(lanes, plan) | dict(more))
+    return replace(best, plan={"kind": "steps"} | packed(arcs, plan) | dict(more))
 
 
 def _pieces(instance: FabricInstance, plan: Plan) -> tuple[IntArray, IntArray]:
@@ -124,10 +124,10 @@ def _pieces(instance: FabricInstance, plan: Plan) -> tuple[IntArray, IntArray]:
     return pieces_of(cut(size, plan.copies) for size in instance.blocks.bytes.tolist())
 
 
-def _transfers(instance: FabricInstance, lanes: Lanes, plan: Plan) -> Transfers:
+def _transfers(instance: FabricInstance, arcs: RankArcs, plan: Plan) -> Transfers:
     """The sends with what each waits for: all that came to its rank of its chunk in earlier steps. Priority: by step,
     and within one first what others wait for longest."""
-    tails, heads = lanes.tail.tolist(), lanes.head.tolist()
+    tails, heads = arcs.tail.tolist(), arcs.head.tolist()
     came: dict[tuple[int, int], list[int]] = {}
     before: list[list[int]] = []
     for number, (s, i, e, _) in enumerate(plan.sends):
@@ -140,7 +140,7 @@ def _transfers(instance: FabricInstance, lanes: Lanes, plan: Plan) -> Transfers:
     order = sorted(range(len(before)), key=lambda n: (plan.sends[n][0], -height[n], plan.sends[n][1], n))
     priority = np.empty(len(before), dtype=np.int64)
     priority[order] = np.arange(len(before))
-    routes = [[link] for link in dealt(lanes, plan)]
+    routes = [[link] for link in dealt(arcs, plan)]
     adds = np.array([adds for _, _, _, adds in plan.sends], dtype=bool)
     block, size = _pieces(instance, plan)
     return Transfers.of(block, size, [i for _, i, _, _ in plan.sends], routes, before, priority, adds)

@@ -87,34 +87,34 @@ def blocks_of(instance: HarvestInstance, first: int, last: int) -> tuple[Block, 
 
 
 def reversed_blocks(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """The same interval with every pair turned round: its best topology is the other's with every link turned round."""
-    turned = []
+    """The same interval with every pair reversed: its best topology is the other's with every link reversed."""
+    found = []
     for block in blocks:
         rows = sorted((v, u, volume) for u, v, volume in block.rows.tolist())
         volumes = tuple(volume for *_, volume in rows) if block.volumes else ()
-        turned.append(Block(tuple((u, v) for u, v, _ in rows), block.seconds, block.count, volumes))
-    return tuple(sorted(turned))
+        found.append(Block(tuple((u, v) for u, v, _ in rows), block.seconds, block.count, volumes))
+    return tuple(sorted(found))
 
 
 def reversed_links(links: IntArray) -> IntArray:
-    """Every link turned round, sorted."""
-    turned = links[:, [1, 0, 2]]
-    return turned[np.lexsort((turned[:, 1], turned[:, 0]))]
+    """Every link reversed, sorted."""
+    found = links[:, [1, 0, 2]]
+    return found[np.lexsort((found[:, 1], found[:, 0]))]
 
 
 @dataclass(frozen=True)
 class Relabelling:
-    """A map of GPUs under which every pattern stays the same (``turned``: becomes the same with all pairs turned
-    round). It maps topologies to topologies of equal cost: link (u, v) to (image[u], image[v]), ends swapped if turned.
+    """A map of GPUs under which every pattern stays the same (``is_reversed``: becomes the same with all pairs
+    reversed). It maps topologies to topologies of equal cost: link (u, v) to (image[u], image[v]), or to the reversed.
     """
 
     image: tuple[int, ...]
-    turned: bool
+    is_reversed: bool
 
     def link(self, u: int, v: int) -> tuple[int, int]:
         """Where the link from u to v goes."""
         a, b = self.image[u], self.image[v]
-        return (b, a) if self.turned else (a, b)
+        return (b, a) if self.is_reversed else (a, b)
 
 
 def relabellings(blocks: Sequence[Block], gpus: int, most: int = RELABELLINGS_KEPT) -> list[Relabelling]:

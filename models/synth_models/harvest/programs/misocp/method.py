@@ -5,7 +5,7 @@ bound (valid for all topologies) and the time on the best topology known. The pa
 every schedule, the path over the known topologies is a schedule; the intervals on the former are solved, cheapest
 first and only as far as needed, until the two meet; before the first, the search of ``column_generation`` looks for
 good topologies. Intervals with the same steps, and those that are another one's
-with all pairs turned round, are one problem. An interval takes no less time than its parts do, each on its own
+with all pairs reversed, are one problem. An interval takes no less time than its parts do, each on its own
 topology, so bounds of short intervals carry over to long ones. What a reconfiguration before a step costs may differ
 from step to step (overlap), not with what it changes: then the intervals do not come apart, and the method refuses.
 """
@@ -44,12 +44,12 @@ EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
 
 @dataclass
 class Interval:
-    """Steps ``first`` … ``last`` as one problem; ``turned`` when the problem is stated with all pairs turned round."""
+    """Steps ``first`` … ``last`` as one problem; ``is_reversed``: stated with all pairs reversed."""
 
     first: int
     last: int
     blocks: tuple[Block, ...]
-    turned: bool
+    is_reversed: bool
 
 
 @dataclass
@@ -71,11 +71,11 @@ class State:
     def known_for(self, interval: Interval) -> list[IntArray]:
         """The known topologies as they serve the interval's problem."""
         found = [topology.links for topology in self.topologies]
-        return [reversed_links(links) for links in found] if interval.turned else found
+        return [reversed_links(links) for links in found] if interval.is_reversed else found
 
     def add(self, interval: Interval, links: IntArray) -> None:
         """A topology met while solving the interval's problem."""
-        own = reversed_links(links) if interval.turned else links
+        own = reversed_links(links) if interval.is_reversed else links
         if all(own.tobytes() != topology.key() for topology in self.topologies):
             self.topologies.append(Topology(f"steps {interval.first}-{interval.last}", own))
 
@@ -197,8 +197,8 @@ def _intervals(instance: HarvestInstance) -> list[Interval]:
     for first in range(steps):
         for last in range(first, steps):
             blocks = blocks_of(instance, first, last)
-            turned = reversed_blocks(blocks)
-            found.append(Interval(first, last, min(blocks, turned), turned < blocks))
+            other = reversed_blocks(blocks)
+            found.append(Interval(first, last, min(blocks, other), other < blocks))
     return found
 
 

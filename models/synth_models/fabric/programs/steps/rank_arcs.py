@@ -1,7 +1,7 @@
 """The machine as SCCL sees it: pairs of ranks, and how many chunks a round goes from one to the other.
 
 Bandwidths become whole capacities: their ratio to the greatest number that divides them all (25 and 50 GB/s are 1 and
-2 chunks a round). Links from one rank to another add up to one lane; a plan is dealt out to the links at the end.
+2 chunks a round). The links from one rank to another add up to one arc; a plan is dealt out to the links at the end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
 MOST_CAPACITY = 2**20  # chunks a round: more is no ratio that anybody schedules by
-FAR = 2**31
+UNREACHABLE = 2**31
 
 
 @dataclass(frozen=True, eq=False)
-class Lanes:
-    """``tail``, ``head``, ``capacity``: shape (lanes,). ``links``: the links of every lane with their capacities.
+class RankArcs:
+    """``tail``, ``head``, ``capacity``: shape (arcs,). ``links``: the links of every arc with their capacities.
     ``nodes``: numbers of ranks go up to this. ``unit``: bytes/s of capacity 1."""
 
     nodes: int
@@ -38,24 +38,24 @@ class Lanes:
 
     @property
     def count(self) -> int:
-        """Number of lanes."""
+        """Number of arcs."""
         return len(self.tail)
 
     @cached_property
     def into(self) -> list[list[int]]:
-        """Lanes by the rank that they enter."""
+        """RankArcs by the rank that they enter."""
         return lists_by(self.head, self.nodes)
 
     @cached_property
     def out_of(self) -> list[list[int]]:
-        """Lanes by the rank that they leave."""
+        """RankArcs by the rank that they leave."""
         return lists_by(self.tail, self.nodes)
 
     @cached_property
     def hops(self) -> IntArray:
-        """Fewest lanes from rank to rank, shape (nodes, nodes); :data:`FAR` where there is no way."""
+        """Fewest arcs from rank to rank, shape (nodes, nodes); :data:`UNREACHABLE` where there is no path."""
         apart = hops(self.nodes, self.tail, self.head, range(self.nodes)).astype(np.int64)
-        return np.where(apart < 0, FAR, apart)
+        return np.where(apart < 0, UNREACHABLE, apart)
 
     @cached_property
     def two_way(self) -> bool:
@@ -65,13 +65,13 @@ class Lanes:
         }
         return all(rows.get((v, u)) == c for (u, v), c in rows.items())
 
-    def turned(self) -> Lanes:
-        """Every lane from its end to its start; numbers stay."""
-        return Lanes(self.nodes, self.head, self.tail, self.capacity, self.links, self.unit)
+    def reversed(self) -> RankArcs:
+        """Every arc from its end to its start; numbers stay."""
+        return RankArcs(self.nodes, self.head, self.tail, self.capacity, self.links, self.unit)
 
 
-def lanes_of(machine: Machine) -> Lanes:
-    """The lanes of a machine. Raises :class:`UnsupportedError` for one with switches or groups, which SCCL's steps do
+def rank_arcs(machine: Machine) -> RankArcs:
+    """The arcs of a machine. Raises :class:`UnsupportedError` for one with switches or groups, which SCCL's steps do
     not know, and for bandwidths without a small common measure."""
     net = machine.network
     if np.any(machine.is_switch[net.src] | machine.is_switch[net.dst]):
@@ -91,4 +91,4 @@ def lanes_of(machine: Machine) -> Lanes:
         raise UnsupportedError(f"the bandwidths have no common measure: a link would carry {max(room)} chunks a round")
     pairs = np.array(list(rows), dtype=np.int64).reshape(-1, 2)
     links = tuple(tuple(row) for row in rows.values())
-    return Lanes(machine.nodes, pairs[:, 0], pairs[:, 1], np.array(room, dtype=np.int64), links, unit)
+    return RankArcs(machine.nodes, pairs[:, 0], pairs[:, 1], np.array(room, dtype=np.int64), links, unit)
