@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -148,18 +149,17 @@ class MachineSpec(Part):
         """The names of all nodes, and the number of a box's node by its name there: ranks, then every box's switches,
         then those that all boxes share (or a fat tree's)."""
         boxes, several = range(self.boxes), self.boxes > 1
-        ranks = [(b, f"gpu{g}") for b in boxes for g in range(data.gpus)]
-        inner = [(b, switch) for b in boxes for switch in (*data.switches, *(data.box_switches if several else ()))]
-        number = {node: place for place, node in enumerate([*ranks, *inner])}
-        names = [f"{b}/{node}" if several else node for b, node in (*ranks, *inner)]
-        if tree is not None:
-            place = {name: len(names) + k for k, name in enumerate(tree.switches)}
-            number |= {(b, shared): place[tree.leaf_of(b, shared)] for b in boxes for shared in data.shared_switches}
-            return names + tree.switches, number
-        for switch in data.shared_switches if several else ():
-            number |= {(b, switch): len(names) for b in boxes}
-            names.append(switch)
-        return names, number
+        of_each_box = [*data.switches, *(data.box_switches if several else ())]
+        own = [(b, f"gpu{g}") for b in boxes for g in range(data.gpus)]
+        own += [(b, switch) for b in boxes for switch in of_each_box]
+        number = {node: place for place, node in enumerate(own)}
+        names = [f"{b}/{node}" if several else node for b, node in own]
+        shared = tuple(data.shared_switches) if several else ()
+        between = list(shared) if tree is None else tree.switches
+        place = {name: len(names) + k for k, name in enumerate(between)}
+        for b, switch in product(boxes, shared):
+            number[b, switch] = place[switch if tree is None else tree.leaf_of(b, switch)]
+        return names + between, number
 
 
 @dataclass(frozen=True)

@@ -18,22 +18,27 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
     if instance.collective == "demand":
         return None
     network = instance.network
+    words = [instance.collective.replace("_", "-"), "on"]
+    plain = instance.ranks is None and instance.root is None and not instance.failed.anything
+    if isinstance(network, MachineSpec):
+        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.tree_words]
+        plain = plain and instance.switching.mode == "cut_through"
+    else:
+        sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
+        words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
+        plain = plain and not isinstance(network, OwnSpec)
+    if not plain:
+        words.append(f"#{_hash(instance)}")
+    return " ".join(filter(None, words)), float(instance.bytes)
+
+
+def _hash(instance: FabricInstance) -> str:
+    """Four letters of everything but name, source and size; keys that older instances do not have are left out where
+    nothing stands, so that names of series stay."""
     raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes"})
-    if instance.failed.reduced is None:  # a key that older instances do not have: names of series stay
+    if instance.failed.reduced is None:
         raw["failed"].pop("reduced")
     for key in NEWER:
         if raw["network"].get(key, 0) is None:
             raw["network"].pop(key)
-    plain = isinstance(network, MachineSpec) and not instance.failed.anything
-    plain = plain and instance.ranks is None and instance.root is None and instance.switching.mode == "cut_through"
-    words = [instance.collective.replace("_", "-"), "on"]
-    if isinstance(network, MachineSpec):
-        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.tree_words]
-    else:
-        sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
-        words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
-        plain = not isinstance(network, OwnSpec) and instance.ranks is None and instance.root is None
-        plain = plain and not instance.failed.anything
-    if not plain:
-        words.append("#" + hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:4])
-    return " ".join(filter(None, words)), float(instance.bytes)
+    return hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:4]
