@@ -20,7 +20,7 @@ from synth.clock.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
-from synth.options import RunOptions, as_text, asked, read_parameters
+from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, read_parameters
 from synth.plugins.method_file import method_of
 from synth.records import record as records
 from synth.records.record import Record
@@ -68,7 +68,7 @@ def solve(
     *,
     solver: str | None = None,
     time_limit: float | None = 60.0,
-    gap: float = 1e-4,
+    gap: float = RELATIVE_GAP,
     threads: int = 1,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,

@@ -15,6 +15,9 @@ from synth.clock.progress import Progress
 from synth.errors import Fault, InputError, one_of
 from synth.text import amounts
 
+RELATIVE_GAP = 1e-4
+"""At which a solver may stop, where nothing else is asked for: (value - bound) / value."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -50,7 +53,7 @@ class RunOptions:
     """
 
     time_limit_s: float | None = 60.0
-    relative_gap: float = 1e-4
+    relative_gap: float = RELATIVE_GAP
     threads: int = 1
     seed: int = 0
     solver: str | None = None

@@ -10,7 +10,8 @@ from published import PUBLISHED, ROOT, held_for, published, readme
 
 import synth
 from synth.execution.runs import Request, plan
-from synth.records.optimality import WITHIN, gap
+from synth.options import RELATIVE_GAP
+from synth.records.optimality import gap
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
@@ -51,7 +52,7 @@ def test_counts_of_instances_solved_to_optimality(family):
         bounds = [record.bound for record in held if record.bound is not None]
         left = gap(min(values), max(bounds)) if values and bounds else None
         closed += left == 0
-        near += left is not None and 0 < left <= WITHIN
+        near += left is not None and 0 < left <= RELATIVE_GAP
         sure = [record.bound for record in held if record.bound is not None and record.grade == "certified"]
         left = gap(min(values), max(sure)) if values and sure else None
         certified += left == 0

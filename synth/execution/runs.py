@@ -17,7 +17,7 @@ from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
 from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
-from synth.options import RunOptions, asked, read_limit
+from synth.options import RELATIVE_GAP, RunOptions, asked, read_limit
 from synth.plugins.method_file import method_of
 from synth.records import record as records
 from synth.records.record import Record
@@ -89,7 +89,7 @@ class Request:
     solvers: Sequence[str] = ()
     seeds: Sequence[int] = (0,)
     limits: Sequence[str | float | None] = ("60s",)
-    gap: float = 1e-4
+    gap: float = RELATIVE_GAP
     threads: int = 1
     parameters: Mapping[str, str] = field(default_factory=dict)
     grid: bool = False
@@ -129,7 +129,7 @@ class Request:
     def variant(self, seed: int, limit: str | float | None, given: Mapping[str, str]) -> str:
         """A folder name for what tells runs of one method, solver and question apart, such as ``seed0-60s-fold=on``."""
         parts = [f"seed{seed}", str(limit).replace(" ", "")]
-        parts += [f"gap{self.gap:g}"] if self.gap != 1e-4 else []
+        parts += [f"gap{self.gap:g}"] if self.gap != RELATIVE_GAP else []
         parts += [f"threads{self.threads}"] if self.threads != 1 else []
         parts += [f"{key}={value}" for key, value in sorted(given.items())]
         return re.sub(r"[^A-Za-z0-9._=-]", "_", "-".join(parts))

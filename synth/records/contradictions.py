@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from synth.arrays import SAME
 from synth.records.optimality import exceeds
 from synth.records.record import DIED, Record
 
-MEETS = 1e-9  # relative difference up to which two numbers are the same
 Status = Literal["ok", "failed", "bound disproved", "disproved", "alarm", "none"]  # of a record among the others
 Key = tuple[str, str]  # family and hash of the instance file: a name may have had other contents
 
@@ -123,5 +123,5 @@ def _best(bounds: list[Record]) -> Record | None:
     if not bounds:
         return None
     most = max(record.bound or 0.0 for record in bounds)
-    same = [record for record in bounds if most - (record.bound or 0.0) <= MEETS * abs(most)]
+    same = [record for record in bounds if most - (record.bound or 0.0) <= SAME * abs(most)]
     return next((record for record in same if record.grade == "certified"), max(same, key=lambda r: r.bound or 0.0))

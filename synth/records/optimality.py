@@ -11,11 +11,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from synth.arrays import SOLVED
 from synth.errors import InputError
 from synth.family import get_family, load
 from synth.text.untrusted import is_finite
-
-WITHIN = 1e-4  # relative gap at which solvers stop by default
 
 
 def meets(value: float, bound: float) -> bool:
@@ -26,7 +25,7 @@ def meets(value: float, bound: float) -> bool:
 def exceeds(bound: float | None, value: float | None) -> bool:
     """Whether a bound lies above a value by more than a solver's tolerance: one millionth of it, in any unit. False
     when either is missing."""
-    return bound is not None and value is not None and bound - value > 1e-6 * max(abs(value), abs(bound) * 1e-3)
+    return bound is not None and value is not None and bound - value > SOLVED * max(abs(value), abs(bound) * 1e-3)
 
 
 def gap(value: float | None, bound: float | None) -> float | None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from synth.arrays import SAME
 from synth.errors import InputError, UnsupportedError
 from synth.family import Method, get_family, load
 from synth.instance import Instance
@@ -27,7 +28,6 @@ CHEAP_S = 0.25  # up to which a run is made again, by the record's word
 LONGEST = 8  # times what is cheap: the time limit of a run that is made again
 MOST_NUMBERS = 100_000  # of a stored solution
 MOST_ASKED = 1000  # of a number among the method's options: more restarts than this are not repeated
-ROUNDING = 1e-9  # relative difference of two values that are the same up to rounding
 Answer = Literal["same", "other", "unknown"]
 
 
@@ -95,7 +95,7 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
         return Repetition("same", "run again: the same solution")
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
-    if value is not None and equal(record.value, value, ROUNDING):
+    if value is not None and equal(record.value, value, SAME):
         return Repetition("unknown", "run again it gives another solution of the same value")
     return Repetition("other", f"run again it gives {value}")
 

@@ -6,14 +6,15 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from synth.arrays import SAME
 from synth.family import get_family
+from synth.options import RELATIVE_GAP
 from synth.records.contradictions import Standing, by_instance, standing, value_stands
-from synth.records.optimality import WITHIN, gap
+from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
 from synth.text.quantities import NOTHING, percent, shown, times
 
-MEETS = 1e-9  # relative difference up to which two values are the same
 STATED = "*"  # behind a published value whose method is only stated in its record
 FOOTNOTE = "* by a record that only states its method: it was not run again"
 
@@ -81,7 +82,7 @@ class InstanceRow:
         published = "–"
         if self.published is not None:
             published = shown(self.published.value, unit)
-            published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > MEETS else ""
+            published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > SAME else ""
             published += STATED if self.stated else ""
         return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
                 self.label, published]  # fmt: skip
@@ -136,8 +137,8 @@ def closing_line(rows: Sequence[InstanceRow]) -> str:
     solved = [row for row in rows if row.solved]
     text = f"{len(solved)} of {len(rows)} proven best{_by_grade(solved)}"
     gaps = [row.gap for row in rows if row.gap]
-    near = sum(gap <= WITHIN for gap in gaps)
-    text += f", {near} within {percent(WITHIN)}" if near else ""
+    near = sum(gap <= RELATIVE_GAP for gap in gaps)
+    text += f", {near} within {percent(RELATIVE_GAP)}" if near else ""
     refuted = sum(row.best is None and bool(row.refuted) for row in rows)
     text += f", {refuted} infeasible" if refuted else ""
     text += f", median gap of the others {percent(statistics.median(gaps))}" if gaps else ""

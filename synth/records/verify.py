@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 import synth
+from synth.arrays import SAME
 from synth.family import Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
 from synth.records.contents import KEYS
@@ -25,7 +26,6 @@ from synth.solvers.catalogue import known_solvers, solvers_for
 from synth.text.files import dumps
 from synth.text.untrusted import equal, is_finite
 
-SAME = 1e-9  # relative difference up to which two floats are the same, where machines may round differently
 NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after which there is nothing to hold
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again

@@ -31,12 +31,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from synth.arrays import SAME
 from synth.errors import Fault, InputError
 from synth.instance import faults_of
 from synth.text.input_file import InputFile
 
 FILE = "printed.toml"
-SAME = 1e-9  # relative difference up to which two numbers are the same: what rounding errors of floats add
 MOST, DIGITS = 10**15, 15  # of a printed number
 BEYOND = Fraction(10**300)
 CUT = "rounding of the last digit"

@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from synth.arrays import SAME
 from synth.errors import InputError
 from synth.study.measures import geometric_mean, shifted_geometric_mean
-from synth.study.table import MEETS, WRONG, build, plain_name, read_records
+from synth.study.table import WRONG, build, plain_name, read_records
 
 OPTIONS = ("seed", "time_limit_s", "relative_gap", "threads", "options")  # all that a user asks of a run
 SAME_RUN = ("family", "instance", "instance_sha256", "method", "solver", *OPTIONS)
@@ -114,11 +115,11 @@ def _worse(row: dict[str, Any]) -> list[str]:
     why = []
     if pd.notna(row["value_a"]) and pd.isna(row["value_b"]):
         why.append("no value any more")
-    elif row["value_b"] > row["value_a"] + MEETS * abs(row["value_a"]):
+    elif row["value_b"] > row["value_a"] + SAME * abs(row["value_a"]):
         why.append("value worse")
     if pd.notna(row["bound_a"]) and pd.isna(row["bound_b"]):
         why.append("no bound any more")
-    elif row["bound_b"] < row["bound_a"] - MEETS * abs(row["bound_a"]):
+    elif row["bound_b"] < row["bound_a"] - SAME * abs(row["bound_a"]):
         why.append("bound weaker")
     if row["solved_a"] and not row["solved_b"]:
         why.append("no longer proven")

@@ -42,7 +42,7 @@ from synth.execution.runs import Request, Run, expand, expand_paths, name_clashe
 from synth.family import Family, Method, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
-from synth.options import as_text, read_limit
+from synth.options import RELATIVE_GAP, as_text, read_limit
 from synth.plugins.method_file import as_module, method_of
 from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
@@ -79,7 +79,7 @@ class RunGrid(_Part):
     solvers: list[str] | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
     time_limits: Annotated[list[str], Field(min_length=1)] = [DEFAULT_LIMIT]
-    gap: Annotated[float, Field(ge=0)] = 1e-4
+    gap: Annotated[float, Field(ge=0)] = RELATIVE_GAP
     threads: Annotated[int, Field(ge=1)] = 1
     options: dict[str, Text] = {}
 

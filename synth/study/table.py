@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from synth.arrays import SAME
 from synth.errors import Fault, InputError
 from synth.family import get_family, load
 from synth.instance import Instance
@@ -79,7 +80,6 @@ NUMBERS = (
     "time_limit_s",
     "size_bytes",
 )
-MEETS = 1e-9  # relative difference up to which two values are the same
 VALUE_COUNTS = ("ok", "bound disproved")  # statuses of rows whose value stands
 WRONG = ("failed", "alarm", "bound disproved", "disproved")  # statuses of rows in which something is not as stated
 RUN_AGAIN, ONLY_STATED = "run again", "stated"  # what a baseline's method rests on
@@ -131,7 +131,7 @@ def build(
     replayed = table["evidence"] == "replayed"
     table["best_value"] = table["value"].where(good & replayed).groupby(keys).transform("min")
     table["ratio_to_best"] = _ratio(table["value"], table["best_value"]).where(good)
-    table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + MEETS)
+    table["win"] = good & replayed & (table["ratio_to_best"] <= 1 + SAME)
     table["solved"] = good & replayed & (table["gap_own"] <= table["relative_gap"])
     for baseline in named:
         theirs = table["value"].where(good & (table["method"] == baseline)).groupby(keys).transform("min")

@@ -8,9 +8,10 @@ from typing import Any
 
 import networkx as nx
 
+from synth.arrays import SAME
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
-from synth.reproduction.printed import SAME, below
+from synth.reproduction.printed import below
 from synth.text.quantities import shown
 from synth_papers.peers.teccl import WORDS, Results
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SOLVED, FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
@@ -66,7 +66,7 @@ def best_prices(sizes: npt.NDArray[Any], root: int, rounds: int, options: RunOpt
             method="highs",
         )
         most = -float(found.fun) if found.status == 0 else -math.inf  # of all prices
-        if best >= math.ceil(most - 1e-6) or most * SCALE - least < 1.0 or options.out_of_time():
+        if best >= math.ceil(most - SOLVED) or most * SCALE - least < 1.0 or options.out_of_time():
             break
         near = np.rint(found.x[:rounds] * SCALE).astype(np.int64)
         tried = near if not np.array_equal(near, tried) else (near + prices) // 2

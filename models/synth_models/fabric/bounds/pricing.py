@@ -19,7 +19,7 @@ from math import lcm
 
 import numpy as np
 
-from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links, least_time
@@ -33,7 +33,6 @@ DENOMINATORS = (12, 60, 1000, 20000)
 ROUNDS = 200
 NEWTON = 6
 CANDIDATES = 2  # of the last prices, made whole in all ways
-EQUAL = 1e-9
 LEAST_SHARE = 1e-7  # of the largest capacity: what a link counts that cannot be used yet
 
 Worth = Callable[[list[IntArray]], tuple[FloatArray, list[FloatArray]]]
@@ -141,11 +140,11 @@ def best_prices(
         plane = _plane_at(resources, worth, asked)
         planes.append(plane)
         found = float((plane @ asked).sum())
-        if found > best_value * (1 + EQUAL):
+        if found > best_value * (1 + SAME):
             best, best_value = asked, found
             yield asked
         promised, dearest = _master(planes, capacity)
-        if dearest is None or promised <= best_value * (1 + EQUAL):
+        if dearest is None or promised <= best_value * (1 + SAME):
             if dearest is not None:
                 yield dearest
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SAME, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import search
@@ -23,7 +23,6 @@ Route = tuple[int, ...]
 
 MOST_THRESHOLDS = 16  # bandwidths that are tried as the least of a route; of more, evenly spaced ones
 MOST_EQUAL = 16  # equally quick routes that are compared
-SAME = 1e-9  # times that differ by less, relatively, count as equal
 
 
 class Routes:

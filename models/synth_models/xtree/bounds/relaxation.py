@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SOLVED, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network
@@ -113,7 +113,7 @@ def refute(network: Network, chunks: int, horizon: int, options: RunOptions, lar
     result, duals = mathprog.solve_lp(model, options, rows, interior=len(expansion.send) > SIMPLEX)
     solved = time.monotonic()
     certificate = None
-    if result.termination == "optimal" and result.objective is not None and result.objective > 1 + 1e-6:
+    if result.termination == "optimal" and result.objective is not None and result.objective > 1 + SOLVED:
         prices = [
             {index: -value for index, value in zip(indices_of(of), dual, strict=True)}
             for of, dual in zip(rows, duals, strict=True)
@@ -190,7 +190,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
                 outcome.message = f"the LP for {found.horizon} timesteps was not solved (too large, or out of time)"
                 if options.out_of_time():
                     outcome.termination = "time_limit"
-            elif found.stretch > 1 + 1e-6:
+            elif found.stretch > 1 + SOLVED:
                 outcome.message = f"{found.words}, but no rounding of its multipliers proves it"
             return outcome
         outcome.bound, outcome.bound_proof, outcome.certificate = found.horizon + 1.0, found.words, found.certificate

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
@@ -85,5 +86,5 @@ def place(
     if found > value:
         best, found = start, value
     if result.bound is not None:
-        least = max(least, math.ceil(result.bound - 1e-6))
+        least = max(least, math.ceil(result.bound - SOLVED))
     return best, found, min(least, found)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
@@ -188,7 +189,7 @@ def _solve_depth(
         return Flow(None, 2**62, build_s=built)
     if result.termination not in ("optimal", "limit"):  # without one there always is a tree
         raise RuntimeError(result.message or f"the solver says that the flow is {result.termination}")
-    bound = max(floor, math.ceil(result.bound - 1e-6)) if result.bound is not None else floor
+    bound = max(floor, math.ceil(result.bound - SOLVED)) if result.bound is not None else floor
     if not result.has_point:
         return Flow(None, bound, build_s=built, message="no tree within the time limit; the best published one instead")
     shape = (len(sizes), model.levels, rounds)

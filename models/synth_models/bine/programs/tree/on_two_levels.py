@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth.solvers import mathprog
@@ -70,7 +71,7 @@ def _solve(units: Units, root: int, rounds: int, depth: int | None, floor: int, 
         return NestedFlow(None, 2**62, build_s=built)
     if result.termination not in ("optimal", "limit"):  # without a limit on depths there always is a tree
         raise RuntimeError(result.message or f"the solver says that the flow is {result.termination}")
-    bound = max(floor, math.ceil(result.bound - 1e-6)) if result.bound is not None else floor
+    bound = max(floor, math.ceil(result.bound - SOLVED)) if result.bound is not None else floor
     if not result.has_point:
         return NestedFlow(None, bound, None, built, "no tree within the time limit; the best published one instead")
     value = round(result.objective or 0.0)

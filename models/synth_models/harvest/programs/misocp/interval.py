@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import SOLVED, IntArray
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers import mathprog
@@ -23,7 +23,6 @@ from synth_models.harvest.programs.misocp import one_port, strengthening
 from synth_models.harvest.programs.misocp.blocks import Block
 from synth_models.harvest.programs.misocp.model import at_most, build, rate_range, relax
 
-SAFETY = 1e-6  # relative: solvers hold rows to about 1e-6, so their bounds are taken this much lower
 WIDER = 1e-5  # relative: narrowed ranges of rates are taken this much wider
 GRID = 1.15  # ratio of neighbouring rates with a tangent from the start
 LARGEST_DENOMINATOR = 4  # rates with small denominators are frequent answers: tangents there are exact
@@ -116,7 +115,7 @@ class IntervalProgram:
             at_most(model, cutoff)
             result = self._solved(model, tolerance / 2)
             if result.termination == "infeasible":
-                answer.bound = max(answer.bound, cutoff * (1 - SAFETY) / _raised(model))
+                answer.bound = max(answer.bound, cutoff * (1 - SOLVED) / _raised(model))
                 return answer
             if result.bound is not None:
                 answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff / _raised(model)))
@@ -239,7 +238,7 @@ class IntervalProgram:
 
 def _seconds(model: Any, value: float | None) -> float:
     total = float(model.fixed_cost + model.unit * (value or 0.0))
-    return total * (1 - SAFETY) / _raised(model)
+    return total * (1 - SOLVED) / _raised(model)
 
 
 def _raised(model: Any) -> float:

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SAME, SOLVED, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -33,13 +33,12 @@ from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.method import own_topologies
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
-from synth_models.harvest.programs.misocp.interval import SAFETY, IntervalProgram
+from synth_models.harvest.programs.misocp.interval import IntervalProgram
 from synth_models.harvest.references.baselines import hold_ring
 from synth_models.harvest.solution import Schedule
 
 SEARCH = 0.1  # of the time
-PRECISION = 10 * SAFETY  # relative: what solvers' tolerances may add up to over an interval
-EXACT = 1e-9  # relative: a lower bound this close to a known time is that time
+PRECISION = 10 * SOLVED  # relative: what solvers' tolerances may add up to over an interval
 
 
 @dataclass
@@ -182,7 +181,7 @@ def _a_share(options: RunOptions) -> RunOptions:
 
 def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
     """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
-    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - EXACT):
+    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - SAME):
         return outcome
     return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)
 
@@ -244,6 +243,6 @@ def _next(state: State, path: Sequence[tuple[int, int]], cost: FloatArray, toler
     for interval in on_path:
         upper = float(cost[interval.first : interval.last + 1].sum(axis=0).min())
         gap = upper - state.lower[interval.blocks]
-        if gap > (tolerance + EXACT) * upper:
+        if gap > (tolerance + SAME) * upper:
             open_ones.append((len(interval.blocks), -gap, interval))
     return min(open_ones, key=lambda one: one[:2])[2] if open_ones else None
