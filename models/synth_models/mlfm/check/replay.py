@@ -204,7 +204,7 @@ def _replay(routes: _Routes, first: int, machine: _Machine, tally: _Tally) -> No
             if y == -1:
                 continue
             if y < 0 or y >= ranks:
-                _note(tally, NO_SUCH_RANK, first + p, x, y)
+                _note(tally, np.int64(NO_SUCH_RANK), first + p, x, y)
                 continue
             fault, links = 0, 0
             if received[y] == p:
@@ -231,7 +231,7 @@ def _replay(routes: _Routes, first: int, machine: _Machine, tally: _Tally) -> No
 @jit
 def _travel(routes: _Routes, p: int, x: int, machine: _Machine, used: IntArray) -> tuple[int, int]:
     """The code of what is wrong with the route of rank x in phase p, 0 for nothing, and how many links it has, which
-    are written into ``used``."""
+    are written into ``used``. (numba compiles a kernel again for every plain number that is written in a call of it.)"""
     start, end = machine.leaf[x], machine.leaf[routes.dest[p, x]]
     spine, via, second = routes.spine[p, x], routes.middle[p, x], routes.second[p, x]
     columns = machine.alive.shape[1]
@@ -244,11 +244,11 @@ def _travel(routes: _Routes, p: int, x: int, machine: _Machine, used: IntArray) 
             return NO_SUCH_LEAF, 0
         if via % columns == start % columns or via % columns == end % columns:
             return NO_THIRD_COLUMN, 0
-        fault = _hop(start, spine, via, machine, used, 0)
-        return (fault if fault else _hop(via, second, end, machine, used, 2)), 4
+        fault = _hop(start, spine, via, machine, used, np.int64(0))
+        return (fault if fault else _hop(via, second, end, machine, used, np.int64(2))), 4
     if spine == -1:
         return (NO_SPINE if start != end else 0), 0
-    return _hop(start, spine, end, machine, used, 0), 2
+    return _hop(start, spine, end, machine, used, np.int64(0)), 2
 
 
 @jit
