@@ -324,7 +324,8 @@ class Certified:
         self.rows: list[
             tuple[int, int, IntArray]
         ] = []  # goal's number, weight, and the bin from which colours are late
-        self.scale = WEIGHTS / max(1e-300, *(float(np.abs(potential).max()) for potential in potentials))
+        highest = max(float(np.abs(potential).max()) for potential in potentials)
+        self.scale = WEIGHTS / highest if highest else 0.0
         for number, potential in enumerate(potentials):
             self._levels(number, potential)
         count, ways = len(problem.ranks), problem.ways
