@@ -15,7 +15,7 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
-from synth_models.fabric.references import box_sends, hierarchical
+from synth_models.fabric.references import box_exchange, box_sends, hierarchical
 from synth_models.fabric.scheduling import box_routes
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -191,3 +191,24 @@ def test_a_thousand_gpus_within_a_twentieth_of_the_bound(collective: str) -> Non
     bound = {"allgather": 1016 / 1024, "reduce_scatter": 1016 / 1024, "allreduce": 2032 / 1024}.get(collective, 1.0)
     assert record.value is not None
     assert record.value <= 1.05 * bound * 2**30 / 400e9
+
+
+@pytest.mark.parametrize("way", [box_sends.SHARES, box_sends.EVERYTHING])
+@pytest.mark.parametrize(("name", "count"), [("dgx-h100", 2), ("dgx-a100", 3), ("dgx2", 2), ("dgx-h100", 9)])
+@pytest.mark.parametrize("own", [{}, {"switching": {"mode": "store_and_forward"}}])
+def test_exchanges_add_up_everything_once(way: str, name: str, count: int, own: dict[str, Any]) -> None:
+    """Replayed wherever there is one; with pieces so large that something arrives before all is sent there is none."""
+    made = 0
+    for size in (1, 999, 2**14, 2**26):
+        instance = cluster(name, count, "allreduce", size, **own)
+        schedule = box_exchange.exchanged(instance, hierarchical._equal(size, 16), way)
+        if schedule is not None:
+            made += 1
+            assert check_schedule(instance, schedule).faults == []
+    assert made or name != "dgx-h100"
+    assert count < 9 or schedule is None
+
+
+def test_exchanges_need_equal_boxes() -> None:
+    unequal = cluster("dgx-h100", 2, "allreduce", 64, ranks=[0, 1, 8, 9, 10])
+    assert box_exchange.exchanged(unequal, [64], box_sends.SHARES) is None

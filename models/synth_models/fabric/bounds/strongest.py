@@ -23,6 +23,7 @@ from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.moments import strongest_moments
+from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
@@ -73,4 +74,5 @@ def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sea
     if pays_its_way(links) and links.delay.any():
         found.append(lambda more, best: strongest_deliveries(links, look, more, best))
         found.append(lambda more, best: strongest_moments(links, more, best))
+        found.append(lambda more, best: strongest_orbit_moments(links, more, best))
     return found

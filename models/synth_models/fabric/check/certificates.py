@@ -4,9 +4,9 @@ Every certificate names an ``argument``, which says what some links must carry a
 each of them can: a link e at a price of ``c_e`` a byte carries at most ``c_e * b_e * max(0, T - h_e)`` until T, if
 nothing useful crosses it in ``h_e`` seconds of latency before and behind (:mod:`synth_models.fabric.check.windows`). A
 bound T is proven if together they could carry no more than what is needed until T: any earlier is then too early. The
-arguments are stated in :mod:`synth_models.fabric.check.arguments`, :mod:`synth_models.fabric.check.arrivals` and
-:mod:`synth_models.fabric.check.moments`. A certificate may come out of any file: every number is checked for its range
-before it is used.
+arguments are stated in :mod:`synth_models.fabric.check.arguments`, :mod:`synth_models.fabric.check.arrivals`,
+:mod:`synth_models.fabric.check.moments` and :mod:`synth_models.fabric.check.orbits`. A certificate may come out of any
+file: every number is checked for its range before it is used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
 from synth_models.fabric.check.counting import check_refutation
 from synth_models.fabric.check.infeasibility_proof import EPOCHS, epochs_faults
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
+from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
 from synth_models.fabric.instance import FabricInstance
 
-ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS}
+ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS}
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:

@@ -48,7 +48,7 @@ class _Demands:
 
 
 @dataclass
-class _Until(Capacity):
+class Until(Capacity):
     """What the windows of the certificate hold, which is made for bounds up to ``most`` ticks."""
 
     most: int = 0
@@ -73,14 +73,14 @@ def moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     ranks = np.flatnonzero(fabric.is_rank)
     demands = _demands(fabric, certificate, ranks)
     share = untrusted.whole_numbers(certificate, "share", 0, MOST_SHARE, (len(fabric.tail),))
-    worth = _least_share(fabric, share, ranks)
+    worth = least_share(fabric, share, ranks)
     weights = [
         int(size) * untrusted.exact_sum(demands.weight[demands.block == b])
         for b, size in enumerate(instance.blocks.bytes.tolist())
     ]
     carried = _carried(fabric, demands, share, ranks, finer) / ticks
     goals = demands.since[np.arange(len(demands.block)), np.searchsorted(ranks, demands.target)]
-    return worth * sum(weights) - STRICTLY, _Until(ticks, [], int(goals.min()), carried)
+    return worth * sum(weights) - STRICTLY, Until(ticks, [], int(goals.min()), carried)
 
 
 ARGUMENTS: dict[str, Argument] = {"moments": moments}
@@ -108,7 +108,7 @@ def _demands(fabric: Fabric, certificate: Mapping[str, Any], ranks: IntArray) ->
     return _Demands(block, source, target, weight, since)
 
 
-def _least_share(fabric: Fabric, share: IntArray, ranks: IntArray) -> int:
+def least_share(fabric: Fabric, share: IntArray, ranks: IntArray) -> int:
     """The least sum of shares over a way from a rank over switches to another."""
     least = NEVER
     for u in ranks.tolist():

@@ -14,6 +14,7 @@ from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 NOBODY = -1
+SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 LEAD = 16  # rounds by which the root's box prefers what leaves it
 
 
@@ -37,9 +38,9 @@ class Plan(NamedTuple):
     """What a schedule is made by.
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
-    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone. ``slack``:
-    rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes,
-    not all chunks to one box after the other.
+    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone; in an
+    allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it received
+    (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the other.
     """
 
     chain: bool = False
@@ -53,6 +54,10 @@ class Plan(NamedTuple):
         return self.between != "trees"
 
     def __str__(self) -> str:
+        if self.between in (SHARES, EVERYTHING):
+            return (
+                "shares of a box exchanged" if self.between == SHARES else "everything exchanged, then inside each box"
+            )
         words = {"trees": "", "leaders": "by way of leaders, ", "own rail": "over the root's rail, "}[self.between]
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 

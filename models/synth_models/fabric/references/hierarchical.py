@@ -6,7 +6,8 @@ in the next box, the one after that, and so on; whatever arrives goes to the oth
 data are dealt out to the ranks of the root's box; each spreads its share along its rail, over 2^n boxes by the n
 edge-disjoint binomial trees of Johnsson and Ho ("Optimum broadcasting and personalized communication in hypercubes",
 IEEE Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009). Reduce-scatter
-and reduce are these backwards; allreduce is both, for shares of the buffer that each have a rank as root.
+and reduce are these backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short
+messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
@@ -28,7 +29,18 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.box_sends import NOBODY, Plan, Rails, Rounds, Sends, from_everyone, from_one
+from synth_models.fabric.references.box_exchange import exchanged
+from synth_models.fabric.references.box_sends import (
+    EVERYTHING,
+    NOBODY,
+    SHARES,
+    Plan,
+    Rails,
+    Rounds,
+    Sends,
+    from_everyone,
+    from_one,
+)
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
@@ -42,6 +54,7 @@ MOST_TRANSFERS = 4_500_000
 MOST_CHUNKS = 4096
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
+MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 FINE = 1000  # parts of a round that orders are told apart by
 
 
@@ -79,8 +92,11 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     if instance.collective in ROOTED_TREES:
         led = [Plan(between=between) for between in ("leaders", "own rail")]
         return led + [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
-    by_chunk = [Plan(by_chunk=True)] if instance.collective == "allreduce" else []
-    return [*by_chunk, Plan(), Plan(chain=True)]
+    if instance.collective != "allreduce":
+        return [Plan(), Plan(chain=True)]
+    exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
+    short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
+    return [Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
 
 
 def _best_number(instance: FabricInstance, options: RunOptions, plan: Plan, first: bool) -> tuple[int, Schedule] | None:
@@ -110,10 +126,14 @@ def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
 
 def _shares_each(instance: FabricInstance, plan: Plan) -> int:
     """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
-    them out; in an allreduce one for every rank; else one."""
+    them out; in an allreduce one for every rank, or for every rank of a box; else one."""
+    if plan.between == SHARES:
+        return len(instance.boxes[0])
+    if plan.between in (EVERYTHING, "own rail"):
+        return 1
     if instance.collective == "allreduce":
         return len(instance.members)
-    if instance.the_root is None or plan.between == "own rail":
+    if instance.the_root is None:
         return 1
     return next(len(box) for box in instance.boxes if instance.the_root in box)
 
@@ -122,6 +142,10 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
     """A number below the best: chunks that take several times as long on the slowest link as its latency; as many as
     there are leaders."""
     net = instance.machine.network
+    if plan.between in (SHARES, EVERYTHING):  # a piece is on its way for longer than its sender takes for all boxes
+        way = float(net.bandwidth.min() * net.latency.max())
+        wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * way))
+        return max(1, min(most, wanted))
     if instance.collective not in ROOTED_TREES or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
@@ -141,14 +165,18 @@ def _equal(size: int, parts: int) -> list[int]:
 def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
     """Transfers of a schedule with so many chunks."""
     n = len(instance.members)
+    if plan.between in (SHARES, EVERYTHING):
+        return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
     if instance.collective in ROOTED_TREES:
         return n * count * _shares_each(instance, plan)
     return n * n * count * (2 if instance.collective == "allreduce" else 1)
 
 
-def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule:
-    """The schedule with ``count`` chunks a share."""
+def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
+    """The schedule with ``count`` chunks a share; None where there is none of an exchange."""
     parts = count * _shares_each(instance, plan)
+    if plan.between in (SHARES, EVERYTHING):
+        return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if instance.collective in SPREADING:
         return timed(instance, _transfers(instance, _cut(instance, parts), plan), in_order=plan.in_order)
     there = reversed_instance(instance)

@@ -1,0 +1,282 @@
+"""The linear program of :mod:`synth_models.fabric.bounds.orbit_moments`: one block from one rank to all members, over
+time, one flow for all goals that look alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from synth.arrays import FloatArray, IntArray
+from synth.graph.shortest_paths import UNREACHABLE, search
+from synth.solvers.lp import linprog
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.programs.flow.symmetry import automorphism
+
+_linprog: Any = linprog  # its published types reject sparse matrices
+MOST_WAYS = 200_000  # pairs of ranks that are joined directly
+FEW_COLUMNS = 2_000  # up to which the simplex method is quicker
+
+
+@dataclass(frozen=True, eq=False)
+class Ways:
+    """Direct routes from rank to rank: ``src``, ``dst`` (numbers among the ranks), ``first`` and ``last`` (links),
+    ``delay`` (ticks), shape (ways,) each."""
+
+    src: IntArray
+    dst: IntArray
+    first: IntArray
+    last: IntArray
+    delay: IntArray
+
+    @classmethod
+    def of(cls, links: Links) -> Ways | None:
+        """Of every rank over each of its links; None where there are too many."""
+        ranks = np.flatnonzero(~links.is_switch)
+        place = np.full(links.nodes, -1, dtype=np.int64)
+        place[ranks] = np.arange(len(ranks))
+        came, order = np.empty(links.nodes, dtype=np.int64), np.empty(links.nodes, dtype=np.int64)
+        found: list[tuple[IntArray, ...]] = []
+        count = 0
+        start, out = links.out
+        for u in ranks.tolist():
+            for e in out[start[u] : start[u + 1]].tolist():
+                head = int(links.dst[e])
+                far = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
+                far[head] = links.delay[e]
+                if links.is_switch[head]:
+                    far = search(start, out, links.dst, links.delay, far, links.is_switch, came, order)
+                goals = ranks[(far[ranks] < UNREACHABLE) & (ranks != u)]
+                last = came[goals] if links.is_switch[head] else np.full_like(goals, e)
+                count += len(goals)
+                if count > MOST_WAYS:
+                    return None
+                found.append((np.full_like(goals, place[u]), place[goals], np.full_like(goals, e), last, far[goals]))
+        if not count:
+            return None
+        return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
+
+    @property
+    def payers(self) -> list[tuple[IntArray, ...]]:
+        """Which links of every way may pay."""
+        alone: list[tuple[IntArray, ...]] = [(self.first,), (self.last,)]
+        return alone if np.any(self.first == self.last) else [(self.first, self.last), *alone]
+
+
+class _Kinds(NamedTuple):
+    """What looks alike: the colour of every rank, shape (ranks,), and the kind of every way, shape (ways,)."""
+
+    rank: IntArray
+    way: IntArray
+
+
+class OneBlock:
+    """One block from one rank to all members."""
+
+    def __init__(self, links: Links, ways: Ways, root: int) -> None:
+        self.links, self.ways = links, ways
+        self.ranks = np.flatnonzero(~links.is_switch)
+        self.root = int(np.searchsorted(self.ranks, root))
+        self._alike = np.unique(np.stack([links.rate[ways.first], links.rate[ways.last], ways.delay]), axis=1,
+                                return_inverse=True)[1].reshape(-1).astype(np.int64)  # fmt: skip
+        member = np.isin(self.ranks, links.members).astype(np.int64)
+        self.kinds = self._kinds(member, [self.root])
+        goals = np.flatnonzero((np.arange(len(self.ranks)) != self.root) & (member > 0))
+        _, first = np.unique(self.kinds.rank[goals], return_index=True)
+        self.goals = goals[first].tolist()
+        self.seen = [self._kinds(member, [self.root, goal]) for goal in self.goals]
+
+    def _kinds(self, colour: IntArray, marked: list[int]) -> _Kinds:
+        """Colour refinement of the ranks and the ways between them, with some ranks marked."""
+        ways, count = self.ways, len(colour)
+        colour = colour.copy()
+        colour[marked] = 2 + np.arange(len(marked))
+        colour = np.unique(colour, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        alike, kinds = self._alike, int(self._alike.max()) + 1
+        while True:
+            colours = int(colour.max()) + 1
+            seen = [
+                np.bincount((here * kinds + alike) * colours + colour[there], minlength=count * kinds * colours)
+                for here, there in ((ways.src, ways.dst), (ways.dst, ways.src))
+            ]
+            table = np.concatenate([colour[:, None], *(part.reshape(count, -1) for part in seen)], axis=1)
+            colour = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            if int(colour.max()) + 1 == colours:
+                break
+        ends = np.stack([colour[ways.src], colour[ways.dst], alike])
+        return _Kinds(colour, np.unique(ends, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64))
+
+    @cached_property
+    def symmetries(self) -> IntArray:
+        """Permutations of the nodes that keep the machine, the members and the root, shape (permutations, nodes):
+        boxes, or places in all boxes, that change places."""
+        return _symmetries(self.links, self.kinds.rank)
+
+
+class FlowsOverTime:
+    """The linear program for T = (bins + x) length with 0 <= x <= 1; bin 2k is [k, k + x) lengths, bin 2k + 1 what is
+    left until k + 1.
+
+    Columns: x, then g (kind of way, bin), then for every goal f (kind of way as its flow sees them, bin) and the
+    stores; in blocks, times of a length.
+    """
+
+    def __init__(self, problem: OneBlock, bins: int, length: int) -> None:
+        self.problem, self.whole, self.length = problem, bins, length
+        self.bins = 2 * bins + 1
+        self.kinds = int(problem.kinds.way.max()) + 1
+        flows = sum(int(seen.way.max()) + 1 + int(seen.rank.max()) + 1 for seen in problem.seen)
+        self.columns = 1 + (self.kinds + flows) * self.bins
+        self._rows: list[tuple[Any, Any, Any]] = []
+        self._right: list[FloatArray] = []
+        self._equal: list[tuple[Any, Any, Any]] = []
+        self._places: list[IntArray] = []
+        self._row_of: dict[int, int] = {}  # of every first link the first row of its capacity
+        self._like: dict[int, int] = {}  # how many links a row stands for
+        self.tolls: dict[int, FloatArray] = {}
+
+    def shared(self, kind: int) -> IntArray:
+        """Columns of what a way of this kind carries in every bin."""
+        return 1 + kind * self.bins + np.arange(self.bins)
+
+    def solve(self) -> list[FloatArray] | None:
+        """For every goal the potential of every colour in every bin, shape (colours, bins); None if T is greater.
+        Then ``tolls`` holds the price of every first link in every bin, by link."""
+        self._capacities()
+        columns, equal = 1 + self.kinds * self.bins, 0
+        for goal, seen in zip(self.problem.goals, self.problem.seen, strict=True):
+            columns, equal = self._one_flow(goal, seen, columns, equal)
+        cost = np.zeros(columns)
+        cost[0] = 1.0
+        level = np.zeros(equal)
+        for goal, seen, at in zip(self.problem.goals, self.problem.seen, self._places, strict=True):
+            level[at[seen.rank[goal], -1]] = 1.0
+        rows = sum(len(part) for part in self._right)
+        found = _linprog(
+            cost, _matrix(self._rows, rows, columns), np.concatenate(self._right),
+            _matrix(self._equal, equal, columns), level, [(0.0, 1.0)] + [(0.0, None)] * (columns - 1),
+            method="highs-ds" if columns < FEW_COLUMNS else "highs-ipm",
+        )  # fmt: skip
+        if found.x is None:
+            return None
+        for e, row in self._row_of.items():
+            self.tolls[e] = -found.ineqlin.marginals[row : row + self.bins] / self._like[row]
+        dual = np.append(found.eqlin.marginals, 0.0)
+        return [dual[at] for at in self._places]
+
+    def _capacities(self) -> None:
+        """What the first and the last link of every way carry; of links that look alike one."""
+        problem, ways = self.problem, self.problem.ways
+        links, kinds = problem.links, problem.kinds
+        size = float(links.instance.blocks.bytes[0])
+        odd = np.arange(self.bins) % 2
+        seen: dict[tuple[int, bytes], int] = {}
+        at = sum(len(part) for part in self._right)
+        for end, column in enumerate((ways.first, ways.last)):
+            for e in np.unique(column).tolist():
+                times = np.bincount(kinds.way[column == e], minlength=self.kinds)
+                rate = float(Fraction(int(links.rate[e])) * links.unit * Fraction(self.length, links.ticks)) / size
+                key = end, times.tobytes() + np.float64(rate).tobytes()
+                row = seen.setdefault(key, at)
+                self._like[row] = self._like.get(row, 0) + 1
+                if not end and problem.links.is_switch[problem.links.dst[e]]:
+                    self._row_of[e] = row
+                if row < at:
+                    continue
+                here = at + np.arange(self.bins)
+                for kind in np.flatnonzero(times).tolist():
+                    self._rows.append((here, self.shared(kind), np.full(self.bins, float(times[kind]))))
+                self._rows.append((here, np.zeros(self.bins, dtype=int), np.where(odd, rate, -rate)))
+                self._right.append(np.where(odd, rate, 0.0))
+                at += self.bins
+
+    def _one_flow(self, goal: int, seen: _Kinds, columns: int, equal: int) -> tuple[int, int]:
+        """The flow that brings the block to one goal; how many columns and rows there are then."""
+        problem, ways = self.problem, self.problem.ways
+        _, first = np.unique(seen.way, return_index=True)
+        source, target = seen.rank[problem.root], seen.rank[goal]
+        colours = int(seen.rank.max()) + 1
+        _, rank = np.unique(seen.rank, return_index=True)
+        place = np.full((colours, self.bins), -1)
+        inner = np.flatnonzero(np.arange(colours) != source)
+        place[inner] = equal + np.arange(len(inner) * self.bins).reshape(len(inner), self.bins)
+        at = sum(len(part) for part in self._right)
+        for kind, way in enumerate(first.tolist()):
+            here, there = int(seen.rank[ways.src[way]]), int(seen.rank[ways.dst[way]])
+            if there == source or here == target:
+                continue
+            own = columns + np.arange(self.bins)
+            columns += self.bins
+            rows = at + np.arange(self.bins)
+            at += self.bins
+            self._rows += [(rows, own, np.ones(self.bins))]
+            self._rows += [(rows, self.shared(int(problem.kinds.way[way])), -np.ones(self.bins))]
+            self._right.append(np.zeros(self.bins))
+            of_kind = seen.way == kind
+            shift = 2 * (int(ways.delay[way]) // self.length)
+            coming = float(np.sum(of_kind & (ways.dst == rank[there])))
+            going = float(np.sum(of_kind & (ways.src == rank[here])))
+            last = max(0, self.bins - shift)
+            self._equal.append((place[there, shift:], own[:last], np.full(last, coming)))
+            if here != source:
+                self._equal.append((place[here], own, np.full(self.bins, -going)))
+        for colour in inner.tolist():
+            stores = self.bins - int(colour == target)  # nothing may be lost at the goal
+            own = columns + np.arange(stores)
+            columns += stores
+            self._equal.append((place[colour, :stores], own, -np.ones(stores)))
+            self._equal.append((place[colour, 1:], own[: self.bins - 1], np.ones(self.bins - 1)))
+        self._places.append(place)
+        return columns, equal + len(inner) * self.bins
+
+
+def _matrix(entries: list[tuple[Any, Any, Any]], rows: int, columns: int) -> csr_array:
+    r, c, v = (np.concatenate([entry[k] for entry in entries]) for k in range(3))
+    return csr_array((v, (r, c)), shape=(rows, columns))
+
+
+def _symmetries(links: Links, colour: IntArray) -> IntArray:
+    """Boxes that change places, and places that do in all boxes, where that is a symmetry: of every row of such the
+    first two, and all in a ring, which generate all orders of the row. ``colour``: of every rank."""
+    machine, members, instance = links.instance.machine, links.members, links.instance
+    number = {int(rank): k for k, rank in enumerate(members)}
+    ranks = np.flatnonzero(~links.is_switch)
+    of_member = colour[np.searchsorted(ranks, members)]
+    boxes = [[number[rank] for rank in box] for box in instance.boxes]
+    width = max(map(len, boxes))
+    places = [[box[k] if k < len(box) else -1 for box in boxes] for k in range(width)]
+    found: list[IntArray] = []
+    for rows in (boxes, places):
+        alike: dict[tuple[int, ...], list[list[int]]] = {}
+        for row in rows:
+            alike.setdefault(tuple(-1 if k < 0 else int(of_member[k]) for k in row), []).append(row)
+        for same in alike.values():
+            swaps = [_exchanged(len(members), one, other) for one, other in pairwise(same)]
+            found += _generators([automorphism(machine, members, swap) for swap in swaps])
+    return np.array(found, dtype=np.int64).reshape(-1, links.nodes)
+
+
+def _generators(swaps: list[tuple[IntArray, IntArray] | None]) -> list[IntArray]:
+    """Of every run of symmetries that change neighbours the first, and all of them one after the other."""
+    found: list[IntArray] = []
+    run: list[IntArray] = []
+    for moved in [*swaps, None]:
+        if moved is not None:
+            run.append(moved[0])
+            continue
+        if run:
+            found += [run[0], reduce(lambda before, after: after[before], run)][: len(run)]
+        run = []
+    return found
+
+
+def _exchanged(count: int, one: list[int], other: list[int]) -> IntArray:
+    image = np.arange(count, dtype=np.int64)
+    first, second = [k for k in one if k >= 0], [k for k in other if k >= 0]
+    image[first], image[second] = second, first
+    return image

@@ -1,0 +1,137 @@
+"""The bound of flows over time on the quotient by what looks alike: never above the optimum, certified, and what it is
+for: broadcast, reduce and allreduce of small messages over many boxes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.small_machines import Link, machine
+
+from synth.options import RunOptions
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
+from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_below
+
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))]
+COLLECTIVES = ("broadcast", "reduce", "allreduce")
+
+
+def boxes(chooser: random.Random) -> FabricInstance:
+    """Two or three ranks, some near each other and some far, or two boxes of a switch with two ranks each."""
+    while True:
+        collective, size = chooser.choice(COLLECTIVES), chooser.choice([1, 2, 3])
+        speeds = chooser.choice([[1.0], [1.0, 2.0]])
+        links: list[Link]
+        if chooser.random() < 0.4:
+            near, far = chooser.choice([0.5, 1.0]), chooser.choice([1.0, 2.0])
+            fast, slow = chooser.choice(speeds), chooser.choice(speeds)
+            links = [(v, 4 + v // 2, fast, near) for v in range(4)] + [(4 + v // 2, v, fast, near) for v in range(4)]
+            links += [(u, v, slow, far) for u, v in ((0, 2), (2, 0), (1, 3), (3, 1))]
+            nodes, switches = 6, [4, 5]
+        else:
+            nodes, switches = chooser.choice([2, 3, 3]), []
+            pairs = [(u, v) for u in range(nodes) for v in range(nodes) if u != v]
+            drawn = chooser.sample(pairs, chooser.randint(nodes, len(pairs)) if nodes > 2 else 2)
+            links = [(u, v, chooser.choice(speeds), chooser.choice([0.5, 1.0, 2.0])) for u, v in drawn]
+        try:
+            return machine(nodes, links, switches, collective=collective, bytes=size)
+        except ValueError:
+            continue
+
+
+def alone(instance: FabricInstance, known: float = 0.0) -> Proven | None:
+    """The bound without the help of any other, beginning at one that is known."""
+    before = replace(NOTHING, seconds=Fraction(known))
+    found = strongest_orbit_moments(Links.of(instance), lambda: True, before)
+    return None if found is before else found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_schedule_is_faster(seed: int) -> None:
+    """Whole blocks and pieces of a byte."""
+    chooser, seen = random.Random(seed), Counter[str]()
+    for _ in range(15):
+        instance = boxes(chooser)
+        known = float(strongest(instance, RunOptions()).seconds) * chooser.choice([0.5, 0.8])
+        found = alone(instance, known)
+        if found is None:
+            continue
+        assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+        assert check_bound(instance, float(found.seconds) * (1 + 1e-4), found.certificate()) != []
+        pieces = [[1] * int(n) if chooser.random() < 0.6 else [int(n)] for n in instance.blocks.bytes]
+        try:
+            least = least_seconds(instance, pieces, most_states=3000)
+        except TooLarge:
+            continue
+        assert found.seconds <= least, (instance.collective, float(found.seconds), float(least))
+        seen["tight" if found.seconds > 0.97 * least else "below"] += 1
+    assert seen["tight"] >= 2
+
+
+def cluster(count: int, collective: str, size: int, **own: Any) -> FabricInstance:
+    """Boxes of dgx-h100."""
+    network = {"kind": "machine", "name": "dgx-h100", "boxes": count}
+    keys = {"name": "t", "source": "test", "network": network, "collective": collective, "bytes": size}
+    return FabricInstance.model_validate(keys | own)
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_two_hops_and_the_bytes_of_a_box(collective: str) -> None:
+    """1 MiB on 16 boxes: what a box has after one hop (2.6 us) comes out of the root's box alone, all else after two,
+    and has to reach eight GPUs: more than 5.2 us and 90 % of the bytes at 400 GB/s, in whatever order they come."""
+    instance = cluster(16, collective, 2**20)
+    found = alone(instance, 6e-6)
+    assert found is not None
+    assert float(found.seconds) > 5.2e-6 + 0.9 * 2**20 / 400e9 + 0.7e-6
+    certificate = dict(found.certificate())
+    assert check_bound(instance, float_below(found.seconds), certificate) == []
+    assert len(certificate["of"]) < 100  # one demand of a kind, not one of every rank
+
+
+def test_symmetry_that_a_failure_breaks() -> None:
+    """With one link less, boxes that are no longer alike stay where they are."""
+    instance = cluster(6, "broadcast", 2**18, failed={"links": [[19, 48 + 1 + 9 * 2 + 3]]})
+    found = alone(instance, 4e-6)
+    assert found is not None
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+
+
+def test_forged_certificates() -> None:
+    """Images that are no symmetries, tolls that rise, demands of nobody, and weights that were raised."""
+    instance = cluster(4, "broadcast", 2**20)
+    found = alone(instance, 6e-6)
+    assert found is not None
+    bound, good = float_below(found.seconds), dict(found.certificate())
+    assert check_bound(instance, bound, good) == []
+    nodes = instance.machine.nodes
+    moved = np.array(good["images"]).reshape(-1, nodes)
+    moved[0, [8, 9]] = moved[0, [9, 8]]
+    rising = np.array(good["toll"])[::-1]
+    forgeries: list[dict[str, Any]] = [
+        {"images": moved.reshape(-1).tolist()},
+        {"images": [0] * nodes},
+        {"toll": rising.tolist()},
+        {"toll": [0] * len(rising)},
+        {"toll_of": [1] * len(good["toll_of"])},
+        {"source": [good["source"][0] + 1] * len(good["source"])},
+        {"share": [1] * len(good["share"])},
+        {"backwards": 1},
+        {"since": [0] * len(good["since"])},
+        {"classes": [0] * len(good["classes"])},
+        {"finer": good["finer"] * 2},
+    ]
+    for forged in forgeries:
+        assert check_bound(instance, bound, good | forged) != [], list(forged)
+    assert check_bound(cluster(4, "allgather", 2**20), bound, good) != []
+    assert check_bound(cluster(4, "broadcast", 2**20, switching={"multicast": True}), bound, good) != []
