@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.deadline import OutOfTime
+from synth.clock.deadline import OutOfTime
 from synth.graph.symmetry import orbits
 from synth_models.fabric.bounds.arrays import FINEST as TICKS
 from synth_models.fabric.bounds.arrays import ROOM, Links
@@ -152,7 +152,7 @@ class Certified:
         faster (backwards: no slower), which then pay the rest."""
         links, ways = self.problem.links, self.problem.ways
         rates = links.rate[ways.first], links.rate[ways.last]
-        unlike = np.unique(ways.first[rates[0] > rates[1] if links.turned else rates[0] < rates[1]])
+        unlike = np.unique(ways.first[rates[0] > rates[1] if links.is_reversed else rates[0] < rates[1]])
         last = np.unique(ways.last)
         found = {}
         for e, price in program.tolls.items():
@@ -199,7 +199,7 @@ class Certified:
         root, goals = [int(problem.ranks[problem.root])] * len(problem.goals), problem.ranks[problem.goals].tolist()
         found = {
             "argument": "orbit_moments",
-            "backwards": int(links.turned),
+            "backwards": int(links.is_reversed),
             "finer": self.finer,
             "share": share.tolist(),
             "images": problem.symmetries.reshape(-1).tolist(),

@@ -115,7 +115,7 @@ def _rows(fabric: Fabric, certificate: Mapping[str, Any], ranks: IntArray) -> tu
     source = untrusted.whole_numbers(certificate, "source", 0, fabric.nodes - 1)
     target = untrusted.whole_numbers(certificate, "target", 0, fabric.nodes - 1, (len(source),))
     ends = (fabric.instance.blocks.origin[0], fabric.instance.blocks.goal[0])
-    for end, wanted in zip((source, target), ends[::-1] if fabric.turned else ends, strict=True):
+    for end, wanted in zip((source, target), ends[::-1] if fabric.is_reversed else ends, strict=True):
         if np.any(~np.isin(end, fabric.members) if wanted == EVERYONE else end != wanted):
             raise ValueError("a demand is none of the block's")
     classes = untrusted.whole_numbers(certificate, "classes", 0, MOST_CLASSES - 1, (len(source) * len(ranks),))
@@ -236,7 +236,7 @@ def _crossing(
 ) -> Iterator[tuple[IntArray, IntArray, int, int, int]]:
     """The pairs of ranks that a way from one to the other over switches and link e may join, shape (pairs,) each, by
     the ticks from the first to the link and from there to the second, and the toll that is certainly paid before."""
-    back = Fabric(fabric.instance, not fabric.turned)
+    back = Fabric(fabric.instance, not fabric.is_reversed)
     tail, head = int(fabric.tail[e]), int(fabric.head[e])
     far = back.reach(back.mask([tail]), fabric.delay, True)
     ends, left = _rank_ends(fabric, head, ranks)
@@ -246,7 +246,7 @@ def _crossing(
     else:
         inner = fabric.is_rank[fabric.tail] & ~fabric.is_rank[fabric.head] & (far[fabric.head] < NEVER)
         for f in np.flatnonzero(inner).tolist():
-            slower = rate[e] >= rate[f] if fabric.turned else rate[e] <= rate[f]
+            slower = rate[e] >= rate[f] if fabric.is_reversed else rate[e] <= rate[f]
             place, ticks = int(np.searchsorted(ranks, fabric.tail[f])), int(fabric.delay[f] + far[fabric.head[f]])
             starts.append((place, ticks, int(tolls.of[f]) if slower else NONE))
     groups: dict[tuple[int, int, int], tuple[list[int], list[int]]] = {}
