@@ -176,8 +176,8 @@ def _other(column: int, spine: int, spines: Int32Array) -> int:
 
 
 @jit
-def _hop(start: int, spine: int, end: int, machine: _Machine, used: IntArray, place: int) -> int:
-    """Write the two links of leaf -> spine -> leaf into ``used[place:]``; 0, or the code of what is wrong."""
+def _hop(start: int, spine: int, end: int, machine: _Machine, used: IntArray) -> int:
+    """Write the two links of leaf -> spine -> leaf into ``used``; 0, or the code of what is wrong."""
     alive = machine.alive
     columns = alive.shape[1]
     there, back = _other(start % columns, spine, machine.spines), _other(end % columns, spine, machine.spines)
@@ -185,8 +185,8 @@ def _hop(start: int, spine: int, end: int, machine: _Machine, used: IntArray, pl
         return NOT_JOINED
     if not alive[start, there] or not alive[end, back]:
         return FAILED
-    used[place] = start * columns + there
-    used[place + 1] = alive.size + end * columns + back
+    used[0] = start * columns + there
+    used[1] = alive.size + end * columns + back
     return 0
 
 
@@ -203,19 +203,19 @@ def _replay(routes: _Routes, first: int, machine: _Machine, tally: _Tally) -> No
             y = routes.dest[p, x]
             if y == -1:
                 continue
-            if y < 0 or y >= ranks:
-                _note(tally, np.int64(NO_SUCH_RANK), first + p, x, y)
-                continue
-            fault, links = 0, 0
-            if received[y] == p:
+            fault, links, there = 0, 0, 0 <= y < ranks
+            if not there:
+                fault = NO_SUCH_RANK  # in a call of a kernel numba would compile that again for this number alone
+            elif received[y] == p:
                 fault = RECEIVES_TWICE
             elif tally.owed[x, y] == 0:
                 fault = NOT_OWED
             else:
                 fault, links = _travel(routes, p, x, machine, used)
-            received[y] = p
-            if tally.owed[x, y] > 0:
-                tally.owed[x, y] -= 1
+            if there:
+                received[y] = p
+                if tally.owed[x, y] > 0:
+                    tally.owed[x, y] -= 1
             if fault:
                 _note(tally, fault, first + p, x, y)
                 continue
@@ -231,7 +231,7 @@ def _replay(routes: _Routes, first: int, machine: _Machine, tally: _Tally) -> No
 @jit
 def _travel(routes: _Routes, p: int, x: int, machine: _Machine, used: IntArray) -> tuple[int, int]:
     """The code of what is wrong with the route of rank x in phase p, 0 for nothing, and how many links it has, which
-    are written into ``used``. (numba compiles a kernel again for every plain number that is written in a call of it.)"""
+    are written into ``used``."""
     start, end = machine.leaf[x], machine.leaf[routes.dest[p, x]]
     spine, via, second = routes.spine[p, x], routes.middle[p, x], routes.second[p, x]
     columns = machine.alive.shape[1]
@@ -244,11 +244,11 @@ def _travel(routes: _Routes, p: int, x: int, machine: _Machine, used: IntArray) 
             return NO_SUCH_LEAF, 0
         if via % columns == start % columns or via % columns == end % columns:
             return NO_THIRD_COLUMN, 0
-        fault = _hop(start, spine, via, machine, used, np.int64(0))
-        return (fault if fault else _hop(via, second, end, machine, used, np.int64(2))), 4
+        fault = _hop(start, spine, via, machine, used)
+        return (fault if fault else _hop(via, second, end, machine, used[2:])), 4
     if spine == -1:
         return (NO_SPINE if start != end else 0), 0
-    return _hop(start, spine, end, machine, used, np.int64(0)), 2
+    return _hop(start, spine, end, machine, used), 2
 
 
 @jit
@@ -270,9 +270,9 @@ def _links(routes: _Routes, p: int, machine: _Machine) -> IntArray:
         if dest < 0 or spine < 0:
             continue
         stop = middle if middle >= 0 else leaf[dest]
-        _hop(leaf[x], spine, stop, machine, links[x], 0)
+        _hop(leaf[x], spine, stop, machine, links[x])
         if middle >= 0:
-            _hop(stop, routes.second[p, x], leaf[dest], machine, links[x], 2)
+            _hop(stop, routes.second[p, x], leaf[dest], machine, links[x][2:])
     return links
 
 
