@@ -271,6 +271,7 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
         from numba.core import event
         from numba.extending import typeof_impl
 
+        _keep_linear_algebra_out()
         kernel_clock.register()
         _shorten_what_numba_says_of_shapes()
 
@@ -293,6 +294,21 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
             return numba.njit(forceinline=inlined)(function)
 
     return compiler
+
+
+def _keep_linear_algebra_out() -> None:
+    """Let numba take it that scipy has its BLAS. Before the first kernel it would import all of ``scipy.linalg`` to see
+    that, 0.2 s, and whoever compiles a product of matrices imports it then."""
+    from numba.np import linalg
+
+    if "numba.np.arraymath" in sys.modules or not hasattr(linalg, "ensure_blas"):
+        return
+    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        arraymath: Any = import_module("numba.np.arraymath")
+        arraymath.ensure_blas = ensure_blas
+    finally:
+        linalg.ensure_blas = ensure_blas
 
 
 def _shorten_what_numba_says_of_shapes() -> None:

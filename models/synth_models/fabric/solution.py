@@ -12,6 +12,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.machine import Machine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,9 @@ class Schedule:
 
     ``plan``: what a method that counts in epochs or steps claims beside the seconds, as plain values and flat arrays
     with its ``kind`` (:mod:`synth_models.fabric.check.plans`); empty for others.
+
+    ``ends``: for whoever compares schedules, the machine and the ticks until the last transfer has arrived on it, where
+    list scheduling made this schedule; never packed, and not in a schedule made of this one by ``replace``.
     """
 
     ticks_per_s: int
@@ -49,6 +53,7 @@ class Schedule:
     route_start: IntArray
     link: IntArray
     plan: Mapping[str, Any] = field(default_factory=dict)
+    ends: tuple[Machine, int] | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def transfers(self) -> int:

@@ -109,19 +109,24 @@ def timed(
             f"{int(np.sum(start < 0))} transfers wait for each other, or for one that is not at their source"
         )
     piece, adds, route_start = transfers.piece, transfers.adds, transfers.route_start
+    count = _lengths(transfers)
+    end = int((np.repeat(start, count) + hops.arrival).max(initial=0))
     if hop_by_hop:
-        count = _lengths(transfers)
         start, piece, adds = np.repeat(start, count) + hops.offset, np.repeat(piece, count), np.repeat(adds, count)
         route_start = np.arange(len(transfers.link) + 1, dtype=np.int64)
-    return Schedule(
+    made = Schedule(
         ticks, transfers.piece_block, transfers.piece_bytes, start, piece, adds, route_start, transfers.link
     )
+    object.__setattr__(made, "ends", (machine, end))
+    return made
 
 
 def completion(instance: FabricInstance, schedule: Schedule) -> int:
     """Ticks until the last transfer has arrived: what a method compares schedules by. The check computes its own."""
     if not schedule.transfers:
         return 0
+    if schedule.ends is not None and schedule.ends[0] is instance.machine:
+        return schedule.ends[1]
     hops = _hops(instance.machine, schedule, schedule.ticks_per_s, False)
     return int((np.repeat(schedule.start, np.diff(schedule.route_start)) + hops.arrival).max())
 
@@ -284,6 +289,8 @@ def _list_schedule(
     """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
     rest is then missing. Complexity: n log n in transfers, times the moves from one busy link's queue to another's."""
     until, looks = now_s() + seconds, 0
+    row, transfer, lag = followers
+    becomes_ready, looked_at = np.int64(0), np.int64(1)
     count = len(priority)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
@@ -297,7 +304,7 @@ def _list_schedule(
     events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
     for i in range(count):
         if waits[i] == 0:
-            heapq.heappush(events, (np.int64(0), np.int64(0), priority[i], np.int64(i)))
+            heapq.heappush(events, (np.int64(0), becomes_ready, priority[i], np.int64(i)))
     while len(events):
         looks += 1
         if looks % LOOK == 1 and now_s() > until:
@@ -311,7 +318,7 @@ def _list_schedule(
             left[i], right[i] = -1, -1
             queue[at] = _merge(queue[at], i, left, right, priority)
             if _sooner(wake, wake_priority, at, when, priority[i]):
-                heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+                heapq.heappush(events, (when, looked_at, priority[i], np.int64(at)))
             continue
         at = number
         if wake[at] != now or wake_priority[at] != event_priority:
@@ -322,26 +329,26 @@ def _list_schedule(
             when, blocker = earliest_behind(reserved, uses, i, now)
             if when > now and blocker == at:
                 if _sooner(wake, wake_priority, at, when, priority[i]):
-                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(at)))
+                    heapq.heappush(events, (when, looked_at, priority[i], np.int64(at)))
                 break
             queue[at] = _merge(left[i], right[i], left, right, priority)
             left[i], right[i] = -1, -1
             if when > now:
                 queue[blocker] = _merge(queue[blocker], i, left, right, priority)
                 if _sooner(wake, wake_priority, blocker, when, priority[i]):
-                    heapq.heappush(events, (when, np.int64(1), priority[i], np.int64(blocker)))
+                    heapq.heappush(events, (when, looked_at, priority[i], np.int64(blocker)))
                 continue
             start[i] = now
             reserve_behind(reserved, uses, i, now)
-            for s in range(followers.row[i], followers.row[i + 1]):
-                j = followers.transfer[s]
-                if followers.lag[s] < 0:
+            for s in range(row[i], row[i + 1]):
+                j = transfer[s]
+                if lag[s] < 0:
                     waits[j] = -count - 1  # the piece never comes to where j starts
                     continue
-                ready[j] = max(ready[j], now + followers.lag[s])
+                ready[j] = max(ready[j], now + lag[s])
                 waits[j] -= 1
                 if waits[j] == 0:
-                    heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
+                    heapq.heappush(events, (ready[j], becomes_ready, priority[j], np.int64(j)))
     return start, True
 
 
