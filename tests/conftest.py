@@ -6,6 +6,7 @@ and writes the kernels that ran to the file.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell: deaf to interrupts
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(100_000, 20, 100)  # thousands of collected tests are looked through each time
     examples.configure(config)
 
 

@@ -119,6 +119,8 @@ def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of interpreters would each compile all modules anew
+sys.dont_write_bytecode = False
 STARTED_WITH = _read_at_the_start(os.environ)
 
 
