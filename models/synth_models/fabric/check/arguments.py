@@ -27,7 +27,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import HIGHEST_PRICE, NEVER, Capacity, Fabric, Sharing, capacity_of
+from synth_models.fabric.check.windows import HIGHEST_PRICE, UNREACHABLE, Capacity, Fabric, Sharing, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 
@@ -70,7 +70,7 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
         if not len(rows):
             continue
         cost = fabric.reach(source, length)[blocks.goal[rows]]
-        if np.any(cost >= NEVER):
+        if np.any(cost >= UNREACHABLE):
             raise ValueError(f"not every goal of rank {u} can be reached")
         needed += untrusted.exact_dot(cost, blocks.bytes[rows])
         origins[u] = True
@@ -95,7 +95,7 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     length = _lengths(fabric, certificate)
     one_way = np.stack([fabric.reach(fabric.mask([u]), length)[fabric.members] for u in fabric.members])
     apart = np.minimum(one_way, one_way.T)
-    if np.any(apart >= NEVER):
+    if np.any(apart >= UNREACHABLE):
         raise ValueError("some members cannot reach each other")
     everyone = fabric.mask(fabric.members)
     capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))

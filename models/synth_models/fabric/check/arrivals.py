@@ -30,7 +30,7 @@ from synth_models.fabric.check.arguments import (
     must_be_allreduce,
     transfers_pay_alone,
 )
-from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, NEVER, Capacity, Fabric, capacity_of
+from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, UNREACHABLE, Capacity, Fabric, capacity_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 
@@ -51,10 +51,10 @@ def deliveries(instance: FabricInstance, certificate: Mapping[str, Any]) -> Need
     for u in np.unique(here).tolist():
         source = fabric.mask([u])
         known = fabric.reach(source, fabric.delay)
-        known[~fabric.is_rank | source] = NEVER
+        known[~fabric.is_rank | source] = UNREACHABLE
         cost = np.minimum(_direct(fabric, windows, u), _passed_on(fabric, windows, known))[fabric.members]
         cost = cost[fabric.members != u]
-        if np.any(cost >= NEVER):
+        if np.any(cost >= UNREACHABLE):
             raise ValueError(f"nothing can come from rank {u} to everyone")
         needed += untrusted.exact_sum(cost) * untrusted.exact_sum(blocks.bytes[here == u])
     return needed, _capacity(fabric, windows, fabric.mask(here))
@@ -64,20 +64,20 @@ def sums(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What an allreduce pays for what every member needs."""
     must_be_allreduce(instance)
     fabric, windows = _read(instance, certificate)
-    known = np.full(fabric.nodes, NEVER, dtype=np.int64)
+    known = np.full(fabric.nodes, UNREACHABLE, dtype=np.int64)
     simple = [0] * len(fabric.members)
     for u in fabric.members.tolist():
         from_u = fabric.reach(fabric.mask([u]), fabric.delay)
-        from_u[u] = NEVER
+        from_u[u] = UNREACHABLE
         known = np.minimum(known, from_u)
         direct = _direct(fabric, windows, u)[fabric.members].tolist()
         simple = [
             total + (0 if v == u else cost)
             for total, cost, v in zip(simple, direct, fabric.members.tolist(), strict=True)
         ]
-    known[~fabric.is_rank] = NEVER
+    known[~fabric.is_rank] = UNREACHABLE
     passed_on = _passed_on(fabric, windows, known)[fabric.members].tolist()
-    if len(fabric.members) > 1 and any(min(pair) >= NEVER for pair in zip(simple, passed_on, strict=True)):
+    if len(fabric.members) > 1 and any(min(pair) >= UNREACHABLE for pair in zip(simple, passed_on, strict=True)):
         raise ValueError("nothing can come to some member")
     needed = instance.bytes * sum(min(pair) for pair in zip(simple, passed_on, strict=True))
     return needed, _capacity(fabric, windows, fabric.mask(fabric.members))
@@ -124,10 +124,10 @@ def _direct(fabric: Fabric, windows: Windows, u: int) -> IntArray:
 def _passed_on(fabric: Fabric, windows: Windows, known: IntArray) -> IntArray:
     """Least cost of a transfer into every node from a rank that sends at its moment ``known`` or later."""
     cost = _paid(windows, fabric.reach_from(known, fabric.delay, True)[fabric.tail])
-    senders: BoolArray = known < NEVER
-    to_tail = np.where(senders | ~fabric.is_rank, fabric.reach(senders, cost, True), NEVER)[fabric.tail]
-    found = np.full(fabric.nodes, NEVER, dtype=np.int64)
-    np.minimum.at(found, fabric.head, np.where(to_tail < NEVER, to_tail + cost, NEVER))
+    senders: BoolArray = known < UNREACHABLE
+    to_tail = np.where(senders | ~fabric.is_rank, fabric.reach(senders, cost, True), UNREACHABLE)[fabric.tail]
+    found = np.full(fabric.nodes, UNREACHABLE, dtype=np.int64)
+    np.minimum.at(found, fabric.head, np.where(to_tail < UNREACHABLE, to_tail + cost, UNREACHABLE))
     return found
 
 
@@ -136,10 +136,12 @@ def _capacity(fabric: Fabric, windows: Windows, origins: BoolArray) -> Capacity:
     back = Fabric(fabric.instance, not fabric.is_reversed)
     left = back.reach(fabric.mask(fabric.members), back.delay, True)[fabric.head]
     if not fabric.is_reversed:  # a link is occupied where it begins: before its latency, in reversed time after it
-        left = np.where(left < NEVER, left + fabric.delay, NEVER)
+        left = np.where(left < UNREACHABLE, left + fabric.delay, UNREACHABLE)
     begin = fabric.reach(origins, fabric.delay)[fabric.tail]
     rows: list[tuple[Fraction, int]] = []
     for length, after in windows:
-        opens = np.where(begin < NEVER, np.maximum(begin, after) + (fabric.delay if fabric.is_reversed else 0), NEVER)
+        opens = np.where(
+            begin < UNREACHABLE, np.maximum(begin, after) + (fabric.delay if fabric.is_reversed else 0), UNREACHABLE
+        )
         rows += capacity_of(fabric, length, opens, left, along_paths(fabric.instance))[0].rows
     return Capacity(fabric.ticks_per_s, rows)

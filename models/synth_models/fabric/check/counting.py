@@ -40,7 +40,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import NEVER, Fabric
+from synth_models.fabric.check.windows import UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
@@ -161,7 +161,7 @@ def _farthest(fabric: Fabric, price: IntArray, origins: list[int], goals: list[i
     if len(origins) > 1 and len(goals) == 1:
         fabric, origins, goals = Fabric(fabric.instance, not fabric.is_reversed), goals, origins
     most = max(int(fabric.reach(fabric.mask([u]), price)[goals].max()) for u in origins)
-    if most >= NEVER:
+    if most >= UNREACHABLE:
         raise ValueError("a goal cannot be reached at all")
     return most
 
@@ -250,7 +250,7 @@ def _pays_and_worth(
         if (table, u) not in distance:
             distance[table, u] = _in_steps(fabric, u, price[table])
         far = int(distance[table, u][v])
-        if far >= NEVER:
+        if far >= UNREACHABLE:
             raise ValueError(f"rank {v} is too many links from rank {u}: that is the argument hops")
         pays += far
         own[b] += price[table]
@@ -260,10 +260,10 @@ def _pays_and_worth(
 
 def _in_steps(fabric: Fabric, origin: int, price: IntArray) -> IntArray:
     """The least price of a way from the origin to every node, one link a step at most."""
-    found = np.where(fabric.mask([origin]), 0, NEVER)
+    found = np.where(fabric.mask([origin]), 0, UNREACHABLE)
     for s in range(price.shape[1]):
         after = found.copy()
-        there = found[fabric.tail] < NEVER
+        there = found[fabric.tail] < UNREACHABLE
         np.minimum.at(after, fabric.head[there], found[fabric.tail[there]] + price[there, s])
         found = after
     return found

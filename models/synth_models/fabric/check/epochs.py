@@ -38,7 +38,7 @@ MOST_SENDS, MOST_EPOCHS, MOST_CHUNKS, MOST_UNITS = 2**24, 2**40, 2**20, 2**40
 MOST_TAU = 2**400  # of the two numbers whose quotient an epoch's seconds are
 MOST_COUNTED = 2048  # nodes, for distances between all
 MOST_FAULTS = 20
-NEVER = 2**60
+UNREACHABLE = 2**60
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _copied_faults(rules: Rules, plan: dict[str, Any], epochs: int) -> Iterator[
     for c in range(total):
         goal = rules.blocks[c // rules.chunks][1]
         for v in rules.members if goal == EVERYONE else (goal,):
-            if there.get((c, v), NEVER) > epochs:
+            if there.get((c, v), UNREACHABLE) > epochs:
                 yield f"plan: chunk {c} is not at rank {v} at epoch {epochs}"
 
 
@@ -205,7 +205,7 @@ def _leaves(
     """Whether the chunk can be sent over the link in this epoch; if so, it is."""
     u, v = rules.src[e], rules.dst[e]
     if rules.keeps[u]:
-        if there.get((c, u), NEVER) > k:
+        if there.get((c, u), UNREACHABLE) > k:
             return False
     elif coming[c, u, k] < 1:
         return False
@@ -213,7 +213,7 @@ def _leaves(
         coming[c, u, k] -= 1
     when = k + rules.lag[e]
     if rules.keeps[v]:
-        there[c, v] = min(there.get((c, v), NEVER), when)
+        there[c, v] = min(there.get((c, v), UNREACHABLE), when)
     else:
         coming[c, v, when] += 1
     return True
@@ -395,7 +395,7 @@ def _counted_prices(rules: Rules, plan: dict[str, Any]) -> int:
     paid: dict[int, tuple[Fraction, int]] = {}
     for e, (u, v) in enumerate(zip(rules.src, rules.dst, strict=True)):
         row = rules.group[e] if rules.group[e] >= 0 else -1 - e
-        rate, lost = paid.get(row, (Fraction(0), NEVER))
+        rate, lost = paid.get(row, (Fraction(0), UNREACHABLE))
         paid[row] = max(rate, price[e] * rules.capacity[e]), min(lost, begin[u] + rules.lag[e] - 1 + left[v])
 
     def enough(last: int) -> bool:
@@ -420,14 +420,14 @@ def _least(enough: Any, low: int) -> int:
 
 def _from(rules: Rules, nodes: set[int], length: list[int] | None = None, back: bool = False) -> list[int]:
     """Least sums of ``length`` (the lags) from any of the nodes to every node (Dijkstra), with ``back`` from every node
-    to any of them; :data:`NEVER` where there is no way."""
+    to any of them; :data:`UNREACHABLE` where there is no way."""
     import heapq
 
     out: dict[int, list[tuple[int, int]]] = defaultdict(list)
     ends = zip(rules.src, rules.dst, rules.lag if length is None else length, strict=True)
     for u, v, n in ends:
         out[v if back else u].append((u if back else v, n))
-    found = [NEVER] * len(rules.keeps)
+    found = [UNREACHABLE] * len(rules.keeps)
     heap = [(0, v) for v in nodes]
     for _, v in heap:
         found[v] = 0

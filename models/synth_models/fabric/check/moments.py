@@ -25,7 +25,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
-from synth_models.fabric.check.windows import LONGEST, NEVER, Capacity, Fabric
+from synth_models.fabric.check.windows import LONGEST, UNREACHABLE, Capacity, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
@@ -110,11 +110,11 @@ def _demands(fabric: Fabric, certificate: Mapping[str, Any], ranks: IntArray) ->
 
 def least_share(fabric: Fabric, share: IntArray, ranks: IntArray) -> int:
     """The least sum of shares over a way from a rank over switches to another."""
-    least = NEVER
+    least = UNREACHABLE
     for u in ranks.tolist():
         cost = fabric.reach(fabric.mask([u]), share, True)
-        least = min(least, int(cost[ranks[ranks != u]].min(initial=NEVER)))
-    if least in (0, NEVER):
+        least = min(least, int(cost[ranks[ranks != u]].min(initial=UNREACHABLE)))
+    if least in (0, UNREACHABLE):
         raise ValueError("some way from rank to rank pays nothing")
     return least
 
@@ -141,8 +141,8 @@ def _carried(fabric: Fabric, demands: _Demands, share: IntArray, ranks: IntArray
 def _ends(fabric: Fabric, e: int, ranks: IntArray, ahead: IntArray, behind: IntArray) -> tuple[IntArray, IntArray]:
     """The pairs of ranks, by place, that a way from one to the other over switches and link e may join."""
     tail, head = int(fabric.tail[e]), int(fabric.head[e])
-    first: BoolArray = ranks == tail if fabric.is_rank[tail] else ahead[:, tail] < NEVER
-    last: BoolArray = ranks == head if fabric.is_rank[head] else behind[:, head] < NEVER
+    first: BoolArray = ranks == tail if fabric.is_rank[tail] else ahead[:, tail] < UNREACHABLE
+    last: BoolArray = ranks == head if fabric.is_rank[head] else behind[:, head] < UNREACHABLE
     us, vs = np.nonzero(first[:, None] & last[None, :])
     apart = us != vs
     return us[apart].astype(np.int64), vs[apart].astype(np.int64)

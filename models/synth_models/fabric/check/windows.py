@@ -20,10 +20,10 @@ from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 
-NEVER = 2**62
+UNREACHABLE = 2**62
 LONGEST = 2**61  # ticks of latency on any path
 MOST_TICKS_PER_S = 10**18
-HIGHEST_PRICE = 2**40  # per byte on one link; a path of 65,536 links then costs less than NEVER
+HIGHEST_PRICE = 2**40  # per byte on one link; a path of 65,536 links then costs less than UNREACHABLE
 
 Sharing = Literal["once", "path", "each"]
 """What may count on a group: of every byte of a transfer one crossing (``once``), the links of one path of a transfer
@@ -94,21 +94,21 @@ class Fabric:
         return found
 
     def reach(self, sources: BoolArray, cost: IntArray, only_switches: bool = False) -> IntArray:
-        """Least cost of a path from one of the sources to every node, :data:`NEVER` where there is none; paths that
-        pass switches only, if so wanted."""
-        return self.reach_from(np.where(sources, 0, NEVER), cost, only_switches)
+        """Least cost of a path from one of the sources to every node, :data:`UNREACHABLE` where there is none; if so
+        wanted, of paths that pass switches only."""
+        return self.reach_from(np.where(sources, 0, UNREACHABLE), cost, only_switches)
 
     def reach_from(self, first: IntArray, cost: IntArray, only_switches: bool = False) -> IntArray:
-        """The same where paths begin at any node with what it has cost so far (:data:`NEVER`: at none)."""
+        """The same where paths begin at any node with what it has cost so far (:data:`UNREACHABLE`: at none)."""
         passes = ~self.is_rank if only_switches else np.ones(self.nodes, dtype=bool)
         return _least_costs(*self.leaving, self.head, cost, first, passes)
 
     def windows(self, sources: BoolArray, sinks: BoolArray) -> tuple[IntArray, IntArray]:
         """For every link the earliest tick at which something from a source can begin to cross it, and the ticks that
-        it takes from the moment at which it has crossed until it is at a sink; :data:`NEVER` where never."""
+        it takes from the moment at which it has crossed until it is at a sink; :data:`UNREACHABLE` where never."""
         back = Fabric(self.instance, not self.is_reversed)
         left = back.reach(sinks, back.delay)[self.head]
-        return self.reach(sources, self.delay)[self.tail], np.where(left < NEVER, left + self.delay, NEVER)
+        return self.reach(sources, self.delay)[self.tail], np.where(left < UNREACHABLE, left + self.delay, UNREACHABLE)
 
 
 @dataclass
@@ -131,7 +131,7 @@ def capacity_of(
     """What links can carry, ``price`` a byte, that cannot begin before ``begin`` and have ``left`` to go (ticks, shape
     (links,)); and how many of the links count."""
     machine = fabric.instance.machine
-    counted = (price > 0) & (begin < NEVER) & (left < NEVER)
+    counted = (price > 0) & (begin < UNREACHABLE) & (left < UNREACHABLE)
     values, which = np.unique(machine.network.bandwidth, return_inverse=True)
     rates = [exact(float(value)) for value in values]
     alone = counted & (machine.group < 0)
@@ -170,7 +170,12 @@ def _on_one_path(fabric: Fabric, inside: IntArray) -> bool:
         reached = fabric.reach(fabric.mask([middle]), np.ones_like(fabric.delay), only_switches=True)
         for f in inside.tolist():
             start = int(fabric.tail[f])
-            if f != e and not fabric.is_rank[start] and reached[start] < NEVER and fabric.head[f] != fabric.tail[e]:
+            if (
+                f != e
+                and not fabric.is_rank[start]
+                and reached[start] < UNREACHABLE
+                and fabric.head[f] != fabric.tail[e]
+            ):
                 return True
     return False
 
@@ -186,12 +191,12 @@ def _least_costs(
     least = first.copy()
     waiting: Any = [(np.int64(0), np.int64(0)) for _ in range(0)]
     for v in range(len(first)):
-        if first[v] < NEVER:
+        if first[v] < UNREACHABLE:
             heapq.heappush(waiting, (first[v], np.int64(v)))
     while len(waiting):
         now: Any = heapq.heappop(waiting)
         v = now[1]
-        if now[0] > least[v] or not (passes[v] or first[v] < NEVER):
+        if now[0] > least[v] or not (passes[v] or first[v] < UNREACHABLE):
             continue
         for place in range(start[v], start[v + 1]):
             e = leaving[place]

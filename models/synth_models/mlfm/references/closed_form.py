@@ -3,7 +3,7 @@
 The text asks for ``1 <= l - 1 <= m``. Phase ``(s, t, u)`` moves the layer by ``s`` and the slot by ``u``; ``t = 0``
 keeps the column and uses spine ``{j, j + k + 1 mod l}``, ``t > 0`` moves it by ``t + k + 1``, or by ``t + k + 2`` once
 that reaches ``l``. N = n * l * m phases, in closed form: O(l * l * m + N) numbers. Of a partial all-to-all it keeps
-what is asked for (``restricting.py``), which proves nothing about fewer phases.
+what is asked for (``patterns.py``), which proves nothing about fewer phases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
-from synth_models.mlfm.references.restricting import restricted
+from synth_models.mlfm.references.patterns import restricted
 from synth_models.mlfm.solution import ProductPhases
 
 MAX_PAIRS = 400_000_000  # pairs the check can mark off

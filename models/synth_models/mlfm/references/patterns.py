@@ -3,7 +3,7 @@
 ``shift`` sends from rank ``x`` to ``x + p mod N`` in phase ``p``; ``pairwise`` exchanges: ``x xor p`` when N is a
 power of two, else ``p - x mod N``. Both use minimal routes fixed by the destination, as forwarding tables do: within
 column j, slot k is reached through spine ``{j, j + k + 1}`` (counted over the working ones); their phases may be
-congested. Of a partial all-to-all they keep what is asked for (``restricting.py``). O(N * N).
+congested. Of a partial all-to-all they keep what is asked for (:func:`restricted`). O(N * N).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, with_routes
-from synth_models.mlfm.references.restricting import restricted
-from synth_models.mlfm.solution import NOTHING, PhaseTable
+from synth_models.mlfm.solution import NOTHING, Phases, PhaseTable, Rows
 
 MAX_DENSE = 16_000_000  # transfers of methods that store every one
 
@@ -67,3 +66,28 @@ def static_routes(instance: MLFMInstance, problem: LeafProblem, dest: IntArray) 
     choices = np.where(shortest > 0, shortest, all_routes)
     turn = instance.servers[:, 2][dest] % np.maximum(1, choices[pair])
     return np.where((dest >= 0) & (all_routes[pair] > 0), problem.start[:-1][pair] + turn, NOTHING)
+
+
+def restricted(instance: MLFMInstance, whole: Phases) -> PhaseTable:
+    """The asked transfers in the order and on the routes of ``whole``, a schedule of all pairs of the job: the others
+    are left out, and phases that become empty. A pair that is asked for several times takes the phase again as often.
+
+    This is what a library does that runs its all-to-all with empty messages, except that it would not notice when a
+    phase is empty everywhere.
+    """
+    owed = np.zeros((instance.ranks, instance.ranks), dtype=np.int64)
+    source, target, count = instance.pairs.T
+    owed[source, target] = count
+    everyone, kept = np.arange(instance.ranks), list[Rows]()
+    for rows in whole.rows(1):
+        times = np.where(rows.dest[0] >= 0, owed[everyone, rows.dest[0]], 0)
+        for turn in range(int(times.max(initial=0))):
+            now = times[None] > turn
+            parts = (np.where(now, part, NOTHING) for part in (rows.dest, rows.spine, rows.middle, rows.second))
+            kept.append(Rows(len(kept), *parts))
+    empty = np.zeros((0, instance.ranks), np.int32)
+    dest, spine, middle, second = (
+        np.concatenate([empty, *(getattr(rows, key) for rows in kept)]).astype(np.int32)
+        for key in ("dest", "spine", "middle", "second")
+    )
+    return PhaseTable(dest, spine) if (middle < 0).all() else PhaseTable(dest, spine, middle, second)

@@ -25,8 +25,7 @@ from synth.solvers import mathprog
 from synth_models.bine.bounds.counting import RECEIVE
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts import trees
-from synth_models.bine.parts.matching import matched
-from synth_models.bine.parts.trees import Tree
+from synth_models.bine.parts.trees import Tree, matched
 from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import receive_cost
 from synth_models.bine.programs.tree import model as flow_model

@@ -13,8 +13,7 @@ from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth_models.bine.parts.matching import matched
-from synth_models.bine.parts.trees import Tree
+from synth_models.bine.parts.trees import Tree, matched
 from synth_models.bine.parts.units import Units
 from synth_models.bine.programs.tree import nested
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.graph.max_flow import MaximumFlow
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
 
 MOST_PAIRS = 400  # of ranks between which least cuts are looked for
 MOST_OUTER = 24  # cuts, the strongest alone, that are tried with others around them
@@ -122,7 +122,7 @@ def _tail(grid: Grid, out: IntArray, chunks: IntArray, inside: BoolArray) -> int
 
 def _begin(grid: Grid, out: IntArray, head: IntArray, volume: int) -> int:
     """The least epoch by which the links can have begun so many chunks."""
-    low, high = int(head.min()), FAR
+    low, high = int(head.min()), UNREACHABLE_EPOCHS
     while low < high:
         k = (low + high) // 2
         if _begun(grid, out, head, k, volume) >= volume:

@@ -19,7 +19,7 @@ from synth.clock.deadline import demand_time, left
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth.kernels.clock import now
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
 from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of
 from synth_models.fabric.scheduling.epoch_reservations import (
     EpochLinks,
@@ -136,12 +136,12 @@ def _search(
     """Write the earliest arrivals of a share at the origin in epoch 0, until the goal's is settled."""
     epochs = reserved.used.shape[1]
     epoch, settled = arrivals.epoch, arrivals.settled
-    epoch[:] = FAR
+    epoch[:] = UNREACHABLE_EPOCHS
     settled[:] = False
     arrivals.route[:] = -1
     epoch[origin] = 0
     while True:
-        u, soonest = -1, np.int64(FAR)
+        u, soonest = -1, np.int64(UNREACHABLE_EPOCHS)
         for v in range(len(epoch)):
             if not settled[v] and epoch[v] < soonest:
                 u, soonest = v, epoch[v]

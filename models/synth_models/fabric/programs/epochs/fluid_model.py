@@ -34,7 +34,7 @@ from synth.solvers.rows import Row, Term, add_rows, linear, variables
 from synth.time_expanded.rows import arrived, loads, merged, summed
 from synth.time_expanded.windows import TimedIndex, Windows, at_nodes, on_arcs
 from synth_models.fabric.programs.epochs.folding import Folding
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
 
 Loads = Mapping[tuple[int, int], list[Term]]
 """What links carry of all origins, by link and epoch."""
@@ -105,7 +105,7 @@ def flow_conservation(program: FluidProgram) -> dict[TimedIndex, Row]:
     near = grid.distance[program.origins]
     rows: dict[TimedIndex, Row] = {}
     for s, v in program.folding.item_node.kept_pairs():
-        if v == program.origins[s] or near[s, v] >= FAR:
+        if v == program.origins[s] or near[s, v] >= UNREACHABLE_EPOCHS:
             continue
         entering, leaving = (program.folding.item_link.of_item(s, links[v]) for links in (into, out))
         for k in range(int(near[s, v]), horizon + 1):

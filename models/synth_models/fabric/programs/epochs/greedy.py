@@ -16,7 +16,7 @@ from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.clock.deadline import demand_time, left
 from synth.kernels import jit
 from synth.kernels.clock import now
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.switch_routes import SwitchRoutes, links_of
 from synth_models.fabric.scheduling.epoch_reservations import (
@@ -111,10 +111,10 @@ def _look(k: int, progress: Progress, distance: IntArray) -> None:
     """When every node could have every chunk if nothing were sent in epoch k and nothing in the way later."""
     arrive, soonest = progress.arrive, progress.soonest
     chunks, nodes = arrive.shape
-    soonest[:] = FAR
+    soonest[:] = UNREACHABLE_EPOCHS
     for c in range(chunks):
         for v in range(nodes):
-            if arrive[c, v] < FAR:
+            if arrive[c, v] < UNREACHABLE_EPOCHS:
                 since = max(arrive[c, v], k + 1)
                 for w in range(nodes):
                     soonest[c, w] = min(soonest[c, w], since + distance[v, w])
@@ -193,8 +193,8 @@ def _start(chunks: Chunks, links: int, epochs: int) -> tuple[Progress, int]:
     """When chunks are at their origins only, and how many arrivals are missing."""
     count, nodes = chunks.wanted.shape
     progress = Progress(
-        np.full((count, nodes), FAR, dtype=np.int64),
-        np.full((count, nodes), FAR, dtype=np.int64),
+        np.full((count, nodes), UNREACHABLE_EPOCHS, dtype=np.int64),
+        np.full((count, nodes), UNREACHABLE_EPOCHS, dtype=np.int64),
         np.full((count, links), -1, dtype=np.int64),
         np.zeros(epochs + 2, dtype=np.bool_),
     )
@@ -241,7 +241,7 @@ def _run(
                     more[:count] = rows[:count]
                     rows = more
                 v = routes.target[r]
-                if chunks.wanted[c, v] and progress.arrive[c, v] == FAR:
+                if chunks.wanted[c, v] and progress.arrive[c, v] == UNREACHABLE_EPOCHS:
                     missing -= 1
                 count = _send(r, c, k, chunks, links, routes, late, reserved, progress, rows, count)
     if missing:

@@ -40,7 +40,7 @@ from synth_models.fabric.problem.exact import exact
 
 Rule = Literal["copied", "fluid"]
 
-FAR = 2**40  # epochs to what cannot be reached
+UNREACHABLE_EPOCHS = 2**40  # epochs to what cannot be reached
 MOST_EPOCHS = 2**31
 MOST_UNITS = 10**6  # a chunk is told apart in at most so many shares
 NO_LATENCY = Fraction(1, 10)  # of an epoch: a latency up to this counts as none
@@ -98,11 +98,11 @@ class Grid:
 
     @cached_property
     def distance(self) -> IntArray:
-        """Least epochs from node to node, shape (nodes, nodes); :data:`FAR` where there is no way."""
+        """Least epochs from node to node, shape (nodes, nodes); :data:`UNREACHABLE_EPOCHS` where there is no way."""
         nodes = self.instance.machine.nodes
         direct = np.full((nodes, nodes), UNREACHABLE, dtype=np.int64)
         np.minimum.at(direct, (self.src, self.dst), self.lag)
-        return np.minimum(all_pairs(direct), FAR)
+        return np.minimum(all_pairs(direct), UNREACHABLE_EPOCHS)
 
     @cached_property
     def origin(self) -> IntArray:

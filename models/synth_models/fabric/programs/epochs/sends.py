@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth_models.fabric.programs.epochs.grid import FAR, Grid
+from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Sends:
 
 def epochs_of(grid: Grid, sends: Sends) -> int:
     """Epochs until everything is where it is wanted, for sends that are in order."""
-    arrive = np.full(grid.wanted.shape, FAR, dtype=np.int64)
+    arrive = np.full(grid.wanted.shape, UNREACHABLE_EPOCHS, dtype=np.int64)
     np.minimum.at(arrive, (sends.chunk, grid.dst[sends.link]), sends.epoch + grid.lag[sends.link])
     arrive[np.arange(len(grid.origin)), grid.origin] = 0
     return int(arrive[grid.wanted].max(initial=0))
@@ -49,7 +49,7 @@ def in_order(grid: Grid, sends: Sends) -> Sends:
 
     def can(i: int) -> bool:
         at = (chunk[i], src[link[i]])
-        return since.get(at, FAR) <= epoch[i] if holds[at[1]] else coming[*at, epoch[i]] > 0
+        return since.get(at, UNREACHABLE_EPOCHS) <= epoch[i] if holds[at[1]] else coming[*at, epoch[i]] > 0
 
     def make(i: int) -> None:
         made.append(i)
@@ -57,7 +57,7 @@ def in_order(grid: Grid, sends: Sends) -> Sends:
         if not holds[u] and not grid.copies:
             coming[c, u, epoch[i]] -= 1
         if holds[v]:
-            since[c, v] = min(since.get((c, v), FAR), when)
+            since[c, v] = min(since.get((c, v), UNREACHABLE_EPOCHS), when)
         else:
             coming[c, v, when] += 1
 

@@ -24,7 +24,7 @@ from synth.clock import compiling
 from synth.clock.deadline import OutOfTime, stopping
 from synth.kernels import KERNELS, Kernel, jit, mode
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @jit
