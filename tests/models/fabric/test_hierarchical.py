@@ -212,3 +212,19 @@ def test_exchanges_add_up_everything_once(way: str, name: str, count: int, own: 
 def test_exchanges_need_equal_boxes() -> None:
     unequal = cluster("dgx-h100", 2, "allreduce", 64, ranks=[0, 1, 8, 9, 10])
     assert box_exchange.exchanged(unequal, [64], box_sends.SHARES) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2**10, 2**16, 2**20, 2**24])
+@pytest.mark.parametrize("collective", BETWEEN)
+def test_small_messages_on_sixteen_boxes_near_the_bound_and_before_any_library(collective: str, size: int) -> None:
+    """Within 15 % of the certified bound; never later than what NCCL and MPI libraries run."""
+    instance = cluster("dgx-h100", 16, collective, size)
+    value = synth.solve(instance, "hierarchical", time_limit=120).value
+    bound = synth.solve(instance, "bound", time_limit=120).bound
+    assert value is not None
+    assert bound is not None
+    assert bound <= value <= bound / 0.85
+    for reference in ("ring", "double_tree", "recursive_doubling", "direct", "bruck"):
+        theirs = synth.solve(instance, reference, time_limit=60).value
+        assert theirs is None or value <= theirs, reference

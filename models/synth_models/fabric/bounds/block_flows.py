@@ -75,6 +75,16 @@ class _Kinds(NamedTuple):
     way: IntArray
 
 
+class _LinkKind(NamedTuple):
+    """Links that look alike, the ``first`` of their ways or the last: how many ``ways`` of every kind cross each, shape
+    (kinds,), and their ``rate``."""
+
+    first: bool
+    links: IntArray
+    ways: IntArray
+    rate: int
+
+
 class OneBlock:
     """One block from one rank to all members."""
 
@@ -112,6 +122,21 @@ class OneBlock:
         return _Kinds(colour, np.unique(ends, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64))
 
     @cached_property
+    def link_kinds(self) -> list[_LinkKind]:
+        """First links, then last links of ways that are alike."""
+        ways, rate = self.ways, self.links.rate
+        kinds = int(self.kinds.way.max()) + 1
+        found = []
+        for first, column in ((True, ways.first), (False, ways.last)):
+            numbers, at = np.unique(column, return_inverse=True)
+            times = np.bincount(at.reshape(-1) * kinds + self.kinds.way, minlength=len(numbers) * kinds)
+            table = np.concatenate([times.reshape(-1, kinds), rate[numbers][:, None]], axis=1)
+            rows, which = np.unique(table, axis=0, return_inverse=True)
+            for k, row in enumerate(rows):
+                found.append(_LinkKind(first, numbers[which.reshape(-1) == k], row[:-1], int(row[-1])))
+        return found
+
+    @cached_property
     def symmetries(self) -> IntArray:
         """Permutations of the nodes that keep the machine, the members and the root, shape (permutations, nodes):
         boxes, or places in all boxes, that change places."""
@@ -136,8 +161,6 @@ class FlowsOverTime:
         self._right: list[FloatArray] = []
         self._equal: list[tuple[Any, Any, Any]] = []
         self._places: list[IntArray] = []
-        self._row_of: dict[int, int] = {}  # of every first link the first row of its capacity
-        self._like: dict[int, int] = {}  # how many links a row stands for
         self.tolls: dict[int, FloatArray] = {}
 
     def shared(self, kind: int) -> IntArray:
@@ -147,6 +170,7 @@ class FlowsOverTime:
     def solve(self) -> list[FloatArray] | None:
         """For every goal the potential of every colour in every bin, shape (colours, bins); None if T is greater.
         Then ``tolls`` holds the price of every first link in every bin, by link."""
+        links = self.problem.links
         self._capacities()
         columns, equal = 1 + self.kinds * self.bins, 0
         for goal, seen in zip(self.problem.goals, self.problem.seen, strict=True):
@@ -164,36 +188,27 @@ class FlowsOverTime:
         )  # fmt: skip
         if found.x is None:
             return None
-        for e, row in self._row_of.items():
-            self.tolls[e] = -found.ineqlin.marginals[row : row + self.bins] / self._like[row]
+        for row, alike in enumerate(self.problem.link_kinds):
+            if alike.first and links.is_switch[links.dst[alike.links[0]]]:
+                price = -found.ineqlin.marginals[row * self.bins : (row + 1) * self.bins] / len(alike.links)
+                self.tolls |= dict.fromkeys(alike.links.tolist(), price)
         dual = np.append(found.eqlin.marginals, 0.0)
         return [dual[at] for at in self._places]
 
     def _capacities(self) -> None:
         """What the first and the last link of every way carry; of links that look alike one."""
-        problem, ways = self.problem, self.problem.ways
-        links, kinds = problem.links, problem.kinds
+        links = self.problem.links
         size = float(links.instance.blocks.bytes[0])
         odd = np.arange(self.bins) % 2
-        seen: dict[tuple[int, bytes], int] = {}
-        at = sum(len(part) for part in self._right)
-        for end, column in enumerate((ways.first, ways.last)):
-            for e in np.unique(column).tolist():
-                times = np.bincount(kinds.way[column == e], minlength=self.kinds)
-                rate = float(Fraction(int(links.rate[e])) * links.unit * Fraction(self.length, links.ticks)) / size
-                key = end, times.tobytes() + np.float64(rate).tobytes()
-                row = seen.setdefault(key, at)
-                self._like[row] = self._like.get(row, 0) + 1
-                if not end and problem.links.is_switch[problem.links.dst[e]]:
-                    self._row_of[e] = row
-                if row < at:
-                    continue
-                here = at + np.arange(self.bins)
-                for kind in np.flatnonzero(times).tolist():
-                    self._rows.append((here, self.shared(kind), np.full(self.bins, float(times[kind]))))
-                self._rows.append((here, np.zeros(self.bins, dtype=int), np.where(odd, rate, -rate)))
-                self._right.append(np.where(odd, rate, 0.0))
-                at += self.bins
+        at = 0
+        for alike in self.problem.link_kinds:
+            rate = float(Fraction(alike.rate) * links.unit * Fraction(self.length, links.ticks)) / size
+            here = at + np.arange(self.bins)
+            for kind in np.flatnonzero(alike.ways).tolist():
+                self._rows.append((here, self.shared(kind), np.full(self.bins, float(alike.ways[kind]))))
+            self._rows.append((here, np.zeros(self.bins, dtype=int), np.where(odd, rate, -rate)))
+            self._right.append(np.where(odd, rate, 0.0))
+            at += self.bins
 
     def _one_flow(self, goal: int, seen: _Kinds, columns: int, equal: int) -> tuple[int, int]:
         """The flow that brings the block to one goal; how many columns and rows there are then."""

@@ -22,7 +22,7 @@ from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
-from synth_models.fabric.bounds.moments import strongest_moments
+from synth_models.fabric.bounds.moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
@@ -72,7 +72,9 @@ def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sea
     if instance.collective == "allreduce":
         found.append(lambda more, best: strongest_gossip(links, look, more, best))
     if pays_its_way(links) and links.delay.any():
+        several = Arcs.of(links) is None  # distances, which single arrivals see less of
+        found.append(lambda more, best: strongest_orbit_moments(links, more, best) if several else best)
         found.append(lambda more, best: strongest_deliveries(links, look, more, best))
         found.append(lambda more, best: strongest_moments(links, more, best))
-        found.append(lambda more, best: strongest_orbit_moments(links, more, best))
+        found.append(lambda more, best: best if several else strongest_orbit_moments(links, more, best))
     return found
