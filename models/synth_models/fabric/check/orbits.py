@@ -36,7 +36,7 @@ from synth_models.fabric.check.moments import (
     Until,
     least_share,
 )
-from synth_models.fabric.check.windows import LONGEST, NEVER, Fabric
+from synth_models.fabric.check.windows import LONGEST, UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
@@ -244,7 +244,7 @@ def _crossing(
     if fabric.is_rank[tail]:
         starts.append((int(np.searchsorted(ranks, tail)), 0, NONE))
     else:
-        inner = fabric.is_rank[fabric.tail] & ~fabric.is_rank[fabric.head] & (far[fabric.head] < NEVER)
+        inner = fabric.is_rank[fabric.tail] & ~fabric.is_rank[fabric.head] & (far[fabric.head] < UNREACHABLE)
         for f in np.flatnonzero(inner).tolist():
             slower = rate[e] >= rate[f] if fabric.is_reversed else rate[e] <= rate[f]
             place, ticks = int(np.searchsorted(ranks, fabric.tail[f])), int(fabric.delay[f] + far[fabric.head[f]])
@@ -265,7 +265,7 @@ def _rank_ends(fabric: Fabric, node: int, ranks: IntArray) -> tuple[IntArray, In
     if fabric.is_rank[node]:
         return np.searchsorted(ranks, [node]).astype(np.int64), np.zeros(1, dtype=np.int64)
     far = fabric.reach(fabric.mask([node]), fabric.delay, True)[ranks]
-    found = np.flatnonzero(far < NEVER).astype(np.int64)
+    found = np.flatnonzero(far < UNREACHABLE).astype(np.int64)
     return found, far[found]
 
 
