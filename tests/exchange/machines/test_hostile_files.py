@@ -105,9 +105,9 @@ def test_deep_nesting_ends_in_words() -> None:
 
 
 def test_a_large_file_takes_seconds() -> None:
-    """20,000 links of 1,000 ranks; no time is asserted beyond what a mistake of order would take."""
+    """20,000 links of 1,000 ranks; beyond what a mistake of order would take no processor time is asserted."""
     lines = ["src,dst,bandwidth,latency"]
     lines += [f"{u},{(u + d) % 1000},25GB/s,1us" for u in range(1000) for d in range(1, 21)]
-    started = time.monotonic()
+    started = time.thread_time()
     assert len(read_text("\n".join(lines), "big.csv").links) == 20_000
-    assert time.monotonic() - started < 60
+    assert time.thread_time() - started < 60
