@@ -15,8 +15,8 @@ import numpy as np
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.flow_rows import Profile
 from synth_models.harvest.parts.flows.profiles import profile
-from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.parts.topologies import Topology, direct
 
 

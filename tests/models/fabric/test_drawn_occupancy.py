@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import synth
-from synth_models.fabric.check.routes import hops_of
+from synth_models.fabric.check.route_hops import hops_of
 
 
 @pytest.mark.parametrize(

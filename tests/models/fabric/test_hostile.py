@@ -18,7 +18,7 @@ from models.fabric.small_machines import Link, machine, random_schedule, schedul
 from models.odd_values import ODD, mutants
 
 from synth_models.fabric.check.replay import check_schedule
-from synth_models.fabric.check.routes import LONGEST
+from synth_models.fabric.check.route_hops import LONGEST
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import pack, unpack

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from synth.text.untrusted import choice, exact_dot
-from synth_models.bine.check.round_prices import priced
+from synth_models.bine.check.crossings import priced
 from synth_models.bine.check.rules import volumes_by_round
 from synth_models.bine.instance import BineInstance
 

@@ -50,7 +50,7 @@ def _is_cut(instance: FabricInstance, schedule: Schedule, number: int) -> bool:
 
 
 def _seconds(instance: FabricInstance, schedule: Schedule) -> Fraction:
-    from synth_models.fabric.check.routes import hops_of
+    from synth_models.fabric.check.route_hops import hops_of
 
     hops: Any = hops_of(instance, schedule)
     return Fraction(int(hops.arrive.max(initial=0)), schedule.ticks_per_s)

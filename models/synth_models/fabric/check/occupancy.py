@@ -6,7 +6,7 @@ import numpy as np
 
 from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
-from synth_models.fabric.check.routes import Hops
+from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Schedule

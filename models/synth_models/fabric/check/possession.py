@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from synth.arrays import BoolArray, Int32Array, IntArray, WordArray
 from synth.kernels import jit
-from synth_models.fabric.check.routes import Hops
+from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

@@ -24,11 +24,11 @@ from synth.family import Verdict
 from synth.kernels import jit
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
-from synth_models.fabric.check import possession, routes
+from synth_models.fabric.check import possession, route_hops
 from synth_models.fabric.check.occupancy import clashes
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import held
-from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
 from synth_models.fabric.problem.exact import float_above
@@ -166,16 +166,16 @@ def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> I
         e = int(schedule.link[k])
         u, v = int(net.src[e]), int(net.dst[e])
         said = {
-            routes.FROM_SWITCH: f"starts at the switch {names[u]}",
-            routes.APART: f"its links are {shape}: none before this one leads to node {u}"
+            route_hops.FROM_SWITCH: f"starts at the switch {names[u]}",
+            route_hops.APART: f"its links are {shape}: none before this one leads to node {u}"
             if instance.switching.multicast
             else f"its links are {shape}: the one before does not lead to node {u}",
-            routes.THROUGH_RANK: f"passes through rank {u}; only switches cut through",
-            routes.TO_SWITCH: f"ends at the switch {names[v]}",
-            routes.TWICE: f"its links are {shape}: it reaches node {v} twice",
-            routes.SEVERAL: f"has a route of {schedule.route_start[i + 1] - schedule.route_start[i]} links, but "
+            route_hops.THROUGH_RANK: f"passes through rank {u}; only switches cut through",
+            route_hops.TO_SWITCH: f"ends at the switch {names[v]}",
+            route_hops.TWICE: f"its links are {shape}: it reaches node {v} twice",
+            route_hops.SEVERAL: f"has a route of {schedule.route_start[i + 1] - schedule.route_start[i]} links, but "
             "switches that store are reached by transfers of their own",
-            routes.TOO_LONG: f"takes longer than {routes.LONGEST} ticks",
+            route_hops.TOO_LONG: f"takes longer than {route_hops.LONGEST} ticks",
         }[what]
         yield f"{_where(instance, schedule, i, e, int(schedule.start[i]))}: {said}"
 

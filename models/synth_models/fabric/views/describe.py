@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from synth.text.quantities import BYTES, SECONDS, count, percent, shown
-from synth_models.fabric.check.routes import hops_of
+from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.failures import in_words
 from synth_models.fabric.solution import Schedule

@@ -15,7 +15,7 @@ from matplotlib.patches import FancyArrowPatch
 from synth.arrays import FloatArray
 from synth.text.quantities import SECONDS, count, scaled
 from synth.views.occupancy import busy_share
-from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.positions import positions

@@ -12,7 +12,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric import solution
-from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule

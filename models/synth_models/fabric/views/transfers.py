@@ -8,7 +8,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
-from synth_models.fabric.check.routes import Hops, hops_of
+from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
 from synth_models.fabric.solution import Schedule

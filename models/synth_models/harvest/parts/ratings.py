@@ -16,9 +16,9 @@ from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.flow_rows import Profile
 from synth_models.harvest.parts.flows.forced import one_way_profile, pattern_shift, shift_counts
 from synth_models.harvest.parts.flows.profiles import profile, quick_profile, step_time
-from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.parts.kept_topologies import tried_topologies
 from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.topologies import Topology

@@ -9,8 +9,8 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.flow_rows import FlowRows, Profile
 from synth_models.harvest.parts.flows.profiles import profile, routes, step_time
-from synth_models.harvest.parts.flows.rows import FlowRows, Profile
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.solution import Schedule
 

@@ -20,7 +20,7 @@ from synth_models.harvest.check import replay as check
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.misocp import blocks as misocp_blocks
-from synth_models.harvest.programs.misocp import interval as misocp_interval
+from synth_models.harvest.programs.misocp import interval_program as misocp_interval
 from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.programs.misocp import model as misocp_model
 from synth_models.harvest.programs.misocp import one_port as misocp_one_port

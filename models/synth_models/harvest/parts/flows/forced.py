@@ -14,7 +14,7 @@ import numpy as np
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.harvest.parts.demands import common_volume, volumes
-from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, Profile
+from synth_models.harvest.parts.flows.flow_rows import UNREACHABLE, FlowRows, Profile
 
 
 def successors(links: IntArray, gpus: int) -> tuple[IntArray, IntArray] | None:

@@ -23,8 +23,8 @@ from synth_models.harvest.parts.flows import forced, symmetry
 from synth_models.harvest.parts.flows import layered as layered_flow
 from synth_models.harvest.parts.flows import path as path_flow
 from synth_models.harvest.parts.flows import split as split_flow
+from synth_models.harvest.parts.flows.flow_rows import UNREACHABLE, FlowRows, LinkFlow, Profile, merged
 from synth_models.harvest.parts.flows.path import Routes
-from synth_models.harvest.parts.flows.rows import UNREACHABLE, FlowRows, LinkFlow, Profile, merged
 
 ALL_LIMITS_UP_TO = 12  # GPUs; beyond, hop limits go up to EXTRA_HOPS above the smallest
 EXTRA_HOPS = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth_models.harvest.parts.flows.rows import LinkFlow
+from synth_models.harvest.parts.flows.flow_rows import LinkFlow
 
 
 def split(pairs: IntArray, links: IntArray, distance: IntArray) -> LinkFlow:

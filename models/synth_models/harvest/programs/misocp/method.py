@@ -33,7 +33,7 @@ from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.method import own_topologies
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
-from synth_models.harvest.programs.misocp.interval import IntervalProgram
+from synth_models.harvest.programs.misocp.interval_program import IntervalProgram
 from synth_models.harvest.references.baselines import hold_ring
 from synth_models.harvest.solution import Schedule
 

@@ -17,8 +17,8 @@ from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
 from synth.solvers.status import SolverResult
 from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.parts.flows.flow_rows import Profile
 from synth_models.harvest.parts.flows.profiles import profile
-from synth_models.harvest.parts.flows.rows import Profile
 from synth_models.harvest.programs.misocp import one_port, strengthening
 from synth_models.harvest.programs.misocp.blocks import Block
 from synth_models.harvest.programs.misocp.model import at_most, build, rate_range, relax
