@@ -70,8 +70,8 @@ FAMILY = Family(
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
     default_methods=(
-        "bound", "ring", "double_tree", "hierarchical", "recursive_doubling", "direct", "bruck", "bfb", "tacos", "pull",
-        "forest", "flow",
+        "bound", "ring", "double_tree", "hierarchical", "symmetric", "recursive_doubling", "direct", "bruck", "bfb",
+        "tacos", "pull", "forest", "flow",
     ),
     methods=by_name(
         Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
@@ -91,6 +91,7 @@ FAMILY = Family(
         _reference("ring", "NCCL's rings: cycles through all ranks"),
         _reference("double_tree", "NCCL's double binary tree"),
         _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)"),
+        _reference("symmetric", "one origin's timetable moved to all others by a torus's symmetries (ours)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
         _reference("direct", "every rank sends straight to every other rank"),
         _reference("bruck", "Bruck's algorithm (MPI)"),

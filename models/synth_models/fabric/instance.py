@@ -29,6 +29,7 @@ from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faul
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
+MANY = 128  # ranks from which on methods that need no search are among the default ones
 MOST_SHOWN = 8
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
@@ -127,12 +128,16 @@ class FabricInstance(Instance):
 
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
-    ``hierarchical`` too (several boxes of several ranks)."""
+    ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches); ``symmetric`` is for as many
+    on a grid."""
     from synth_models.fabric.problem.reach import knows
 
+    many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
     if method == "hierarchical" and (len(instance.boxes) < 2 or max(map(len, instance.boxes)) < 2):
+        return many and switches and knows(method, instance.collective)
+    if method == "symmetric" and (not many or switches or instance.machine.network.grid is None):
         return False
-    if method == "bfb" and instance.machine.is_switch.any():
+    if method == "bfb" and switches:
         return False
     return knows(method, instance.collective)
 

@@ -19,6 +19,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
     "double_tree": ("allreduce", "broadcast", "reduce"),
     "hierarchical": _TREES,
+    "symmetric": _TREES,
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "bruck": ("allgather", "alltoall"),

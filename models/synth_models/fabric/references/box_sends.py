@@ -7,14 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
+from synth_models.fabric.references.box_trees import NOBODY, around, near_boxes, two_trees
 from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
-NOBODY = -1
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
+ROUND = 1024  # steps a round of two trees
+HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
 LEAD = 16  # rounds by which the root's box prefers what leaves it
 
 
@@ -38,15 +40,18 @@ class Plan(NamedTuple):
     """What a schedule is made by.
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
-    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone; in an
-    allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it received
-    (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the other.
+    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or over
+    ``two trees`` of which few edges join boxes that are not near; in an allreduce also exchanges of ``shares`` or
+    ``everything``. ``slack``: rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk
+    after chunk to all boxes, not all chunks to one box after the other; ``passed_on``: from box to box, not from where
+    it begins to each.
     """
 
     chain: bool = False
     between: str = "trees"
     slack: int = 1
     by_chunk: bool = False
+    passed_on: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -58,7 +63,8 @@ class Plan(NamedTuple):
             return (
                 "shares of a box exchanged" if self.between == SHARES else "everything exchanged, then inside each box"
             )
-        words = {"trees": "", "leaders": "by way of leaders, ", "own rail": "over the root's rail, "}[self.between]
+        ways = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
+        words = "from box to box, " if self.passed_on else ways.get(self.between, "")
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
@@ -123,17 +129,17 @@ class Collected:
         return np.arange(self._count - len(piece), self._count)
 
     def into_the_box(
-        self, piece: IntArray, at: IntArray, after: IntArray, step: IntArray, but: int = NOBODY
+        self, piece: IntArray, at: IntArray, after: IntArray, step: IntArray, but: int = NOBODY, apart: int = 0
     ) -> IntArray:
-        """From the ranks ``at`` that hold pieces to all others of their boxes, ``but`` one. The send by which each
-        member got each, shape (pieces, width): ``after`` for those that had it."""
+        """From the ranks ``at`` that hold pieces to all others of their boxes, ``but`` one, so many steps ``apart``.
+        The send by which each member got each, shape (pieces, width): ``after`` for those that had it."""
         rails, source, came = self.rails, at.copy(), after.copy()
         box = rails.box[at]
         brought = np.repeat(after[:, None], rails.rank.shape[1], axis=1)
         for k in range(1, int(rails.size.max())):
             other = rails.rank[box, (rails.number[at] + k) % rails.size[box]]
             to = np.flatnonzero((k < rails.size[box]) & (other != but))
-            sent = self.add(piece[to], source[to], other[to], came[to], step[to])
+            sent = self.add(piece[to], source[to], other[to], came[to], step[to] + k * apart)
             brought[to, rails.number[other[to]]] = sent
             if self._chain:
                 source[to], came[to] = other[to], sent
@@ -151,15 +157,21 @@ class Collected:
         return Sends(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
 
 
-def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan) -> Sends:
-    """From the holder of every piece straight along its rail to the next box, and the next; then inside each."""
+def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray) -> Sends:
+    """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
+    then inside each. ``order``: of the boxes, shape (boxes,)."""
+    place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1
     sends = Collected(rails, plan.chain)
-    brought = sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), chunk * (count if plan.by_chunk else 1))
+    first_step = chunk * (count if plan.by_chunk else 1)
+    at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step)
     for ahead in range(1, count):
         step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
-        sends.to_the_box(piece, holder, brought, (rails.box[holder] + ahead) % count, step)
+        box = order[(place[rails.box[holder]] + ahead) % count]
+        came = sends.to_the_box(piece, at, brought, box, step)
+        if plan.passed_on:
+            at, brought = rails.enters[at, box], came
     return sends.all()
 
 
@@ -172,10 +184,12 @@ class Rounds(NamedTuple):
     seconds: float
 
 
-def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds) -> Sends:
+def from_one(
+    rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, seconds: FloatArray | None = None
+) -> Sends:
     """From the root to the ranks of its box in turn, each along its rail to all boxes, and inside each of them.
 
-    With a slack of 2 a piece's latency is hidden behind another's bytes.
+    With a slack of 2 a piece's latency is hidden behind another's bytes. ``seconds``: between boxes, for two trees.
     """
     home = int(rails.box[root])
     width = 1 if plan.between == "own rail" else int(rails.size[home])
@@ -184,6 +198,9 @@ def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds) -
     sends = Collected(rails, plan.chain)
     begin = np.full_like(piece, root) if width == 1 else rails.rank[home, piece % width]
     count = len(rails.size)
+    if plan.between == "two trees":
+        assert seconds is not None
+        return _over_two_trees(sends, root, begin, turn, max(2, rounds.between), seconds)
     if plan.between == "trees":
         trees, first, slack, lead = _trees(count), turn, plan.slack, LEAD
         number = turn // slack % len(trees)
@@ -199,6 +216,45 @@ def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds) -
             at[target] = rails.enters[at[source], box]
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, first[mine] + slack * wait)
     return sends.all()
+
+
+def _over_two_trees(
+    sends: Collected, root: int, begin: IntArray, turn: IntArray, slack: int, seconds: FloatArray
+) -> Sends:
+    """As :func:`from_one`: ``slack`` pieces after one another take each tree in turn. Steps are parts of rounds."""
+    rails, order = sends.rails, around(seconds)
+    order = np.roll(order, -int(np.flatnonzero(order == rails.box[root])[0]))
+    at_home = _handed_out(sends, root, begin, turn)
+    for which, edges in enumerate(two_trees(near_boxes(seconds, order))):
+        mine = np.flatnonzero(turn // slack % 2 == which)
+        brought, at = {0: at_home[mine]}, {0: begin[mine]}
+        for source, target, wait in edges:
+            box = np.full(len(mine), order[target])
+            at[target] = rails.enters[at[source], box]
+            step = ROUND * (turn[mine] + slack * wait) + ROUND // 2
+            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step)
+    return sends.all()
+
+
+def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) -> IntArray:
+    """As :func:`_at_home`, without two sends at once to one rank: in a round's k-th place every rank sends k places
+    on, the root the new round's pieces and the others what they got some rounds before. Of the root's own rail as many
+    pieces as there are others go so together, in places of their own after as many rounds."""
+    rails, piece, first = sends.rails, np.arange(len(turn), dtype=np.int64), np.full_like(turn, NOBODY)
+    home, others = rails.box[root], int(rails.size[rails.box[root]]) - 1
+    if not others:
+        return first[:, None]
+    own = begin == root
+    ahead = np.where(own, 1 + turn % others, (rails.number[begin] - rails.number[root]) % (others + 1))
+    helper = rails.rank[home, (rails.number[root] + ahead) % (others + 1)]
+    together = turn // others * others + others - 1  # the round that the own rail's go after
+    later = max(others, HANDED)
+    begun = np.where(own, ROUND * together + ROUND // 4, ROUND * turn)
+    handed = sends.add(piece, np.full_like(piece, root), helper, first, begun + ahead)
+    passed = np.where(own, ROUND * (together + later) + ROUND // 4, ROUND * (turn + later))
+    brought = sends.into_the_box(piece, helper, handed, passed, but=root, apart=1)
+    brought[:, rails.number[root]] = NOBODY
+    return brought
 
 
 def _at_home(sends: Collected, root: int, begin: IntArray, turn: IntArray, lead: int) -> IntArray:

@@ -9,6 +9,11 @@ IEEE Transactions on Computers 1989), over others by the two trees of Sanders, S
 and reduce are these backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short
 messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 
+Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
+NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
+groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
+few edges leave a group (:mod:`synth_models.fabric.references.box_trees`).
+
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
 bytes/s a rank there), as long as that is the quicker of the two. Broadcast in k rounds: ``M / (g b) (k + log2 B) / k``.
@@ -32,7 +37,6 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_sends import (
     EVERYTHING,
-    NOBODY,
     SHARES,
     Plan,
     Rails,
@@ -41,9 +45,10 @@ from synth_models.fabric.references.box_sends import (
     from_everyone,
     from_one,
 )
+from synth_models.fabric.references.box_trees import NOBODY, around, seconds_between
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
@@ -51,7 +56,9 @@ from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 MOST_TRANSFERS = 4_500_000
+MOST_LISTED = 100_000  # of trees whose links do not keep to an order, where there are others
 MOST_CHUNKS = 4096
+MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
@@ -60,14 +67,14 @@ FINE = 1000  # parts of a round that orders are told apart by
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``hierarchical``."""
-    refused = refusal(instance, KNOWN, "hierarchical")
+    refused = refusal(instance, KNOWN, "hierarchical", MOST_MEMBERS)
     if refused is not None:
         return refused
     if not len(instance.blocks):
         return empty(instance)
     boxes = instance.boxes
-    if len(boxes) < 2 or max(map(len, boxes)) < 2:
-        return Outcome("unsupported", message="hierarchical needs several boxes of several ranks")
+    if not has_boxes(instance):
+        return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
     best: tuple[Schedule, str] | None = None
     lacking: UnsupportedError | None = None
     for plan in _plans(instance):
@@ -87,16 +94,26 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", solution=best[0], message=best[1] + chunks.hurried(options))
 
 
+def has_boxes(instance: FabricInstance) -> bool:
+    """Whether there are several boxes of several ranks, or more than two ranks behind switches, each its own box."""
+    boxes = instance.boxes
+    return len(boxes) > 1 and (max(map(len, boxes)) > 1 or (len(boxes) > 2 and bool(instance.machine.is_switch.any())))
+
+
 def _plans(instance: FabricInstance) -> list[Plan]:
     """What is tried, the most promising first."""
+    alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
+        two = [Plan(between="two trees")]
         led = [Plan(between=between) for between in ("leaders", "own rail")]
-        return led + [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
+        plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
+        return [*led, *two, *plain] if alike else [*two, *led, *plain]
+    passed = [] if alike else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
-        return [Plan(), Plan(chain=True)]
+        return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    return [Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    return [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
 
 
 def _best_number(instance: FabricInstance, options: RunOptions, plan: Plan, first: bool) -> tuple[int, Schedule] | None:
@@ -104,11 +121,13 @@ def _best_number(instance: FabricInstance, options: RunOptions, plan: Plan, firs
     most = _most_chunks(instance, plan)
     first_tried = _first_chunks(instance, plan, most)
     took = [(1, 0.0)]
+    listed = instance.collective in ROOTED_TREES and not plan.in_order and not first
+    at_most = MOST_LISTED if listed else MOST_TRANSFERS
 
     def timed_make(count: int) -> Schedule | None:
         tried, seconds = took[-1]
         if not (first and count == first_tried) and (
-            _amount(instance, plan, count) > MOST_TRANSFERS or not options.fits(1.5 * seconds * count / tried)
+            _amount(instance, plan, count) > at_most or not options.fits(1.5 * seconds * count / tried)
         ):
             return None
         began = time.monotonic()
@@ -217,13 +236,18 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
     rails = Rails.of(routes, instance.boxes)
     if instance.collective != "broadcast":
         holder, chunk = _shares(instance, sizes)
-        return _as_transfers(
-            routes, block, size, from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan)
-        )
+        order = np.arange(len(instance.boxes), dtype=np.int64)
+        if plan.passed_on:
+            order = around(seconds_between(routes, instance.boxes))
+        sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
+        return _as_transfers(routes, block, size, sends)
     root = int(instance.blocks.origin[0])
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
-    sends = from_one(rails, root, len(block), plan, rounds)
+    seconds = seconds_between(routes, instance.boxes) if plan.between == "two trees" else None
+    sends = from_one(rails, root, len(block), plan, rounds, seconds)
     transfers = _as_transfers(routes, block, size, sends)
+    if plan.between == "two trees":
+        return _behind_what_they_wait_for(transfers, transfers.priority.copy())
     return _kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
 
 
@@ -255,8 +279,13 @@ def _kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, round
         found = timed(instance, alone)
         start = found.start if len(found.start) == at_home else found.start[routes[:-1]]
         priority[:at_home] = start / found.ticks_per_s / rounds.seconds * FINE
+    return _behind_what_they_wait_for(transfers, priority)
+
+
+def _behind_what_they_wait_for(transfers: Transfers, priority: IntArray) -> Transfers:
+    """The transfers with these priorities, raised where one would go before the one that it waits for."""
     behind = np.flatnonzero(np.diff(transfers.before_start))
-    while True:  # nothing goes before what it waits for
+    while True:
         least = priority[transfers.before]
         if not np.any(priority[behind] < least):
             return replace(transfers, priority=priority)
@@ -264,9 +293,10 @@ def _kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, round
 
 
 def _rounds(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: int, size: int) -> Rounds:
-    """How long pieces of this size are on their way, out of the root's box and inside it."""
+    """How long pieces of this size are on their way, from the root's box to the nearest and inside it."""
     net, home = instance.machine.network, int(rails.box[root])
-    other = (home + 1) % len(rails.size)
+    away = np.where(np.arange(len(rails.size)) == home, np.inf, routes.seconds_from(root)[rails.enters[root]])
+    other = int(np.argmin(away)) if np.isfinite(away).any() else (home + 1) % len(rails.size)
     neighbour = rails.rank[home, (rails.number[root] + 1) % rails.size[home]]
     seconds, least = [], np.inf
     for source, target in ((rails.leaves[root, other], rails.enters[root, other]), (root, neighbour)):

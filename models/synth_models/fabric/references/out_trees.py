@@ -186,17 +186,17 @@ def _most_chunks(instance: FabricInstance, trees: Trees) -> int:
     return max(min(MOST_CHUNKS, -(-_largest(instance) // pieces_a_block)), 1)
 
 
-def too_large(instance: FabricInstance) -> str | None:
+def too_large(instance: FabricInstance, most: int = MOST_MEMBERS) -> str | None:
     """Why a collective has too many transfers for a reference, if it has."""
     many = instance.collective in ("allgather", "reduce_scatter", "allreduce")
-    if many and len(instance.members) > MOST_MEMBERS:
-        return f"{len(instance.members)} ranks: {instance.collective} is supported for up to {MOST_MEMBERS}"
+    if many and len(instance.members) > most:
+        return f"{len(instance.members)} ranks: {instance.collective} is supported for up to {most}"
     return None
 
 
-def refusal(instance: FabricInstance, known: Sequence[str], name: str) -> Outcome | None:
+def refusal(instance: FabricInstance, known: Sequence[str], name: str, most: int = MOST_MEMBERS) -> Outcome | None:
     """``unsupported`` with the reason, where an algorithm does not know the collective."""
-    message = too_large(instance)
+    message = too_large(instance, most)
     if instance.collective not in known:
         message = f"{name} is no algorithm for {instance.collective}: it knows {', '.join(known)}"
     return None if message is None else Outcome("unsupported", message=message)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.symmetry import arc_images
 from synth_models.fabric.instance import FabricInstance
@@ -45,6 +45,11 @@ def next_box(machine: Machine) -> tuple[IntArray, IntArray] | None:
     net = machine.network
     link_image = arc_images(node_image, net.src, net.dst, (net.bandwidth, net.latency, machine.group >= 0))
     return None if link_image is None else (node_image, link_image)
+
+
+def boxes_are_alike(machine: Machine, boxes: Sequence[Sequence[int]]) -> bool:
+    """Whether the machine and the group stay as they are when all boxes move on by one."""
+    return _turns(machine, boxes) is not None
 
 
 class PairRoutes:
@@ -79,6 +84,10 @@ class PairRoutes:
         found = np.zeros(self._nodes, dtype=bool)
         found[np.roll(members, -turn, axis=0)] = self._reached[first][members]
         return found
+
+    def seconds_from(self, source: int) -> FloatArray:
+        """Seconds of the quickest direct route from a member to every node, inf without one; shape (nodes,)."""
+        return self._routes.direct_seconds(source)
 
     def of(self, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray]:
         """``route_start`` (pairs + 1,) and ``link``: the route of each pair, one after the other."""

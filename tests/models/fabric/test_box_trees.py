@@ -1,0 +1,146 @@
+"""Two trees over boxes, and what ``hierarchical`` makes of them where leaf switches are oversubscribed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import synth
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references import hierarchical
+from synth_models.fabric.references.box_sends import Plan
+from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between, two_trees
+from synth_models.fabric.scheduling.box_routes import PairRoutes
+
+COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+
+
+def made(**keys: Any) -> FabricInstance:
+    given = {"machine": "dgx-h100", "bytes": 2**30, **keys}
+    instance = synth.make("fabric", **{key: value for key, value in given.items() if value is not None})
+    assert isinstance(instance, FabricInstance)
+    return instance
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=9).filter(lambda sizes: sum(sizes) > 1))
+def test_no_box_sends_or_receives_twice_in_a_round(sizes: list[int]) -> None:
+    """Pieces take the trees in turn, one a round: a box receives a tree's pieces once, before it sends them; in every
+    round each box sends at most one piece and receives at most one; a group takes in and lets out what one box does,
+    even groups (and those of one box) never two pieces in one round."""
+    groups, first = [], 0
+    for size in sizes:
+        groups.append(list(range(first, first + size)))
+        first += size
+    group_of = {box: number for number, group in enumerate(groups) for box in group}
+    out, into = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    leaves, enters = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for which, edges in enumerate(two_trees(groups)):
+        came = {0: -1}
+        for source, target, wait in edges:
+            assert came[source] < wait
+            assert target not in came
+            came[target] = wait
+            parity = (which + wait) % 2
+            out[source, parity] += 1
+            into[target, parity] += 1
+            if group_of[source] != group_of[target]:
+                leaves[group_of[source], parity] += 1
+                enters[group_of[target], parity] += 1
+        assert sorted(came) == list(range(first))
+    assert max(out.values()) == max(into.values()) == 1
+    for number, size in enumerate(sizes):
+        assert leaves[number, 0] + leaves[number, 1] <= 2
+        assert enters[number, 0] + enters[number, 1] <= 2
+        if size == 1 or size % 2 == 0:
+            assert max(leaves[number, 0], leaves[number, 1], enters[number, 0], enters[number, 1]) <= 1
+
+
+@pytest.mark.parametrize(("leaf", "rails"), [(2, True), (3, True), (2, False)])
+def test_boxes_behind_a_leaf_switch_are_near(leaf: int, rails: bool) -> None:
+    """Seven boxes, counted from box 3 on: the groups are those of the leaf switches, its own first."""
+    instance = made(boxes=7, leaf=leaf, rails=rails, bytes=56 * 2**20)
+    order = np.roll(np.arange(7), -3)
+    found = near_boxes(seconds_between(PairRoutes(instance, instance.boxes, 2**20), instance.boxes), order)
+    assert found[0][0] == 0
+    assert {frozenset((3 + box) % 7 for box in group) for group in found} == {
+        frozenset(box for box in range(7) if box // leaf == number) for number in range(-(-7 // leaf))
+    }
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"boxes": 5, "leaf": 2, "oversubscription": 2},
+        {"boxes": 6, "leaf": 3, "rails": False, "spines": 2, "root": 17},
+        {"machine": "dgx2", "boxes": 3, "leaf": 1, "oversubscription": 4},
+    ],
+)
+def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> None:
+    """Small messages and large, groups of unequal size, any root; never below the bound."""
+    keys = {key: value for key, value in keys.items() if key != "root" or collective in ("broadcast", "reduce")}
+    for size in (48 * 40 * 16, 48 * 40 * 2**14):
+        instance = made(**keys, collective=collective, bytes=size)
+        found = hierarchical.solve(instance, RunOptions(time_limit_s=1.0).started_now())
+        verdict = check_schedule(instance, found.solution)
+        assert verdict.faults == []
+        assert verdict.value is not None
+        assert verdict.value >= float(strongest(instance, RunOptions(time_limit_s=1.0).started_now()).seconds)
+
+
+@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize("own", [{"oversubscription": 4}, {"oversubscription": 2, "rails": False}])
+def test_oversubscribed_leaves_hold_nothing_up(collective: str, own: dict[str, Any]) -> None:
+    """8 or 16 boxes, 4 a leaf switch, 1 GiB: within a fiftieth of what the NICs of a box need, as without the tree."""
+    rooted = collective in ("broadcast", "reduce")
+    boxes = 8 if rooted else 16
+    instance = made(boxes=boxes, leaf=4, collective=collective, **own)
+    plan = Plan(between="two trees") if rooted else Plan(passed_on=True)
+    verdict = check_schedule(instance, hierarchical._made(instance, plan, 1024 if rooted else 6))
+    assert verdict.faults == []
+    assert verdict.value is not None
+    share = {"allreduce": 240 / 128, "broadcast": 1, "reduce": 1}.get(collective, 120 / 128)
+    assert share * 2**30 / 400e9 <= verdict.value <= 1.02 * share * 2**30 / 400e9
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
+def test_ranks_of_a_dragonfly_pass_on(collective: str) -> None:
+    """72 ranks behind 36 routers, 1 GiB, each rank a box: along a way on which no two steps share a link, so that every
+    rank's own link is all that counts."""
+    keys: dict[str, Any] = {"network": "dragonfly", "groups": 9, "routers": 4, "hosts": 2, "bandwidth": 25e9}
+    instance = made(**keys, machine=None, latency=5e-7, collective=collective, bytes=2**30 // 72 * 72)
+    verdict = check_schedule(instance, hierarchical._made(instance, Plan(passed_on=True), 2))
+    least = (2 if collective == "allreduce" else 1) * 71 / 72 * instance.bytes / 25e9
+    assert verdict.faults == []
+    assert verdict.value is not None
+    assert least <= verdict.value <= 1.005 * least
+
+
+def test_around_goes_to_the_nearest_that_is_left() -> None:
+    """Four boxes in two pairs, by hand; and every box once, whatever the distances."""
+    pairs = np.array([[np.inf, 2, 1, 2], [2, np.inf, 2, 1], [1, 2, np.inf, 2], [2, 1, 2, np.inf]])
+    assert around(pairs).tolist() == [0, 2, 1, 3]
+    rng = np.random.default_rng(0)
+    for count in range(1, 20):
+        assert sorted(around(rng.random((count, count))).tolist()) == list(range(count))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_a_thousand_gpus_behind_oversubscribed_leaves(collective: str) -> None:
+    """128 boxes, 32 a leaf switch, 2 : 1, 1 GiB: within a twentieth."""
+    instance = made(boxes=128, leaf=32, oversubscription=2, collective=collective)
+    record = synth.solve(instance, "hierarchical", time_limit=60)
+    assert record.ok, record["verified"]["faults"]
+    share = {"allreduce": 2032 / 1024, "broadcast": 1, "reduce": 1}.get(collective, 1016 / 1024)
+    assert record.value is not None
+    assert record.value <= 1.05 * share * 2**30 / 400e9
