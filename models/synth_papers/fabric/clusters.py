@@ -1,0 +1,218 @@
+"""Clusters of 128 to 1,056 GPUs, each schedule beside its bound and what it took to find: the page ``clusters``.
+
+Measured rows are kept in ``runs.csv``: a second run takes them from there and measures what is missing. Records of up
+to :data:`KEPT` ranks are kept, larger ones are not (a million transfers each); the page's command makes them again.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth.records.optimality import gap
+from synth.records.record import Record
+from synth.reproduction import printed
+from synth.reproduction.collect import Reproduction
+from synth.reproduction.growth import Growth
+from synth.text.quantities import percent, shown, times
+from synth_models.fabric.instance import FabricInstance
+from synth_papers.fabric.grid import TODAY, made
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+ALL = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+H100 = {f"dgx-h100 x{boxes}": {"machine": "dgx-h100", "boxes": str(boxes)} for boxes in (16, 32, 64, 128)}
+TREES = {
+    f"dgx-h100 x{boxes}, leaf={leaf}, oversubscription={factor}": {
+        **{"machine": "dgx-h100", "boxes": str(boxes), "leaf": str(leaf), "oversubscription": str(factor)}
+    }
+    for boxes, leaf in ((16, 4), (64, 16))
+    for factor in (1, 2)
+}
+POD = {"network": "torus", "bandwidth": "50GB/s", "latency": "1us"}
+TORI = {
+    f"torus {rows}x{cols}x{layers}": {**POD, "rows": str(rows), "cols": str(cols), "layers": str(layers)}
+    for rows, cols, layers in ((4, 4, 8), (8, 8, 16))
+}
+DRAGONFLIES = {
+    f"dragonfly {groups}x{routers}x{hosts}": {
+        **{"network": "dragonfly", "groups": str(groups), "routers": str(routers), "hosts": str(hosts)}
+    }
+    for groups, routers, hosts in ((33, 8, 4),)
+}
+FLOWS = tuple(H100)  # what alltoall is solved on
+SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
+BESIDE = (KIB, MIB, GIB)  # sizes at which what users have today is run too
+SMALL_ON = "dgx-h100 x16"
+KEPT = 128  # ranks up to which records are kept
+OURS = ("hierarchical", "symmetric", "flow")
+TIME_LIMIT = 60.0
+FITTED = 128  # GPUs from which on a power is fitted
+PRINTED = printed.read(__file__)
+COLUMNS = [
+    "machine", "GPUs", "collective", "bytes", "method", "time, us", "bound, us", "transfers", "seconds",
+    "of which check", "memory, MB",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """One run: a machine (its name here and the keys that make it), a collective, bytes and a method."""
+
+    machine: str
+    keys: Mapping[str, str]
+    collective: str
+    size: int
+    method: str = "hierarchical"
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What a row of ``runs.csv`` is found by."""
+        return self.machine, self.collective, self.size, self.method
+
+
+def questions() -> Iterator[Question]:
+    """All that the page asks, smallest machines first."""
+    for machine, keys in {**H100, **TREES, **TORI, **DRAGONFLIES}.items():
+        size = 1056 * MIB if machine in DRAGONFLIES else GIB  # what their ranks divide
+        for collective in ALL:
+            yield Question(machine, keys, collective, size, "symmetric" if machine in TORI else "hierarchical")
+        if machine in FLOWS:
+            yield Question(machine, keys, "alltoall", GIB, "flow")
+    for collective in ALL:
+        for size in SMALL:
+            yield Question(SMALL_ON, H100[SMALL_ON], collective, size)
+        for size in BESIDE:
+            for method in TODAY:
+                yield Question(SMALL_ON, H100[SMALL_ON], collective, size, method)
+
+
+def reproduce(page: Reproduction) -> None:
+    """Measure what is missing, then the tables and the figure."""
+    table = _measured(page)
+    table["gap"] = [gap(value, bound) for value, bound in zip(table["time, us"], table["bound, us"], strict=True)]
+    ours = table[table["method"].isin(OURS)]
+    large, small = ours[ours["bytes"] >= GIB], ours[ours["bytes"] < GIB]
+    page.table(
+        "1 GiB (dragonflies 1,056 MiB): gap to the certified bound, and what the whole run took (the check included)",
+        _in_words(large.drop(columns=["bytes"])),
+    )
+    if len(small):
+        page.table(f"Gap on {SMALL_ON} by size", _by_size(ours[ours["machine"] == SMALL_ON]))
+        page.table(f"Time of the best that users have today over ours, {SMALL_ON}", _against_today(table))
+        gaps = list(small["gap"])
+        median, largest = percent(statistics.median(gaps)), percent(max(gaps))
+        page.note(f"Up to 16 MiB the median gap on {SMALL_ON} is {median}, the largest {largest}.")
+    rows = large[(large["collective"] == "alltoall") & (large["GPUs"] == 512)]
+    if len(rows):
+        row = rows.iloc[0]
+        words = f"{row['machine']}, 1 GiB, gap {percent(row['gap'])}, with its check; {row['memory, MB']:.0f} MB"
+        page.compare(PRINTED["pccl"], row["seconds"] / 60, words)
+    growth = Growth(large[large["machine"].isin(list(H100))], "collective", "GPUs", FITTED)
+    page.figure(
+        growth.draw(),
+        "growth",
+        f"Time and memory of a synthesis with its check, dgx-h100, 1 GiB. Exponents are fitted from {FITTED} GPUs "
+        "on to what comes on top of the smallest run.",
+    )
+    for sentence in growth.in_words():
+        page.note(sentence)
+    page.note(
+        f"Every schedule was replayed transfer by transfer within a run of at most {TIME_LIMIT:.0f} s. Times are of "
+        "one machine of two cores that other work shared; delete `runs.csv` to measure again."
+    )
+
+
+def _measured(page: Reproduction) -> pd.DataFrame:
+    """A row a run, from ``runs.csv`` where it is there."""
+    file = page.folder / "runs.csv"
+    known = pd.read_csv(file).to_dict("records") if file.is_file() else []
+    rows = {(row["machine"], row["collective"], row["bytes"], row["method"]): row for row in known}
+    asked = [one for one in questions() if not page.quick or one.key == (SMALL_ON, "allgather", GIB, "hierarchical")]
+    with tempfile.TemporaryDirectory() as folder:
+        elsewhere = replace(page, folder=Path(folder) / "fabric", proofs={})
+        for question in asked:
+            kept = len(_asked(question).members) <= KEPT
+            new = question.key not in rows
+            if not new and not (kept and question.method in OURS):
+                continue
+            record, bound = _run(page if kept else elsewhere, question)
+            if new:
+                rows[question.key] = _row(question, record, bound)
+                page.say(f"{', '.join(map(str, question.key))}: {rows[question.key]['seconds']} s")
+                page.table("", pd.DataFrame(rows.values(), columns=COLUMNS), file="runs", show=False)
+    return pd.read_csv(file)
+
+
+def _asked(question: Question) -> FabricInstance:
+    return made(**question.keys, collective=question.collective, bytes=str(question.size))
+
+
+def _run(page: Reproduction, question: Question) -> tuple[Record, Record]:
+    """The method and the bound, in a process of its own each; records of earlier runs are taken as they are."""
+    part = "records" if question.method in OURS else "tables"
+    asked = _asked(question)
+    words: dict[str, Any] = {"time_limit": TIME_LIMIT, "apart": True}
+    [(_, record)] = page.solve([page.keep(asked, part)], [question.method], part=part, **words)
+    [(_, bound)] = page.solve([page.keep(asked, "records")], ["bound"], part="records", **words)
+    return record, bound
+
+
+def _row(question: Question, record: Record, bound: Record) -> dict[Any, Any]:
+    instance, seconds, value = record.find_instance(), record["seconds"], record.value
+    assert isinstance(instance, FabricInstance)
+    return dict(
+        zip(
+            COLUMNS,
+            (
+                question.machine,
+                len(instance.members),
+                question.collective,
+                question.size,
+                question.method,
+                None if value is None else round(value * 1e6, 4),
+                round((bound.bound or 0.0) * 1e6, 4),
+                (record["verified"]["facts"] or {}).get("transfers"),
+                round(sum(seconds.values()) - seconds["compile"], 2),
+                round(seconds["check"], 2),
+                record["peak_memory_mb"],
+            ),
+            strict=True,
+        )
+    )
+
+
+def _in_words(table: pd.DataFrame) -> pd.DataFrame:
+    """Gaps as percent, the last column."""
+    return table.assign(gap=[percent(value) for value in table["gap"]])
+
+
+def _by_size(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a collective, a column a size."""
+    shape = table.pivot(index="collective", columns="bytes", values="gap").loc[list(ALL)]
+    shape.columns = [shown(float(size), "bytes") for size in shape.columns]
+    return shape.map(percent).reset_index()
+
+
+def _against_today(table: pd.DataFrame) -> pd.DataFrame:
+    """The least time of :data:`TODAY` over that of ours, and whose it is: a row a collective, a column a size."""
+    here = table[(table["machine"] == SMALL_ON) & table["time, us"].notna()]
+    found = {
+        (row["collective"], row["bytes"], row["method"]): row["time, us"] for row in here.to_dict(orient="records")
+    }
+    rows = []
+    for collective in ALL:
+        row = {"collective": collective}
+        for size in BESIDE:
+            theirs = [(value, who) for (what, b, who), value in found.items() if (what, b) == (collective, size)]
+            best = min(((value, who) for value, who in theirs if who in TODAY), default=None)
+            ours = found.get((collective, size, "hierarchical"))
+            told = "–" if best is None or ours is None else f"{times(best[0] / ours)} {best[1]}"
+            row[shown(float(size), "bytes")] = told
+        rows.append(row)
+    return pd.DataFrame(rows)
