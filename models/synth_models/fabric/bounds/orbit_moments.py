@@ -33,7 +33,7 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_COLUMNS = 60_000  # of the linear program
-RESOLUTIONS = (24, 96)  # bins that a bound is cut into
+RESOLUTIONS = (24, 48, 96)  # bins that a bound is cut into, one after the other
 FINE = 20  # a tick of latency in at most so many halvings
 WEIGHTS = 2**12  # of the dual's highest price, in whole numbers
 HEAVIER = 2**14  # by which they are multiplied, so that their means over orbits are hardly rounded
