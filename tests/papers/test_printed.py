@@ -14,10 +14,7 @@ from synth.reproduction import printed
 from synth.reproduction.printed import Comparison, Numbers, Printed
 
 FILES = {path.parent.name: path for path in Path(synth_papers.__file__).parent.glob(f"*/{printed.FILE}")}
-PAGES = {
-    "xtree": ("xtree", "xtree-scale"),
-    "fabric": ("fabric", "clusters"),
-}  # papers with rows on several pages; the others have one of their name
+PAGES = {"xtree": ("xtree", "xtree-scale")}  # papers with rows on several pages; the others have one of their name
 
 
 def table(paper: str) -> pd.DataFrame:

@@ -31,7 +31,7 @@ TREES = {
     f"dgx-h100 x{boxes}, leaf={leaf}, oversubscription={factor}": {
         **{"machine": "dgx-h100", "boxes": str(boxes), "leaf": str(leaf), "oversubscription": str(factor)}
     }
-    for boxes, leaf in ((16, 4), (64, 16))
+    for boxes, leaf in ((16, 4),)
     for factor in (1, 2)
 }
 POD = {"network": "torus", "bandwidth": "50GB/s", "latency": "1us"}
@@ -47,7 +47,7 @@ DRAGONFLIES = {
 }
 FLOWS = tuple(H100)  # what alltoall is solved on
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
-BESIDE = (KIB, MIB, GIB)  # sizes at which what users have today is run too
+BESIDE = (MIB, GIB)  # sizes at which what users have today is run too
 SMALL_ON = "dgx-h100 x16"
 KEPT = 128  # ranks up to which records are kept
 OURS = ("hierarchical", "symmetric", "flow")

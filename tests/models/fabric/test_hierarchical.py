@@ -126,7 +126,7 @@ def test_rounds_by_way_of_leaders_fit_each_other(count: int, way: int) -> None:
     assert set(sends.values()) == set(receives.values()) == {1}
 
 
-@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
+@pytest.mark.parametrize("collective", ["broadcast", pytest.param("reduce", marks=pytest.mark.slow), "allreduce"])
 def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
     """16 boxes: one hop between boxes (2.6 us) with a KiB, with a MiB two and the bytes into a box at 400 GB/s."""
     hop, inside = 4 * 0.65e-6, 2 * 0.35e-6

@@ -86,7 +86,9 @@ def cluster(count: int, collective: str, size: int, **own: Any) -> FabricInstanc
     return FabricInstance.model_validate(keys | own)
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
+@pytest.mark.parametrize(
+    "collective", ["broadcast", *(pytest.param(name, marks=pytest.mark.slow) for name in COLLECTIVES[1:])]
+)
 def test_two_hops_and_the_bytes_of_a_box(collective: str) -> None:
     """1 MiB on 16 boxes: what a box has after one hop (2.6 us) comes out of the root's box alone, all else after two,
     and has to reach eight GPUs: more than 5.2 us and 90 % of the bytes at 400 GB/s, in whatever order they come."""
