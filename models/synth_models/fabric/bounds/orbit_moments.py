@@ -62,7 +62,7 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
 def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[], bool]) -> Proven:
     """The bound with time cut into about so many bins, if it is stronger than ``best``."""
     ticks = int(best.seconds * problem.links.ticks)
-    length = max(math.gcd(*np.unique(problem.ways.delay).tolist()), ticks // resolution)
+    length = max(1, math.gcd(*np.unique(problem.ways.delay).tolist()), ticks // resolution)
     low = bins = max(1, ticks // length)
     step, high = 1, 0
     found: tuple[FlowsOverTime, list[FloatArray]] | None = None
