@@ -22,9 +22,13 @@ COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
 
 def write_page(page: Reproduction, family: Family | Page, path: Path) -> None:
     """Write the page, headed by what ``family`` (or one of its further pages) says of itself, and, beside the figures,
-    ``comparisons.csv``. Holds no time or date: a second run with the same outcome writes the same bytes."""
+    ``comparisons.csv`` where there are any. Holds no time or date: the same outcome gives the same bytes."""
     page.folder.mkdir(parents=True, exist_ok=True)
-    comparisons_table(page).to_csv(page.folder / "comparisons.csv", index=False)
+    table = page.folder / "comparisons.csv"
+    if page.comparisons:
+        comparisons_table(page).to_csv(table, index=False)
+    else:
+        table.unlink(missing_ok=True)
     write_atomically(path, page_text(page, family, path.parent).encode())
 
 

@@ -11,23 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from models.fabric.making import faults, made
 
-import synth
-from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_machine import machine_file
-
-
-def made(**keys: object) -> FabricInstance:
-    instance = synth.make("fabric", **{"bytes": 2**30, **keys})
-    assert isinstance(instance, FabricInstance)
-    return instance
-
-
-def faults(**keys: object) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        made(**keys)
-    return str(caught.value).splitlines()
 
 
 def rates(instance: FabricInstance) -> Counter[tuple[str, str]]:
@@ -105,9 +92,12 @@ def test_names_and_one_message_for_what_is_wrong() -> None:
         ({**keys, "oversubscription": "nan"}, "oversubscription"),
         ({"network": "ring", "nodes": 4, "leaf": 2}, "leaf = 2: has no meaning without machine"),
         ({"network": "ring", "nodes": 4, "layers": 2}, "layers = 2: unknown parameter of this network"),
+        ({**keys, "leaf": 2**63 - 1}, "leaf = 9223372036854775807: must be <= 100000"),
+        ({**keys, "spines": 2**63 - 1}, "spines = 9223372036854775807: must be <= 4096"),
+        ({**keys, "boxes": 2**63 - 1}, "boxes = 9223372036854775807: must be <= 100000"),
         ({**keys, "spines": 4096, "leaf": 1, "boxes": 4096}, "are supported"),
     ):
-        said = faults(**wrong)
+        said = faults(bytes=2**30, **wrong)
         assert len(said) == 1
         assert words in said[0]
 

@@ -9,26 +9,14 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from models.fabric.making import faults, made
 
 import synth
-from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
 from synth_models.fabric.problem.box_machine import machine_names
 
 PEERS = Path(__file__).resolve().parents[4] / "shared/data/peers/topologies.json"
-
-
-def made(**keys: object) -> FabricInstance:
-    instance = synth.make("fabric", **keys)
-    assert isinstance(instance, FabricInstance)
-    return instance
-
-
-def faults(**keys: object) -> list[str]:
-    with pytest.raises(InputError) as caught:
-        made(**keys)
-    return str(caught.value).splitlines()
 
 
 def capacities(instance: FabricInstance) -> dict[tuple[str, str], float]:

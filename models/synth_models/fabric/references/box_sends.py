@@ -313,11 +313,12 @@ def _leader(others: int, first: int, way: int) -> list[Edge]:
     odd = others % 2
     left_out = 0 if odd else others // 2
     shift = (left_out - way) % others
-    edges = [(0, 1 + first, 0)]
-    for k in range(1, others):
-        offset = 2 * k % others if odd or 2 * k < others else (2 * k + 1) % others
-        edges.append((1 + first, 1 + (first + offset) % others, way + (k + shift) % others))
-    return sorted(edges, key=lambda edge: edge[2])
+    offsets = {
+        (k + shift) % others: 2 * k % others if odd or 2 * k < others else (2 * k + 1) % others
+        for k in range(1, others)
+    }
+    handed = [(1 + first, 1 + (first + offsets[wait]) % others, way + wait) for wait in sorted(offsets)]
+    return [(0, 1 + first, 0), *handed]
 
 
 def _trees(count: int) -> list[list[Edge]]:

@@ -23,9 +23,9 @@ Complexity: N^2 transfers a chunk, made as arrays; searches for routes only out 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -120,22 +120,15 @@ def _best_number(instance: FabricInstance, options: RunOptions, plan: Plan, firs
     """The number of chunks and its schedule; a number is tried where the last one's time suggests that it fits."""
     most = _most_chunks(instance, plan)
     first_tried = _first_chunks(instance, plan, most)
-    took = [(1, 0.0)]
     listed = instance.collective in ROOTED_TREES and not plan.in_order and not first
-    at_most = MOST_LISTED if listed else MOST_TRANSFERS
-
-    def timed_make(count: int) -> Schedule | None:
-        tried, seconds = took[-1]
-        if not (first and count == first_tried) and (
-            _amount(instance, plan, count) > at_most or not options.fits(1.5 * seconds * count / tried)
-        ):
-            return None
-        began = time.monotonic()
-        schedule = _made(instance, plan, count)
-        took.append((count, time.monotonic() - began))
-        return schedule
-
-    return chunks.best_number(instance, options, timed_make, most, first_tried)
+    make = chunks.limited(
+        partial(_made, instance, plan),
+        partial(_amount, instance, plan),
+        MOST_LISTED if listed else MOST_TRANSFERS,
+        options,
+        sure=first_tried if first else None,
+    )
+    return chunks.best_number(instance, options, make, most, first_tried)
 
 
 def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
@@ -174,13 +167,6 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
     return 1 << (max(1, min(most, wanted)).bit_length() - 1)
 
 
-def _equal(size: int, parts: int) -> list[int]:
-    """``size`` bytes in at most ``parts`` pieces, all equal but for the last, which may be smaller: pieces that differ
-    by a byte would no longer take turns."""
-    each = -(-size // parts)
-    return [each] * (size // each) + ([size % each] if size % each else [])
-
-
 def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
     """Transfers of a schedule with so many chunks."""
     n = len(instance.members)
@@ -214,7 +200,7 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
     """The bytes of every block's pieces."""
-    return [_equal(int(size), parts) for size in instance.blocks.bytes]
+    return [chunks.equal(int(size), parts) for size in instance.blocks.bytes]
 
 
 def _shares(instance: FabricInstance, sizes: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:

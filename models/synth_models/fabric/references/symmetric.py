@@ -15,8 +15,8 @@ Complexity: N searches through N nodes a chunk for one origin; N^2 transfers a c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -78,20 +78,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("unsupported", message="broadcast and reduce need a torus or ring of sides of at least 3")
     share = _parts(instance, 1)
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
-    took = [(1, 0.0)]
-
-    def make(count: int) -> Schedule | None:
-        tried, seconds = took[-1]
-        if len(took) > 1 and (
-            _amount(instance, count) > MOST_TRANSFERS or not options.fits(1.5 * seconds * count / tried)
-        ):
-            return None
-        began = time.monotonic()
-        schedule = scheduled(instance, count)
-        took.append((count, time.monotonic() - began))
-        return schedule
-
-    found = chunks.best_number(instance, options, make, most, _first_chunks(instance, most))
+    first = _first_chunks(instance, most)
+    make = chunks.limited(partial(scheduled, instance), partial(_amount, instance), MOST_TRANSFERS, options, sure=first)
+    found = chunks.best_number(instance, options, make, most, first)
     assert found is not None
     count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"
@@ -127,7 +116,7 @@ def scheduled(instance: FabricInstance, count: int) -> Schedule:
     parts = _parts(instance, count)
     spread: Callable[[FabricInstance, list[list[int]]], Transfers]
     spread = _from_one if instance.collective in ROOTED_TREES else _from_everyone
-    sizes = [_equal(int(size), parts) for size in instance.blocks.bytes]
+    sizes = [chunks.equal(int(size), parts) for size in instance.blocks.bytes]
     if instance.collective in SPREADING:
         return timed(instance, spread(instance, sizes), in_order=True)
     there = reversed_instance(instance)
@@ -162,12 +151,6 @@ def _first_chunks(instance: FabricInstance, most: int) -> int:
     share = float(instance.blocks.bytes[0]) / _parts(instance, 1)
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     return 1 << (max(1, min(most, int(share / least))).bit_length() - 1)
-
-
-def _equal(size: int, parts: int) -> list[int]:
-    """``size`` bytes in at most ``parts`` pieces, all equal but for the last, which may be smaller."""
-    each = -(-size // parts)
-    return [each] * (size // each) + ([size % each] if size % each else [])
 
 
 def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,12 +13,20 @@ from synth_models.fabric.scheduling.list_scheduling import completion
 from synth_models.fabric.solution import Schedule
 
 WORTH = Fraction(1, 100)  # doublings must save at least this part of the time to go on
+SLOWER = 1.5  # times as long as in proportion to the last number of chunks is what another may take
 
 
 def cut(size: int, parts: int) -> list[int]:
     """``size`` bytes in at most ``parts`` pieces of nearly equal size, none empty: fewer where bytes are fewer."""
     count = min(parts, size)
     return [size * (k + 1) // count - size * k // count for k in range(count)] if count else []
+
+
+def equal(size: int, parts: int) -> list[int]:
+    """``size`` bytes in at most ``parts`` pieces, all equal but for the last, which may be smaller: pieces that differ
+    by a byte would not take turns."""
+    each = -(-size // parts)
+    return [each] * (size // each) + ([size % each] if size % each else [])
 
 
 def seconds(instance: FabricInstance, schedule: Schedule) -> Fraction:
@@ -34,6 +43,29 @@ def hurried(options: RunOptions) -> str:
     """What a message ends with where the time limit cut the search for chunks and alternatives short."""
     ended = "the time limit ended the search, so that another run may find another schedule"
     return f"; {ended}" if options.out_of_time() else ""
+
+
+def limited(
+    make: Callable[[int], Schedule | None],
+    transfers: Callable[[int], int],
+    most: int,
+    options: RunOptions,
+    sure: int | None = None,
+) -> Callable[[int], Schedule | None]:
+    """``make`` for :func:`best_number`, but None for a number of chunks with more than ``most`` ``transfers``, or for
+    which the last one's time suggests that the limit will come first. The number ``sure`` is made all the same."""
+    last = [1, 0.0]  # a number of chunks and the seconds that it took
+
+    def made(count: int) -> Schedule | None:
+        tried, took = last
+        if count != sure and (transfers(count) > most or not options.fits(SLOWER * took * count / tried)):
+            return None
+        began = time.monotonic()
+        schedule = make(count)
+        last[:] = count, time.monotonic() - began
+        return schedule
+
+    return made
 
 
 def best_number(
