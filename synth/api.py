@@ -15,7 +15,7 @@ from typing import Any
 
 import synth
 from synth import making
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.clock.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
@@ -103,10 +103,10 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     """Run one method on one instance, check what it returns and make the record (not yet written). The clock of the
     options starts here: they may have been made long before, with those of many runs."""
     family = get_family(instance.family)
-    with compiling.uncounted():
+    with start_up_costs.uncounted():
         function = method.load()
         preload(method.needs, options.solver)
-    compiled, not_counted = compiling.seconds, compiling.not_counted()
+    compiled, not_counted = start_up_costs.seconds, start_up_costs.not_counted()
     options = options.started_now()
     started = time.monotonic()
     outcome = Outcome("time_limit", message="stopped at the time limit")
@@ -120,15 +120,15 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     except MemoryError:
         outcome = Outcome("out_of_memory", message="the method ran out of memory")
     ended = time.monotonic()
-    wall = max(0.0, ended - started - (compiling.not_counted() - not_counted))
+    wall = max(0.0, ended - started - (start_up_costs.not_counted() - not_counted))
     _take_over(outcome, options.held)
     outcome.build_s = min(outcome.build_s, wall)  # a method's own clock knows nothing of compilation
     outcome.solve_s = min(outcome.solve_s or wall, wall - outcome.build_s)
-    check_started = time.monotonic() - compiling.not_counted()
+    check_started = time.monotonic() - start_up_costs.not_counted()
     verdict, held = _verify(family, instance, method, options, outcome)
-    check_s = max(0.0, time.monotonic() - compiling.not_counted() - check_started)
+    check_s = max(0.0, time.monotonic() - start_up_costs.not_counted() - check_started)
     data = _record_data(instance, method, options, outcome, verdict, check_s, held)
-    data["seconds"]["compile"] = round(compiling.seconds - compiled, 6)
+    data["seconds"]["compile"] = round(start_up_costs.seconds - compiled, 6)
     packed = outcome.certificate if method.kind == "bound" else None
     if outcome.solution is not None:
         packed = load(family.pack)(outcome.solution)
@@ -209,7 +209,7 @@ def _record_data(
         "solution": None,
         "solution_file": None,
         "message": outcome.message,
-        "kernels": "compiled" if compiling.used else "plain",
+        "kernels": "compiled" if start_up_costs.used else "plain",
         "toolkit_version": synth.__version__,
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
         "created": datetime.now(UTC).isoformat(timespec="seconds"),

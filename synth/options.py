@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.clock.deadline import Clock, Held, stopping
 from synth.clock.progress import Progress
 from synth.errors import Fault, InputError, one_of
@@ -59,14 +59,14 @@ class RunOptions:
     solver: str | None = None
     method: Mapping[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic, compare=False)
-    not_counted: float = field(default_factory=compiling.not_counted, compare=False)
+    not_counted: float = field(default_factory=start_up_costs.not_counted, compare=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
     held: Held = field(default_factory=Held, compare=False, repr=False)
     clock: Clock = field(default_factory=Clock, compare=False, repr=False)
 
     def started_now(self) -> RunOptions:
         """The same options for a run of their own: a new clock, no progress, and nothing held."""
-        compiling.used = False
+        start_up_costs.used = False
         return self._anew(self.time_limit_s, Clock())
 
     def part(self, share: float = 1.0, *, most_s: float = math.inf) -> RunOptions:
@@ -79,7 +79,7 @@ class RunOptions:
     def _anew(self, limit: float | None, clock: Clock) -> RunOptions:
         begun: dict[str, Any] = {
             "started": time.monotonic(),
-            "not_counted": compiling.not_counted(),
+            "not_counted": start_up_costs.not_counted(),
             "progress": Progress(),
             "held": Held(),
         }
@@ -90,7 +90,7 @@ class RunOptions:
         do kernels that run as plain Python instead: a first run finds what a later one finds."""
         if self.time_limit_s is None:
             return None
-        spent = time.monotonic() - self.started - (compiling.not_counted() - self.not_counted)
+        spent = time.monotonic() - self.started - (start_up_costs.not_counted() - self.not_counted)
         return max(0.0, self.time_limit_s - spent)
 
     def out_of_time(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from synth import kernels
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.kernels import KERNELS, Kernel, interpreted
 from synth.kernels.interpreted import DRAWS, arrays_in
 
@@ -100,10 +100,10 @@ class Twice:
         if sum(len(a) if type(a) is list else a.size for a in arrays_in(given)) > kernels.MANY_ENTRIES:
             return True
         for _ in range(2):
-            own, compiled_before = copy.deepcopy((args, named)), compiling.seconds
+            own, compiled_before = copy.deepcopy((args, named)), start_up_costs.seconds
             began = time.thread_time()
             _call(kernel, "compiled", *own)
-            if compiling.seconds == compiled_before:
+            if start_up_costs.seconds == compiled_before:
                 break
         return time.thread_time() - began > LONG_S
 

@@ -15,7 +15,7 @@ import highspy
 import pytest
 from exchange.test_export import asked
 
-from synth.exchange.exporting import write_model
+from synth.exchange.record_export import write_model
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "models"

@@ -124,7 +124,7 @@ def test_the_toolkit_knows_no_paper_and_a_paper_no_other() -> None:
 
 def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> None:
     assert nx.descendants(graph(), "synth.family") <= {
-        "synth.clock.compiling",
+        "synth.clock.start_up_costs",
         "synth.clock.deadline",
         "synth.errors",
         "synth.options",

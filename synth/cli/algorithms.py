@@ -18,7 +18,7 @@ def import_algorithm(
     file: Path, machine: str | None, given: Mapping[str, str], output: Path | None, results: Path | None
 ) -> None:
     """Say what the algorithm is, and with a machine how long it takes there, beside its lower bound."""
-    from synth.exchange.checking import check_file
+    from synth.exchange.file_check import check_file
 
     found = check_file(file)
     console.print(f"{file}: {found.summary}", markup=False, soft_wrap=True)
@@ -37,7 +37,7 @@ def import_algorithm(
 
 
 def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None, results: Path | None) -> None:
-    from synth.exchange import arriving
+    from synth.exchange import imported_algorithm
     from synth.instance import read as read_instance
     from synth.records import record as records
     from synth.records.optimality import gap
@@ -45,17 +45,17 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
 
     if results is not None:
         demand_folder("--results", results)
-    instance = arriving.instance_for(file, machine, given)
+    instance = imported_algorithm.instance_for(file, machine, given)
     if instance.file is None and (output is not None or results is not None):  # so that the record can be checked again
         output = output or Path(f"{instance.name}.json")
         write_atomically(output, instance.to_json().encode())
         console.print(f"{output}: the instance; ours: {command('solve', output)}", markup=False, soft_wrap=True)
         instance = read_instance(output)
-    record = arriving.run(file, instance)
+    record = imported_algorithm.run(file, instance)
     if record.value is None:
         console.print(f"no schedule here: {record['message']}", markup=False, soft_wrap=True)
         raise typer.Exit(EXIT_NO_SOLUTION)
-    bound = arriving.bound_of(instance, BOUND_S)
+    bound = imported_algorithm.bound_of(instance, BOUND_S)
     least = None if bound is None else bound.bound
     unit = record["objective"]["unit"]
     console.print(

@@ -60,7 +60,7 @@ def export(
     modelling: Modelling = Modelling(),
 ) -> None:
     """Write a record's schedule for an executor or simulator, or its program's model for a solver."""
-    from synth.exchange.exporting import format_of
+    from synth.exchange.record_export import format_of
     from synth.records import record as records
 
     chosen = format_of(form, out)
@@ -86,7 +86,7 @@ def _demand_plain(group: Running | Modelling, chosen: Format) -> None:
 
 
 def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
-    from synth.exchange.exporting import write_model
+    from synth.exchange.record_export import write_model
     from synth.options import split_pairs
 
     parameters = split_pairs(which.own or [], "-O")
@@ -104,8 +104,8 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
 
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
-    from synth.exchange.exporting import transfers_of, write_schedule
     from synth.exchange.lowering import Wish
+    from synth.exchange.record_export import transfers_of, write_schedule
 
     transfers = transfers_of(record)
     moves = count(len(transfers.piece))
@@ -114,7 +114,7 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
         errors.print(note, markup=False, soft_wrap=True)
     if how.check and chosen.of in ("algorithm", "plan"):
-        from synth.exchange.arriving import compared
+        from synth.exchange.imported_algorithm import compared
 
         if words := compared(out, record):
             errors.print(words, markup=False, soft_wrap=True)

@@ -88,7 +88,7 @@ def _check_algorithms(
 ) -> None:
     """Check algorithms; ends the command where one fails, or after the ``last`` file of it."""
     from synth.errors import InputError
-    from synth.exchange.checking import check_file
+    from synth.exchange.file_check import check_file
 
     failed = unreadable = 0
     for path in paths:
@@ -235,7 +235,7 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
     """An algorithm as a table of its steps, as a picture, or in words with what is wrong with it."""
     from synth.errors import InputError
     from synth.exchange import msccl_xml, validity
-    from synth.exchange.checking import describe
+    from synth.exchange.file_check import describe
     from synth.exchange.views import plot, table
 
     read = msccl_xml.read(path)
@@ -258,8 +258,8 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
 def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
     """A plan of MSCCL++ as a table of its operations, or in words with what is wrong with it."""
     from synth.errors import InputError
-    from synth.exchange.mscclpp.checking import judge
-    from synth.exchange.mscclpp.reading import read
+    from synth.exchange.mscclpp.file_report import judge
+    from synth.exchange.mscclpp.reader import read
     from synth.exchange.mscclpp.views import table
 
     if drawing is not None:

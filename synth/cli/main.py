@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from synth import execution
-from synth.cli import batch, catalogue, export, importing, inspect, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, inspect, machine_import, make, reproduce, solve, study, tour
 from synth.cli.output import visible
 from synth.errors import InputError, abridged
 
@@ -25,7 +25,7 @@ app.command("families")(catalogue.families)
 app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
 app.command("make", cls=make.WithKeys)(make.make)
-app.command("import", cls=importing.WithFormats)(importing.import_)
+app.command("import", cls=machine_import.WithFormats)(machine_import.import_)
 app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)

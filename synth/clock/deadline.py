@@ -1,9 +1,9 @@
 """The one clock of a run: what a time limit covers, what the run holds when it passes, and how it ends the run.
 
 A limit covers all that a method does: building models, solving, and its own searches. It does not cover imports,
-compiling kernels (:mod:`synth.clock.compiling`; the record says ``seconds.compile``) and the check (``seconds.check``).
-Loops ask :meth:`synth.options.RunOptions.out_of_time`, and solvers are given what is left. What does not ask is
-stopped by :func:`stopping`, and the run hands back what it held.
+compiling kernels (:mod:`synth.clock.start_up_costs`; the record says ``seconds.compile``) and the check
+(``seconds.check``). Loops ask :meth:`synth.options.RunOptions.out_of_time`, and solvers are given what is left. What
+does not ask is stopped by :func:`stopping`, and the run hands back what it held.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
@@ -139,7 +139,7 @@ def demand_time() -> None:
 
 def _kernels_now() -> float:
     """As :func:`synth.kernels.clock.now`, standing still while kernels are compiled."""
-    return time.monotonic() - compiling.plain_now() - compiling.seconds
+    return time.monotonic() - start_up_costs.plain_now() - start_up_costs.seconds
 
 
 _asked = math.inf  # when a kernel that began with what was left ends, by its clock
@@ -159,13 +159,13 @@ def shielded() -> Iterator[None]:
 def _stop(number: int, frame: FrameType | None) -> None:
     if not _limits:
         return
-    if _shields or compiling.going_on() or _unstoppable(frame):
+    if _shields or start_up_costs.going_on() or _unstoppable(frame):
         return  # the timer repeats
     if time.monotonic() - _timer.due > PAUSE_S and not _timer.late:
         _timer.late = True  # suspended, or busy in compiled code: SIGCONT is handled after this signal
         return
     if _timer.late and _timer.continued:  # since when is not known: what was left at first is left again
-        compiling.paused_s += time.monotonic() - _timer.set_at
+        start_up_costs.paused_s += time.monotonic() - _timer.set_at
     if (_limits[-1].remaining() or 0.0) > 0:  # what is not counted has put the end off
         _set_timer()
         return

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from synth.family import Target
-from synth.solvers.writing import Form
+from synth.solvers.model_file import Form
 
 What = Literal["transfers", "traces", "algorithm", "plan", "model"]
 
@@ -19,7 +19,7 @@ class Format:
     * ``traces``, the same as a file a rank: ``(transfers, prefix) -> paths``;
     * ``algorithm``, the moves lowered to thread blocks and steps: ``(algorithm, path, executor)``;
     * ``plan``, moves whose pieces are whole chunks, lowered by the writer: ``(transfers, path, in_place, instances)``;
-    * ``model``, the program's model, which :mod:`synth.solvers.writing` writes.
+    * ``model``, the program's model, which :mod:`synth.solvers.model_file` writes.
 
     ``executors``: who runs it, the first by default.
     """

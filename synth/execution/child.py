@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.execution.messages import Task
 
 WRITE_FAILED = 74  # exit code when the record cannot be written (EX_IOERR)
@@ -26,7 +26,7 @@ def main() -> int:
     """The child started as a program of its own: the task is on standard input, the argument is the descriptor of the
     file in which it keeps account of what its limit does not count."""
     settle(os.getppid())
-    compiling.open_account(mmap.mmap(int(sys.argv[1]), compiling.ACCOUNT))
+    start_up_costs.open_account(mmap.mmap(int(sys.argv[1]), start_up_costs.ACCOUNT))
     return execute(pickle.load(sys.stdin.buffer))
 
 

@@ -35,7 +35,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.execution import child
 from synth.execution.messages import Cause, Ending, Started, Task
 
@@ -177,7 +177,7 @@ class Guard:
             os.dup2(errors.fileno(), 2)
             self._control.close()
             child.settle(guard)
-            compiling.open_account(account)
+            start_up_costs.open_account(account)
             code = child.execute(task)
             _note_imports(imports, modules, kernels)
         except SystemExit as error:
@@ -193,8 +193,8 @@ class Guard:
 def _shared() -> Iterator[tuple[BinaryIO, mmap.mmap]]:
     """A file and its memory in which a run keeps account of what its limit does not count."""
     with tempfile.TemporaryFile() as file:
-        file.truncate(compiling.ACCOUNT)
-        with mmap.mmap(file.fileno(), compiling.ACCOUNT) as account:
+        file.truncate(start_up_costs.ACCOUNT)
+        with mmap.mmap(file.fileno(), start_up_costs.ACCOUNT) as account:
             yield file, account
 
 
@@ -263,7 +263,7 @@ class _Watch:
     def is_put_off(self) -> bool:
         """Let the run go on for as long as it has compiled meanwhile, which no time limit counts; whether that is so
         much that the supervisor has to know."""
-        spent = min(compiling.spent_by(self._account), MOST_COMPILING_S)
+        spent = min(start_up_costs.spent_by(self._account), MOST_COMPILING_S)
         if self._ends is not None:
             self._ends += spent - self._uncounted_s
         self._uncounted_s = spent
@@ -373,7 +373,7 @@ def become(control: int, errors: int) -> NoReturn:
             with suppress(OSError):  # the listing's own is closed again
                 if int(name) > 2 and os.fstat(int(name)):  # an object may yet close it: the number stays taken
                     os.dup2(nothing, int(name), inheritable=False)
-        compiling.plain_s = 0.0
+        start_up_costs.plain_s = 0.0
         main()
         code = 0
     except BaseException:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth.arrays import AnyIntArray, Int32Array
-from synth.clock.compiling import uncounted
+from synth.clock.start_up_costs import uncounted
 from synth.kernels import jit
 
 SMALL_WORK = 5_000  # nodes and arcs looked at, over all sources, up to which plain Python searches (less than 1 ms)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import AnyIntArray, BoolArray, IntArray
-from synth.clock.compiling import uncounted
+from synth.clock.start_up_costs import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 

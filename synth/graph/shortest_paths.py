@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from synth.arrays import AnyIntArray, BoolArray, FloatArray, IntArray
-from synth.clock.compiling import uncounted
+from synth.clock.start_up_costs import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 

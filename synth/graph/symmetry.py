@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.arrays import AnyIntArray, IntArray
-from synth.clock.compiling import uncounted
+from synth.clock.start_up_costs import uncounted
 
 Permutation = IntArray
 Column = npt.NDArray[Any]

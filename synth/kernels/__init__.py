@@ -26,7 +26,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.kernels import clock as kernel_clock
 from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 
@@ -62,7 +62,7 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self._ready is not None and _mode is None and not self.draws:
-            compiling.used = True
+            start_up_costs.used = True
             return self._ready(*args, **named)
         if _Call.running is not None:
             return self.plain(*args, **named)
@@ -89,7 +89,7 @@ class Kernel:
         self._ready = self.compiled
 
     def _run_compiled(self, args: Any, named: Any) -> Any:
-        self._ready, compiling.used = self.compiled, True
+        self._ready, start_up_costs.used = self.compiled, True
         if self.draws:
             _hand_over_draws(to_numba=True)
         return self._ready(*args, **named)
@@ -130,7 +130,7 @@ class Kernel:
             try:
                 found = copy_context().run(self._computed, call, args, named)  # numpy's error state stays in there
             finally:  # these first: Python lets a signal in after a call, so none comes between
-                _Call.running = compiling.plain_since = None
+                _Call.running = start_up_costs.plain_since = None
                 if call.timed:
                     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
                 call.count()
@@ -161,8 +161,8 @@ class Kernel:
             return 0.0
         large = entries > MANY_ENTRIES
         loading = LOADED_S if "numba" in sys.modules else LOADING_S
-        if not large and compiling.plain_s + spent < loading:
-            return loading - compiling.plain_s
+        if not large and start_up_costs.plain_s + spent < loading:
+            return loading - start_up_costs.plain_s
         if self.is_on_disk(given):
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
@@ -207,7 +207,7 @@ class _Call:
         with np.errstate(all="warn"):  # numba may be imported to see what is on disk
             left = self._kernel.allowance_s(self._given, asked - self._began) - (asked - self._began)
         self._began += time.thread_time() - asked
-        compiling.plain_since = None if _mode == "plain" else self._began
+        start_up_costs.plain_since = None if _mode == "plain" else self._began
         if left <= 0.0:
             raise _TooSlow
         if _TIMED and left < np.inf:
@@ -220,8 +220,8 @@ class _Call:
     def count(self) -> None:
         """Add the processor time of this call, which has ended, to the accounts."""
         spent = time.thread_time() - self._began
-        compiling.plain_s += spent
-        compiling.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
+        start_up_costs.plain_s += spent
+        start_up_costs.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
         self._kernel.plain_s += spent
 
 
@@ -266,7 +266,7 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
 @cache
 def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
     """What makes a numba dispatcher of a function; numba is imported by the first call."""
-    with compiling.uncounted():
+    with start_up_costs.uncounted():
         import numba
         from numba.core import event
         from numba.extending import typeof_impl
@@ -276,13 +276,13 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
         _shorten_what_numba_says_of_shapes()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
-        """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.compiling`."""
+        """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.start_up_costs`."""
 
         def on_start(self, event: Any) -> None:
-            compiling.begin()
+            start_up_costs.begin()
 
         def on_end(self, event: Any) -> None:
-            compiling.end()
+            start_up_costs.end()
 
     event.register("numba:compile", Compiling())
     typeof_impl.register(Kernel)(lambda kernel, _: typeof_impl(kernel.compiled, _))  # a kernel calls another

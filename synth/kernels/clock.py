@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 
 
 def now() -> float:
     """Seconds of the monotonic clock, in kernels and outside. About a tenth of a microsecond. What a kernel takes as
     plain Python instead does not count, so that none ends by this clock before its limit."""
-    return time.monotonic() - compiling.plain_now()
+    return time.monotonic() - start_up_costs.plain_now()
 
 
 def register() -> None:

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from synth.clock.compiling import uncounted
 from synth.clock.deadline import shielded
+from synth.clock.start_up_costs import uncounted
 from synth.family import load
 from synth.options import RunOptions
-from synth.solvers import writing
+from synth.solvers import model_file
 from synth.solvers.catalogue import require, takes
 from synth.solvers.names import Names
 from synth.solvers.rows import Row
@@ -65,7 +65,7 @@ def solve(
         from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()
-    writing.offer("cpsat", model, names)
+    model_file.offer("cpsat", model, names)
     started = time.monotonic()
     limit = options.remaining()
     if options.out_of_time():

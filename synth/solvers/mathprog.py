@@ -8,7 +8,7 @@ from typing import Any
 
 from synth.family import load
 from synth.options import RunOptions
-from synth.solvers import highs, pyomo_interface, writing
+from synth.solvers import highs, model_file, pyomo_interface
 from synth.solvers.catalogue import require
 from synth.solvers.pyomo_interface import building, finite
 from synth.solvers.solver import Call, Solver
@@ -85,7 +85,7 @@ def _asked(solver: Solver, model: Any, options: RunOptions, call: Call) -> Solve
 
 def _no_time(model: Any, options: RunOptions) -> SolverResult | None:
     """Offer the model to whoever writes it; the result where no time is left to solve it."""
-    writing.offer("pyomo", model)
+    model_file.offer("pyomo", model)
     if options.out_of_time():
         return SolverResult("limit", False, None, None, 0.0, message="no time left")
     return None

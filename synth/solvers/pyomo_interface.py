@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from synth.clock.compiling import uncounted
+from synth.clock.start_up_costs import uncounted
 from synth.errors import SizeLimitError
 from synth.options import RunOptions
 from synth.solvers.logs import LogRow, note_log

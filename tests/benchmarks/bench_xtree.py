@@ -20,7 +20,7 @@ import synth
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 
 

@@ -20,11 +20,19 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.exchange import arriving, transfers_csv
+from synth.exchange import imported_algorithm, transfers_csv
 from synth.exchange.algorithm import KINDS
-from synth.exchange.checking import check_file
-from synth.exchange.exporting import FEWER, FORMATS, algorithm_of, format_of, transfers_of, write_model, write_schedule
+from synth.exchange.file_check import check_file
 from synth.exchange.lowering import Wish
+from synth.exchange.record_export import (
+    FEWER,
+    FORMATS,
+    algorithm_of,
+    format_of,
+    transfers_of,
+    write_model,
+    write_schedule,
+)
 from synth.exchange.transfers import Transfers
 from synth.family import family_names, get_family
 from synth.records.record import Record
@@ -108,7 +116,7 @@ def test_an_export_says_how_long_it_takes_beside_the_schedule(suffix: str, tmp_p
         [(exported, scheduled)] = re.findall(
             r"as exported it takes (.+?) on \S+, as scheduled (\S+ \S+)", export(path, "-o", out, *words)[1]
         )
-        again = arriving.run(out, instance).value
+        again = imported_algorithm.run(out, instance).value
         assert again is not None
         assert exported == shown(again, "s")
         taken.append((exported, scheduled))
@@ -344,8 +352,8 @@ import resource, sys
 from pathlib import Path
 from exchange.test_export import ring_allgather
 from synth.exchange import msccl_xml
-from synth.exchange.checking import check_file
-from synth.exchange.exporting import FORMATS, write_schedule
+from synth.exchange.file_check import check_file
+from synth.exchange.record_export import FORMATS, write_schedule
 from synth.exchange.lowering import Limits, Wish, lower
 schedule = ring_allgather(64, 248, 248 * 1024)
 folder = Path(sys.argv[1])

@@ -12,7 +12,7 @@ from models.fabric.small_machines import machine, schedule_of
 
 import synth
 from synth.errors import InputError
-from synth.exchange.exporting import transfers_of
+from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers, seconds
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.views.transfers import transfers

@@ -13,8 +13,8 @@ from exchange.small_algorithms import SMALL
 from synth.errors import InputError
 from synth.exchange import executors, validity
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.moves_from_algorithm import raised
 from synth.exchange.msccl_xml import lines, read_stream
-from synth.exchange.raising import raised
 
 ODD = (-(2**62), -(2**31), -2, -1, 0, 1, 2, 3, 7, 64, 2**15, 2**31 - 1, 2**31, 2**62)
 

@@ -14,7 +14,7 @@ from exchange.small_algorithms import SMALL, edited, swapped, without
 from synth.errors import InputError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.msccl_xml import reading
+from synth.exchange.msccl_xml import reader
 
 SAMPLE = Path(__file__).resolve().parents[3] / "shared/data/peers/msccl-amd-32.xml"
 needs_sample = pytest.mark.skipif(not SAMPLE.exists(), reason="needs ../shared/data/peers/msccl-amd-32.xml")
@@ -347,13 +347,13 @@ def test_a_file_with_thousands_of_faults_is_not_read_to_its_end() -> None:
 
 
 def test_large_files_are_refused_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_BYTES", 2**16)
+    monkeypatch.setattr(reader, "MOST_BYTES", 2**16)
     with pytest.raises(InputError, match="is larger than 0 MiB"):
         read(OUT + " " * 2**18)
-    monkeypatch.setattr(reading, "MOST_STEPS", 3)
+    monkeypatch.setattr(reader, "MOST_STEPS", 3)
     assert "more than 3 steps" in said(OUT)
     monkeypatch.setattr(validity, "MOST_TOUCHED", 3)
-    monkeypatch.setattr(reading, "MOST_STEPS", 30)
+    monkeypatch.setattr(reader, "MOST_STEPS", 30)
     assert "too large to be checked: 8 chunks that steps touch, at most 3" in said(OUT)
 
 

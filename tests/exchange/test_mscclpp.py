@@ -15,7 +15,7 @@ from exchange.plans_by_hand import VALID, Plan, data, local
 
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import mscclpp
-from synth.exchange.mscclpp.checking import judge
+from synth.exchange.mscclpp.file_report import judge
 
 
 def _said(plan: Plan) -> list[str]:

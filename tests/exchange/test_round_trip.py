@@ -14,8 +14,8 @@ from exchange.possession import Run, expected
 import synth
 from synth.exchange import chakra, executors, msccl_xml, mscclpp, validity
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.exporting import FORMATS, algorithm_of, transfers_of, write_schedule
 from synth.exchange.lowering import Wish
+from synth.exchange.record_export import FORMATS, algorithm_of, transfers_of, write_schedule
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import NAMES
 

@@ -19,7 +19,7 @@ from models.fabric.test_flat_table import drawn
 import synth
 from synth.errors import InputError
 from synth.exchange import transfers_csv
-from synth.exchange.exporting import transfers_of
+from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Ticks, Transfers
 from synth_models.fabric.views import table
 from synth_models.fabric.views.transfers import transfers

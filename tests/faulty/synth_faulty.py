@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
 from synth.instance import Instance
 from synth.options import RunOptions
@@ -109,9 +109,9 @@ def behave(instance: FaultyInstance, options: RunOptions) -> Outcome:
             fresh = b"synth.execution.child" in Path("/proc/self/cmdline").read_bytes()
             print("fresh" if fresh else "forked", file=sys.stderr, flush=True)
         case "compile" | "compile_and_hang":  # longer than the run may take at all
-            compiling.begin()
+            start_up_costs.begin()
             time.sleep(7.0)
-            compiling.end()
+            start_up_costs.end()
             if instance.behaviour == "compile_and_hang":
                 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
                 time.sleep(1000)

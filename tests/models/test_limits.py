@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import synth
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.family import Method, get_family
 from synth.instance import Instance
 from synth.options import RunOptions
@@ -105,20 +105,20 @@ class Clock:
         """The function, measured."""
 
         def measured(instance: Instance, options: RunOptions) -> Any:
-            began = time.monotonic() - compiling.not_counted()
+            began = time.monotonic() - start_up_costs.not_counted()
             try:
                 return function(instance, options)
             finally:
-                self.seconds = time.monotonic() - compiling.not_counted() - began
+                self.seconds = time.monotonic() - start_up_costs.not_counted() - began
 
         return measured
 
 
 def run_to_the_limit(where: str, name: str, limit_s: float, over_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """One run, and what must hold of it."""
-    clock, load, not_counted = Clock(), Method.load, compiling.not_counted
+    clock, load, not_counted = Clock(), Method.load, start_up_costs.not_counted
     monkeypatch.setattr(Method, "load", lambda method: clock.around(load(method)))
-    monkeypatch.setattr(compiling, "not_counted", lambda: not_counted() + waited_s())
+    monkeypatch.setattr(start_up_costs, "not_counted", lambda: not_counted() + waited_s())
     instance = large(where)
     record = synth.solve(instance, name, time_limit=limit_s)
     assert record.ok, record["verified"]["faults"]

@@ -11,8 +11,8 @@ from exchange.random_transfers import random_transfers
 from kernels_twice import both, twice
 
 from synth.errors import InputError
-from synth.exchange.lowering import moving, ordering
-from synth.exchange.lowering.chunking import chunked
+from synth.exchange.lowering import dependences, rank_steps
+from synth.exchange.lowering.equal_chunks import chunked
 from synth.graph.hops import breadth_first
 from synth_models.fabric.programs.forest import tree_packing
 from synth_models.fabric.scheduling import reservations
@@ -101,7 +101,7 @@ def test_what_grows_or_is_free(seed: int) -> None:
     random = np.random.default_rng(seed)
     for kind in (np.int32, np.int64):
         ends = np.iinfo(kind)
-        assert both(ordering._longer, random.choice(np.array([ends.min, -1, 0, ends.max], kind), 7))
+        assert both(dependences._longer, random.choice(np.array([ends.min, -1, 0, ends.max], kind), 7))
     table = random.choice([SMALL, -1, 0, BIG], (3, 9))
     cells = int(random.integers(3)), int(random.integers(5)), int(random.integers(0, 5))
     assert both(reservations.is_free_modulo, reservations.Periodic(table), *cells)
@@ -109,13 +109,13 @@ def test_what_grows_or_is_free(seed: int) -> None:
 
 def test_what_waits_in_scratch() -> None:
     """Random schedules until one puts a sum where it belongs after others have been sent."""
-    name = (moving.__name__, "_put")
+    name = (rank_steps.__name__, "_put")
     with twice() as found:
         for seed in range(400):
             t = random_transfers(seed)
             for in_place in (False, True):
                 try:
-                    moving.acts(chunked(t, None, 8), in_place, 8)
+                    rank_steps.acts(chunked(t, None, 8), in_place, 8)
                 except InputError:
                     continue
             if name in found.kernels:

@@ -25,7 +25,7 @@ from synth.records import record as records
 from synth.records.contradictions import standing
 from synth.records.optimality import exceeds
 from synth.records.record import Record
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.references.pull import once
 
 RING = {"format": "synth-instance/1", "family": "xtree", "name": "r", "source": "test",

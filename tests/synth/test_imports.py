@@ -98,13 +98,13 @@ import json, math, sys
 from pathlib import Path
 import synth
 from synth import kernels
-from synth.clock import compiling
+from synth.clock import start_up_costs
 kernels.LOADING_S = kernels.COMPILING_S = math.inf
 for file in sorted(Path({str(ROOT)!r}, "instances/tour").glob("*.json")):
     if json.loads(file.read_text())["family"] == {name!r}:
         instance = synth.read(file)
         for method in {references!r}:
-            compiling.plain_s, before = 0.0, set(sys.modules)
+            start_up_costs.plain_s, before = 0.0, set(sys.modules)
             record = synth.solve(instance, method)
             synth.check(record, instance)
             found = sorted({{module.partition(".")[0] for module in set(sys.modules) - before}} & set({DRAWN_ON!r}))

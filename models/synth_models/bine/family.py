@@ -37,7 +37,7 @@ FAMILY = Family(
         suited="instance:suited",
         papers=_PAGES,
         transfers="views.transfers:transfers",
-        bound_words="bounds.counting:bound_words",
+        bound_words="bounds.global_bytes:bound_words",
     ),
     more_pages=(
         Page(
@@ -57,7 +57,7 @@ FAMILY = Family(
             "bound",
             "bound",
             "trees: receive count, prices of rounds; butterflies: edge-isoperimetric count",
-            _HERE + "bounds.counting:solve",
+            _HERE + "bounds.global_bytes:solve",
         ),
         _published("binomial_halving", "distance-halving binomial trees (MPICH)"),
         _published("binomial_doubling", "distance-doubling binomial trees (Open MPI)"),

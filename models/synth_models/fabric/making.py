@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.completing import missing
+from synth.exchange.machines.completion import missing
 from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
 from synth.exchange.machines.machine import Machine as ReadMachine
 from synth.exchange.machines.machine import listed

@@ -41,7 +41,7 @@ FAMILY = Family(
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(
         Method("bound", "bound", "strongest of receive/min-cut, diameter and volume bound",
-               _HERE + "bounds.counting:solve"),
+               _HERE + "bounds.timestep_bounds:solve"),
         Method("relaxation", "bound", "LP relaxation folded by the network's symmetries refutes horizons",
                _HERE + "bounds.relaxation:solve", ("highspy",)),
         Method("xtree", "reference", "the published greedy, algorithm 2 (allgather)",

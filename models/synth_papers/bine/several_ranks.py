@@ -61,7 +61,7 @@ def traffic_by_ranks(allocations: Sequence[npt.NDArray[Any]]) -> pd.DataFrame:
 
 def least_traffic(groups: npt.NDArray[Any], collective: str) -> float:
     """Bytes on global links per byte of the vector that no algorithm falls below, in as many rounds as it likes, and
-    that ``leaders`` (alltoall: ``ring``) meets: the receive count, ``bounds/counting.py``. ``groups`` has shape
+    that ``leaders`` (alltoall: ``ring``) meets: the receive count, ``bounds/global_bytes.py``. ``groups`` has shape
     (ranks,), rank 0 is the root."""
     share = np.unique(groups, return_counts=True)[1] / len(groups)
     match collective:

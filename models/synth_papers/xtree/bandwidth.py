@@ -22,7 +22,7 @@ from synth.making import make
 from synth.reproduction.collect import Reproduction
 from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
 

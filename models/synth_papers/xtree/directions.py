@@ -14,7 +14,7 @@ from synth.making import make
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth.schedule import Schedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance

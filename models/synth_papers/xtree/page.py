@@ -14,7 +14,7 @@ from synth.network.builders import RING_DIRECTIONS, grid, interleaved_ring
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import Printed
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.references.xtree import allgather
 from synth_papers.xtree import bandwidth, directions, llm

@@ -15,8 +15,8 @@ transfers back; a trace of others has no such table, its nodes can be checked bu
 """
 
 from synth.exchange.chakra.check import faults
-from synth.exchange.chakra.reading import read
+from synth.exchange.chakra.reader import read
 from synth.exchange.chakra.schedule import transfers
-from synth.exchange.chakra.writing import system_lines, write, write_example
+from synth.exchange.chakra.writer import system_lines, write, write_example
 
 __all__ = ["faults", "read", "system_lines", "transfers", "write", "write_example"]

@@ -7,7 +7,7 @@ after the other and writes down what every rank does, ``joining`` makes one step
 ``ordering`` puts in the dependences that are needed.
 """
 
-from synth.exchange.lowering.chunking import in_chunks
+from synth.exchange.lowering.equal_chunks import in_chunks
 from synth.exchange.lowering.limits import Limits, limits_of
 from synth.exchange.lowering.lower import Wish, lower
 

@@ -14,7 +14,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import LimitError
 from synth.exchange.lowering.limits import Limits
-from synth.exchange.lowering.moving import LOCAL, RECEIVE, SEND, Acts
+from synth.exchange.lowering.rank_steps import LOCAL, RECEIVE, SEND, Acts
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 

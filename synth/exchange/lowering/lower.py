@@ -11,13 +11,13 @@ from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS, Algorithm
 from synth.exchange.lowering.buffers import sizes
 from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
-from synth.exchange.lowering.chunking import chunked, copied
+from synth.exchange.lowering.dependences import Ordered, ordered
+from synth.exchange.lowering.equal_chunks import chunked, copied
 from synth.exchange.lowering.far_ends import with_far_ends
-from synth.exchange.lowering.fusing import by_time, fused
-from synth.exchange.lowering.joining import joined
+from synth.exchange.lowering.fused_steps import by_time, fused
+from synth.exchange.lowering.joined_pieces import joined
 from synth.exchange.lowering.limits import Limits
-from synth.exchange.lowering.moving import Acts, acts
-from synth.exchange.lowering.ordering import Ordered, ordered
+from synth.exchange.lowering.rank_steps import Acts, acts
 from synth.exchange.transfers import Transfers
 
 NOP = KINDS.index("nop")

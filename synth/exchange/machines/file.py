@@ -26,7 +26,7 @@ def as_raw(machine: Machine) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     for link in machine.links:
         if link.bandwidth is None or link.latency is None:
-            raise ValueError(f"unknown numbers of class {link.kind}: see completing.missing()")
+            raise ValueError(f"unknown numbers of class {link.kind}: see completion.missing()")
         group = {} if link.group is None else {"group": link.group}
         links.append({"src": link.src, "dst": link.dst, "bandwidth": link.bandwidth, "latency": link.latency, **group})
     return {

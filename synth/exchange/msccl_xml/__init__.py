@@ -9,7 +9,7 @@ A file is hostile until it is read: no DTD, no entities, UTF-8, bounded size, de
 stream, and everything wrong with it is reported at once, with its line.
 """
 
-from synth.exchange.msccl_xml.reading import PROTOCOLS, MscclFile, read, read_stream
-from synth.exchange.msccl_xml.writing import lines, plain, write, write_stream
+from synth.exchange.msccl_xml.reader import PROTOCOLS, MscclFile, read, read_stream
+from synth.exchange.msccl_xml.writer import lines, plain, write, write_stream
 
 __all__ = ["PROTOCOLS", "MscclFile", "lines", "plain", "read", "read_stream", "write", "write_stream"]

@@ -13,9 +13,9 @@ Operations over a switch (``glres``, ``gstore``, ``gstorepkt``) and ``pipeline``
 """
 
 from synth.exchange.mscclpp.goals import collective
-from synth.exchange.mscclpp.reading import parse, read
+from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.mscclpp.schedule import transfers
-from synth.exchange.mscclpp.writing import plan, write
+from synth.exchange.mscclpp.writer import plan, write
 
 __all__ = ["collective", "faults", "parse", "plan", "read", "transfers", "write"]

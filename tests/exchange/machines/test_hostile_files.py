@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.errors import InputError
-from synth.exchange.machines import completing, file
+from synth.exchange.machines import completion, file
 from synth.exchange.machines.formats import FORMATS, read, read_text
 from synth.exchange.machines.machine import Hints, Machine
 
@@ -26,12 +26,12 @@ WORDS = (
 
 def ready(machine: Machine) -> None:
     """All that the command does with a machine."""
-    machine = completing.without_dead_ends(completing.several(machine, 1))
-    completing.described(machine)
-    completing.parted(machine)
-    completing.missing(machine)
+    machine = completion.without_dead_ends(completion.several(machine, 1))
+    completion.described(machine)
+    completion.parted(machine)
+    completion.missing(machine)
     numbers = dict.fromkeys(machine.kinds, 1000000000.0)
-    file.to_text(completing.supplied(machine, completing.Supplied(numbers, numbers | dict.fromkeys(numbers, 1e-6))))
+    file.to_text(completion.supplied(machine, completion.Supplied(numbers, numbers | dict.fromkeys(numbers, 1e-6))))
 
 
 @given(st.text(max_size=200), st.sampled_from([*(one.name for one in FORMATS), None]))

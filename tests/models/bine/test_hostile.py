@@ -17,7 +17,7 @@ import synth
 from synth.family import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
-from synth_models.bine.bounds import counting as bound
+from synth_models.bine.bounds import global_bytes as bound
 from synth_models.bine.check.certificates import check_bound
 
 ODD: list[Any] = [0, 1, -1, 2**31, -(2**31), 2**62, -(2**62), 2**63 - 1, -(2**63 - 1), -(2**63), 2**63, 2**64]

@@ -14,7 +14,7 @@ from synth.options import RunOptions
 from synth.solvers.catalogue import solvers_for
 from synth.solvers.status import SolverResult
 from synth_models.bine import FAMILY
-from synth_models.bine.bounds import counting as bound
+from synth_models.bine.bounds import global_bytes as bound
 from synth_models.bine.check.certificates import check_bound, internal_weights, isoperimetric
 from synth_models.bine.check.replay import check_messages
 from synth_models.bine.programs.placement import method as placement

@@ -13,9 +13,9 @@ from models.fabric.test_epochs import facts, solved, some_slow
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.epochs.copied_model import build
-from synth_models.fabric.programs.epochs.folding import folding
 from synth_models.fabric.programs.epochs.grid import epoch_seconds, grid_of
 from synth_models.fabric.programs.epochs.sends import Sends, in_order
+from synth_models.fabric.programs.epochs.symmetric_images import folding
 
 STORE = {"mode": "store_and_forward"}
 

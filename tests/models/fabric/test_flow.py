@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from models.fabric.test_flow_fluid import instance_of, random_instance
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
@@ -144,7 +144,7 @@ def test_what_a_first_run_costs_takes_no_try_from_it(seed: int, monkeypatch: pyt
         def costly(*words: Any) -> Any:
             tries[0] += 1
             spent[0] += cost_s
-            compiling.spend(cost_s)
+            start_up_costs.spend(cost_s)
             return real(*words)
 
         with monkeypatch.context() as patch:

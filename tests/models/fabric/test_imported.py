@@ -14,9 +14,9 @@ from models.fabric.small_machines import machine
 import synth
 from synth.errors import InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.exporting import format_of, transfers_of, write_schedule
+from synth.exchange.moves_from_algorithm import raised
 from synth.exchange.msccl_xml import read_stream
-from synth.exchange.raising import raised
+from synth.exchange.record_export import format_of, transfers_of, write_schedule
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT

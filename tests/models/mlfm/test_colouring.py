@@ -14,7 +14,7 @@ from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, leaf_problem
 from synth_models.mlfm.programs.colouring import balanced_phases, name_servers
 from synth_models.mlfm.programs.cpsat import count_flows
-from synth_models.mlfm.programs.packing import pack_phases
+from synth_models.mlfm.programs.phase_by_phase import pack_phases
 from synth_models.mlfm.references.closed_form import printed_rule
 from synth_models.mlfm.solution import ProductPhases
 

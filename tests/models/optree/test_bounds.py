@@ -19,7 +19,7 @@ from synth_models.optree.bounds.steps import lower_bound, receive_bound
 from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.carrying import price
+from synth_models.optree.parts.carrying_cost import price
 from synth_models.optree.programs.time_expanded.method import decide, solve
 from synth_models.optree.references.optree import best_schedule
 from synth_models.optree.references.relay import relay

@@ -20,7 +20,7 @@ from synth.errors import UnsupportedError
 from synth_models.optree.check.certificates import _least_cost
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.check.replay import check_solution
-from synth_models.optree.parts.carrying import price
+from synth_models.optree.parts.carrying_cost import price
 from synth_models.optree.parts.stage_layout import ring_wavelengths, segment_wavelengths
 from synth_models.optree.references.published_counts import (
     formula_hops,

@@ -14,7 +14,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.network import Network, builders
 from synth.options import RunOptions
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import mesh2d_rings, multitree, tacos, tidalmesh, tto

@@ -11,7 +11,7 @@ from models.xtree import brute_force
 from synth.network import Network, builders
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance

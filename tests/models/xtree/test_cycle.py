@@ -12,7 +12,7 @@ from synth.family import get_family
 from synth.network import Network
 from synth.schedule import Schedule
 from synth.schedule.quotient import QuotientSchedule, listed
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.references import from_allgather
 from synth_models.xtree.references.cycle import around, cycle

@@ -8,7 +8,7 @@ from models.xtree.cases import make
 
 from synth.family import load
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.references.pull import once
 

@@ -14,7 +14,7 @@ from synth.family import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import known_solvers, solvers_for
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.programs import cpsat

@@ -10,7 +10,7 @@ from models.xtree.cases import instance_of
 
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import multitree, pull, xtree

@@ -13,8 +13,8 @@ import synth
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.xtree.bounds import relaxation
-from synth_models.xtree.bounds.counting import lower_bound
 from synth_models.xtree.bounds.relaxation import refute
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 
 

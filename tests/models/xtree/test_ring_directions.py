@@ -11,7 +11,7 @@ import synth
 from synth.errors import InputError
 from synth.network.builders import equimesh
 from synth.schedule.replay import replay
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.parts.ring_directions import ALL, PHASES, best, carried, classes, cost, turned
 from synth_models.xtree.references import pull
 

@@ -8,7 +8,7 @@ from models.xtree.cases import make
 import synth
 from synth.family import load
 from synth_models.xtree import FAMILY
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 
 
 @pytest.mark.parametrize(("side", "steps"), [(5, 6), (8, 16), (16, 64), (20, 100)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from synth import kernels
-from synth.clock import compiling, deadline
+from synth.clock import deadline, start_up_costs
 from synth.clock.deadline import Held, OutOfTime
 from synth.family import Method, Outcome
 from synth.kernels import Kernel, jit
@@ -98,7 +98,7 @@ def test_compiling_and_importing_are_let_finish_and_not_counted() -> None:
     """What is not counted delays the stop."""
     options = limited(0.5)
     with options.in_time():
-        with compiling.uncounted():
+        with start_up_costs.uncounted():
             time.sleep(1.0)
         still = options.remaining()
         loop_for_ever()
@@ -164,9 +164,9 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
         monkeypatch.setattr(Kernel, "allowance_s", lambda *_: allowed_s)
     if way is None and allowed_s > 1.0:
         rounds = min(rounds, 100_000)  # all of them in plain Python
-    done, not_counted = 0, compiling.not_counted
+    done, not_counted = 0, start_up_costs.not_counted
     if suspended:
-        monkeypatch.setattr(compiling, "not_counted", lambda: not_counted() + 0.8 * time.monotonic())
+        monkeypatch.setattr(start_up_costs, "not_counted", lambda: not_counted() + 0.8 * time.monotonic())
     with kernels.mode(way), limited(0.02).in_time():
         found = _counted(rounds, deadline.left())
         deadline.demand_time()

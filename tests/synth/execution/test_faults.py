@@ -19,7 +19,7 @@ import pytest
 from command import alive
 from faulty.files import record, start, synth, terminations, traced, within, write
 
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.execution import guard
 from synth.execution.messages import Ending, Started, Task
 from synth.options import RunOptions
@@ -356,7 +356,7 @@ def test_when_the_machine_runs_out_of_memory(
     left = SimpleNamespace(total=total, available=available * total)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: left)
     task = replace(TASK, options=RunOptions(None), memory_mb=None, share=share)
-    watch = guard._Watch(os.getpid(), task, 0.0, bytearray(compiling.ACCOUNT))
+    watch = guard._Watch(os.getpid(), task, 0.0, bytearray(start_up_costs.ACCOUNT))
     assert watch.must_stop() is stops
     assert watch.cause == ("low_memory" if stops else None)
     assert watch.peak_mb > 1

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kernels_twice import both, import_all
 
 from synth import kernels
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.clock.deadline import OutOfTime, stopping
 from synth.kernels import KERNELS, Kernel, jit, mode
 
@@ -141,22 +141,22 @@ def test_random_numbers_go_on_where_the_last_kernel_left_them() -> None:
 
 def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short the time a call may take, its result and its arguments are the compiled kernel's."""
-    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(start_up_costs, "plain_s", 1e9)
     monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
     a, turns = np.zeros(2, dtype=np.int64), 400_000
     kernel: Any = counted
     kernel._ready = None
     monkeypatch.setattr(kernel, "plain_s", 0.0)
     monkeypatch.setattr(kernels, "COMPILING_S", 0.02 / sum(len(k.function.__code__.co_code) for k in kernel.callees))
-    compiling.used = False
+    start_up_costs.used = False
     with mode("compiled"):
         expected = counted(np.zeros(2, dtype=np.int64), turns)
     kernel._ready = None
     kernel.compiled.overloads.clear()
-    compiling.used = False
+    start_up_costs.used = False
     assert counted(a, turns) == expected
     assert a[0] == turns
-    assert compiling.used
+    assert start_up_costs.used
 
 
 @pytest.mark.parametrize(("turns", "compiled"), [(100, False), (10**7, True)])
@@ -181,7 +181,7 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
     """Wherever Python may let a signal in, where a function begins or built-in code returns: no call is under way, no
     timer set, numpy's errors are as they were, and the next call is as good as any."""
     monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
-    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(start_up_costs, "plain_s", 1e9)
     monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
     kernel: Any = counted
     monkeypatch.setattr(kernel, "_ready", None)
@@ -210,7 +210,7 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
         finally:
             sys.setprofile(None)
         assert kernels._Call.running is None
-        assert compiling.plain_since is None
+        assert start_up_costs.plain_since is None
         assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
         assert np.geterr() == before
     assert points > 20
@@ -220,7 +220,7 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
 def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with a real signal in the middle of the kernel, as a run's time limit sends it."""
     monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
-    monkeypatch.setattr(compiling, "plain_s", 1e9)
+    monkeypatch.setattr(start_up_costs, "plain_s", 1e9)
     monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
     kernel: Any = counted
     monkeypatch.setattr(kernel, "_ready", None)
@@ -229,7 +229,7 @@ def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
         counted(a, 10**9)
     assert a[0] > 0
     assert kernels._Call.running is None
-    assert compiling.plain_since is None
+    assert start_up_costs.plain_since is None
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
     assert counted(np.zeros(2, dtype=np.int64), 3) == 8
 

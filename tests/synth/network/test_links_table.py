@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import synth
 from synth.errors import InputError
-from synth.exchange.machines.completing import Supplied, completed
+from synth.exchange.machines.completion import Supplied, completed
 from synth.exchange.machines.formats import read_text
 from synth_models.fabric.instance import FabricInstance
 from synth_models.xtree.instance import XTreeInstance

@@ -35,7 +35,7 @@ def most_inside(weights: Any, most: int) -> IntArray:
 
 
 def receive_bytes(instance: BineInstance) -> float:
-    """The receive bound of ``bounds/counting.py``: bytes wanted in a group and not there at the beginning."""
+    """The receive bound of ``bounds/global_bytes.py``: bytes wanted in a group and not there at the beginning."""
     return instance.bytes_of(
         (len(groups), receive_cost(instance, job)) for job, groups in enumerate(instance.allocations)
     )
@@ -57,7 +57,7 @@ def receive_blocks(instance: BineInstance, groups: AnyIntArray) -> int:
 
 
 def isoperimetric_bytes(instance: BineInstance) -> float:
-    """The isoperimetric bound of ``bounds/counting.py``."""
+    """The isoperimetric bound of ``bounds/global_bytes.py``."""
     rows = []
     for job, groups in enumerate(instance.allocations):
         ranks = len(groups)

@@ -13,7 +13,7 @@ a tree of ranks whose ranks of any group, and of any node, are connected in it:
 * **scatter, gather**: the root deals with one rank of every finest part that counts, that one along a binomial tree.
 
 *Why it is least*: a tree whose G parts are connected in it has G - 1 edges between parts, what the receive count asks
-for (``bounds/counting.py``), on every level at once, so for all ``costs``; twice that for an allreduce; a scattered
+for (``bounds/global_bytes.py``), on every level at once, so for all ``costs``; twice that for an allreduce; a scattered
 block enters every part it has to enter and no other. Rounds are one-port: in a round a rank sends at most one message
 and receives at most one. Messages of one stage form a bipartite graph of senders and receivers, which König colours
 with its degree, 1 where parts are equal. Large vectors: p^2 in blocks and rows; others O(p).

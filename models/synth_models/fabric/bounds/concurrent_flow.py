@@ -31,8 +31,8 @@ from synth.graph.shortest_paths import UNREACHABLE, add_loads, search
 from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.link_prices import anywhere, improved, resources_of
 from synth_models.fabric.bounds.paths import distances
-from synth_models.fabric.bounds.pricing import anywhere, improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
 
 MOST_THRESHOLDS = 4

@@ -45,8 +45,8 @@ from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.gossip import counts_each
+from synth_models.fabric.bounds.link_prices import improved, resources_of
 from synth_models.fabric.bounds.paths import distances, into_ranks
-from synth_models.fabric.bounds.pricing import improved, resources_of
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 

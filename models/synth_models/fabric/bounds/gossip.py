@@ -47,8 +47,8 @@ from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.link_prices import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.paths import distances
-from synth_models.fabric.bounds.pricing import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.proven import Proven
 
 MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried

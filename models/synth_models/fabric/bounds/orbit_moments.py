@@ -1,8 +1,8 @@
 """Bound 5 for machines of many boxes: flows over time of one block, of one demand of every kind.
 
-As :mod:`synth_models.fabric.bounds.moments`, but ranks may be unequally far apart, and what looks alike is one. Let
-delta be a measure of all latencies of direct routes (or a part of the bound; latencies are then rounded down) and T =
-H delta + x. Between two ranks of one colour (colour refinement with the root marked) everybody's share is the same,
+As :mod:`synth_models.fabric.bounds.flow_moments`, but ranks may be unequally far apart, and what looks alike is one.
+Let delta be a measure of all latencies of direct routes (or a part of the bound; latencies are then rounded down) and T
+= H delta + x. Between two ranks of one colour (colour refinement with the root marked) everybody's share is the same,
 and of all goals of one colour one is enough, with the flow over time that brings it the block: averaging a point of the
 program over what looks alike gives a point (Grohe, Kersting, Mladenov, Selman: "Dimension reduction via colour
 refinement", ESA 2014). So a thousand GPUs take as many unknowns as sixteen.

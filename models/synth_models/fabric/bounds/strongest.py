@@ -3,9 +3,9 @@
 Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
 (:mod:`synth_models.fabric.bounds.gossip`), direct and relayed deliveries of short messages
-(:mod:`synth_models.fabric.bounds.deliveries`), and flows over time (:mod:`synth_models.fabric.bounds.moments`): each
-is tried where it says something, every one starts from what the ones before have proven, and the best is handed over
-with its certificate, which the check verifies with code of its own.
+(:mod:`synth_models.fabric.bounds.deliveries`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
+each is tried where it says something, every one starts from what the ones before have proven, and the best is handed
+over with its certificate, which the check verifies with code of its own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from synth_models.fabric.bounds.colours import Colours, colours, finer
 from synth_models.fabric.bounds.concurrent_flow import strongest_prices
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
+from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
-from synth_models.fabric.bounds.moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance

@@ -11,7 +11,7 @@ from typing import Any
 
 from synth.family import Verdict
 from synth_models.fabric.check import epochs, steps
-from synth_models.fabric.check.cutting import check_cutting
+from synth_models.fabric.check.even_pieces import check_cutting
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 

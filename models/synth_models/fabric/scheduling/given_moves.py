@@ -16,7 +16,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.raising import raised
+from synth.exchange.moves_from_algorithm import raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.arrays import IntArray
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -111,9 +111,9 @@ class Bookings:
 def improved(bookings: Bookings, start: IntArray, until: float, least: int) -> IntArray:
     """Forward and backward improvement (Tormos and Lova, Annals of Operations Research 102, 2001): all transfers as
     late as they can be, in the order in which they end, then as early as they can be, in the order in which they now
-    start; again while it gains and the clock (:func:`synth.clock.compiling.counted_now`) is before ``until``."""
+    start; again while it gains and the clock (:func:`synth.clock.start_up_costs.counted_now`) is before ``until``."""
     best, end = start, bookings.end(start)
-    while end > least and compiling.counted_now() < until:
+    while end > least and start_up_costs.counted_now() < until:
         late = bookings.placed_backwards(ranked(-(best + bookings.took)))
         last = bookings.end(late)
         early = bookings.placed(ranked(last - late - bookings.took))

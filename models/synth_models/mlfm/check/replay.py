@@ -7,9 +7,9 @@ rank sends and receives at most once; every route must exist, obey the instance'
 The objective counts the congestion-free phases that a schedule stands for: a phase whose links carry one flow each
 counts once, any other as many times as there are congestion-free phases into which its flows split (any part of a
 phase is a phase, so only the links matter). With one-spine routes these are exactly as many as the flows L on its worst
-link, by König; with two-spine routes they may be more, and ``check/splitting.py`` counts them. Hence no value lies
-below the fewest congestion-free phases, and what is proven of these (a bound, a refuted number) holds for every value.
-The time of a phase is another matter: its links share their bandwidth, so it lasts as long as L messages take.
+link, by König; with two-spine routes they may be more, and ``check/congested_phases.py`` counts them. Hence no value
+lies below the fewest congestion-free phases, and what is proven of these (a bound, a refuted number) holds for every
+value. The time of a phase is another matter: its links share their bandwidth, so it lasts as long as L messages take.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.family import Verdict
 from synth.kernels import jit
-from synth_models.mlfm.check.splitting import congestion_free_phases
+from synth_models.mlfm.check.congested_phases import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases
 

@@ -16,7 +16,7 @@ maximum flow with the rounded shares as limits. (For blocks one may also fix a l
 columns alone; that needs phases in multiples of the layers and never fewer than this, so it is not used.)
 
 With two spines a flow uses four links, the matrix is no network matrix any more and phases are packed one at a time
-by a small program (``programs/packing.py``), with the load as a proven bound but no promise to reach it.
+by a small program (``programs/phase_by_phase.py``), with the load as a proven bound but no promise to reach it.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def spread_flows(
     """Phases of transfers from flows per route, at most ``capacity`` on a link; None when packing gets stuck."""
     if (problem.middle[flows > 0] < 0).all() and not problem.alone:
         return name_servers(instance, problem, balanced_phases(problem, flows, phases, capacity))
-    from synth_models.mlfm.programs.packing import pack_phases
+    from synth_models.mlfm.programs.phase_by_phase import pack_phases
 
     for attempt in range(PACKING_TRIES):
         tried = replace(options, seed=options.seed + attempt)

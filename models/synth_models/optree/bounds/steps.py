@@ -21,7 +21,7 @@ origin. A circuit that gives the item to a node inside a gap starts at a holder,
 and uses inside it at least as many hops as the node is away from that end; charge it exactly these. If several circuits
 in one step end inside the same gap, each of them is charged. The nodes that receive the item in the step cut the gap
 into smaller ones, which nothing else connects. So the charges of the item are those of some way to fill the gap in
-the recursion of ``parts/carrying.py``, and what the item pays is at least ``V(y) = rest[1, N]``. All ``N``
+the recursion of ``parts/carrying_cost.py``, and what the item pays is at least ``V(y) = rest[1, N]``. All ``N``
 items together use at most ``2 w N`` hops in step ``t``, therefore
 
     N * V(y)  <=  sum over t of  y_t * 2 w N,     that is     V(y) <= 2 w * sum(y).
@@ -51,7 +51,7 @@ from synth.options import RunOptions
 from synth_models.optree.bounds import grid
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable
-from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.carrying_cost import Prices, price
 from synth_models.optree.parts.leaps import leap_bound, leaps_suffice
 
 REACH_NODES = 4096  # beyond it the recursion, quadratic in N, takes too long and the leap bound stands alone

@@ -25,7 +25,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size
-from synth_models.optree.parts.carrying import Prices
+from synth_models.optree.parts.carrying_cost import Prices
 from synth_models.optree.parts.leaps import leap_bound
 from synth_models.optree.parts.radices import best_radices, count_steps
 from synth_models.optree.references.grid_relay import grid_relay

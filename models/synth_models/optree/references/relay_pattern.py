@@ -5,8 +5,9 @@ wavelengths (``capacities``). The way is mirror-symmetric, so half
 of it is planned: the *middle gap*, whose two ends move towards each other, and the gaps left behind the clockwise
 frontier; clockwise and counterclockwise hops of the half together are the clockwise hops of the whole.
 
-Step by step the prices of the remaining steps are computed again (:class:`synth_models.optree.parts.carrying.Prices`),
-and a knapsack over all gaps chooses the new holders that leave the cheapest rest for exactly the hops of this step.
+Step by step the prices of the remaining steps are computed again
+(:class:`synth_models.optree.parts.carrying_cost.Prices`), and a knapsack over all gaps chooses the new holders that
+leave the cheapest rest for exactly the hops of this step.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth.options import RunOptions
-from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.carrying_cost import Prices, price
 from synth_models.optree.parts.cutting_planes import INFINITE
 
 RESOLVES = 24  # how often, at most, prices are computed again while planning

@@ -35,7 +35,7 @@ from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
 from synth.solvers.names import indices_of
 from synth.solvers.rows import Row, add_rows, variables
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import MULTIPLIER, refuted_horizon
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.programs.ilp.model import Variables, causality, conservation, link_capacity

@@ -1,6 +1,7 @@
 """Verify lower bounds on the number of timesteps from their certificates, in exact arithmetic.
 
-The theorems are stated and proven in ``bounds/counting.py`` and ``bounds/relaxation.py``; here they are recomputed.
+The theorems are stated and proven in ``bounds/timestep_bounds.py`` and ``bounds/relaxation.py``; here they are
+recomputed.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, f
 from synth.solvers.status import SolverResult
 from synth.time_expanded.windows import TimedIndex
 from synth_models.xtree.bounds import relaxation
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.programs.incumbent import as_allgather, best_known, of_instance
 from synth_models.xtree.programs.time_expansion import TimeExpansion, free_generators

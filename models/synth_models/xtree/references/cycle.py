@@ -22,7 +22,7 @@ from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth.schedule.quotient import QuotientSchedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_quotient
 

@@ -20,7 +20,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.schedule import Schedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.justified import allreduce
 from synth_models.xtree.references.multitree import hold_first

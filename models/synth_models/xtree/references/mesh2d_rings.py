@@ -31,7 +31,7 @@ from synth.family import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
 from synth_models.xtree.references.grid_links import COLUMN, MINUS, PLUS, ROW, dimension_ordered, links_into

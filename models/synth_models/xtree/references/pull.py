@@ -27,7 +27,7 @@ from synth.kernels.clock import now
 from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import by_allgather
 from synth_models.xtree.references.list_scheduler import list_schedule

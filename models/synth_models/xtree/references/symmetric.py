@@ -33,7 +33,7 @@ from synth.network.symmetry import translation, unit_translations
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth.schedule.quotient import QuotientSchedule, listed
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import MOST_LISTED, by_quotient
 from synth_models.xtree.references.matching import MAX_SLOTS, augment

@@ -37,7 +37,7 @@ from synth.kernels import jit
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule
-from synth_models.xtree.bounds.counting import lower_bound
+from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.from_allgather import check_listed
 from synth_models.xtree.references.grid_links import links_into, turned_round

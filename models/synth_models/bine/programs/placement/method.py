@@ -19,7 +19,7 @@ from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth.solvers.catalogue import takes
-from synth_models.bine.bounds.counting import ISOPERIMETRIC
+from synth_models.bine.bounds.global_bytes import ISOPERIMETRIC
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.units import Units, units_of
 from synth_models.bine.parts.weights import dimension_weights, most_inside

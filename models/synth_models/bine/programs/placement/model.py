@@ -19,7 +19,7 @@ c0, c1, c2            ``units``          inside, near, far        cost of a byte
     (1) one unit        sum_g a[v,g] = 1
     (2) unit size       sum_v a[v,g] = n[g]
     (3) both ends       s[(u,v),g] <= a[u,g],  s[(u,v),g] <= a[v,g],  S[(u,v),G] <= sum of a[u,g], a[v,g] over g in G
-    (4) isoperimetric   sum_e w s[e,g] <= f(n[g]), same for S (strengthening, proven in ``bounds/counting.py``)
+    (4) isoperimetric   sum_e w s[e,g] <= f(n[g]), same for S (strengthening, proven in ``bounds/global_bytes.py``)
     (5) origin          a[0,largest unit] = 1             (symmetry: translations of the hypercube)
 
 (5) loses nothing: ``v -> v xor u`` maps edges to edges of the same dimension, so any position can be moved to 0.

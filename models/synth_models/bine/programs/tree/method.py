@@ -22,7 +22,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import mathprog
-from synth_models.bine.bounds.counting import RECEIVE
+from synth_models.bine.bounds.global_bytes import RECEIVE
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts import trees
 from synth_models.bine.parts.trees import Tree, matched

@@ -1,8 +1,8 @@
 """Packing timed trees: a linear program by column generation, as if pieces were infinitely small.
 
-On machines whose ranks are all equally far apart (:class:`synth_models.fabric.bounds.moments.Arcs`) time falls into
-bins that latency maps onto each other: T = K a + x a, bins of length x a and (1 - x) a in turn. A *timed tree* of a
-block takes an arc in a bin, and leaves a rank in the bin in which it came there or later.
+On machines whose ranks are all equally far apart (:class:`synth_models.fabric.bounds.flow_moments.Arcs`) time falls
+into bins that latency maps onto each other: T = K a + x a, bins of length x a and (1 - x) a in turn. A *timed tree* of
+a block takes an arc in a bin, and leaves a rank in the bin in which it came there or later.
 
     (1) least_time      minimise x + LACK sum_b l_b               over 0 <= x <= 1, l >= 0, y >= 0
     (2) link_capacity   sum_{j takes e in i} y_j <= r_e |i|       link e, bin i; |i| is x or 1 - x, in turn
@@ -41,7 +41,7 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.moments import Arcs
+from synth_models.fabric.bounds.flow_moments import Arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.flow_moments import Arcs
 from synth_models.fabric.bounds.gossip import pays_its_way
-from synth_models.fabric.bounds.moments import Arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent

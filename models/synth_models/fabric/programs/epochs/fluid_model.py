@@ -33,8 +33,8 @@ from synth.solvers.mathprog import building
 from synth.solvers.rows import Row, Term, add_rows, linear, variables
 from synth.time_expanded.rows import arrived, loads, merged, summed
 from synth.time_expanded.windows import TimedIndex, Windows, at_nodes, on_arcs
-from synth_models.fabric.programs.epochs.folding import Folding
 from synth_models.fabric.programs.epochs.grid import UNREACHABLE_EPOCHS, Grid
+from synth_models.fabric.programs.epochs.symmetric_images import Folding
 
 Loads = Mapping[tuple[int, int], list[Term]]
 """What links carry of all origins, by link and epoch."""

@@ -13,11 +13,11 @@ from synth_models.fabric.programs.epochs import copied_model, fluid_model
 from synth_models.fabric.programs.epochs.counted_bound import Counted, furthest
 from synth_models.fabric.programs.epochs.exactly import streams_of
 from synth_models.fabric.programs.epochs.fluid_insertion import Streams, ends_of, inserted
-from synth_models.fabric.programs.epochs.folding import Folding, folding
 from synth_models.fabric.programs.epochs.greedy import greedy
 from synth_models.fabric.programs.epochs.grid import MOST_EPOCHS, Grid
 from synth_models.fabric.programs.epochs.sends import Sends, epochs_of
 from synth_models.fabric.programs.epochs.switch_routes import switch_routes
+from synth_models.fabric.programs.epochs.symmetric_images import Folding, folding
 
 STARTS = 64  # list schedules with other random numbers
 ROUNDS = 8  # of insertion

@@ -18,8 +18,8 @@ from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.concurrent_flow import Demands
+from synth_models.fabric.bounds.link_prices import Resources, resources_of, time_to_pay, whole_prices
 from synth_models.fabric.bounds.paths import distances
-from synth_models.fabric.bounds.pricing import Resources, resources_of, time_to_pay, whole_prices
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
 

@@ -30,7 +30,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth.graph.symmetry import orbits_of_group
-from synth.solvers import writing
+from synth.solvers import model_file
 from synth.solvers.names import all_named
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.symmetry import Symmetries
@@ -210,7 +210,7 @@ def solve(
     if len(order) > INTERIOR_FROM:
         highs.setOptionValue("solver", "ipm")
     highs.passModel(_as_highs(program, order))
-    writing.offer("highs", highs, partial(names, arcs, demand, program, order))
+    model_file.offer("highs", highs, partial(names, arcs, demand, program, order))
     best: Flow | None = None
     done = False
     while not done:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.clock import compiling
-from synth.clock.compiling import counted_now
+from synth.clock import start_up_costs
+from synth.clock.start_up_costs import counted_now
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
@@ -113,7 +113,7 @@ class _Search:
 
     def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
         """The pieces in one order; None where to find the order takes too long."""
-        begun, amount, before = counted_now(), looks(pieces), compiling.not_counted()
+        begun, amount, before = counted_now(), looks(pieces), start_up_costs.not_counted()
         if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
             self.options.clock.cut = True
             return None
@@ -122,7 +122,7 @@ class _Search:
         words = f"{words}, {order.name}"
         if isinstance(order, Busiest):
             found = critical_order(pieces, bookings, order, self.options.seed)
-            if compiling.not_counted() == before:  # else it is no measure of the next
+            if start_up_costs.not_counted() == before:  # else it is no measure of the next
                 self.looks_per_s = amount / max(counted_now() - begun, 1e-3)
             return self.draft(bookings, bookings.placed(ranked(found)), words)
         draft = self.draft(bookings, bookings.placed(moves.priority), words)

@@ -35,7 +35,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth.solvers import writing
+from synth.solvers import model_file
 from synth.solvers.lp import linprog
 from synth.solvers.names import all_named
 from synth_models.fabric.programs.forest.capacities import Fluid
@@ -109,7 +109,7 @@ def _program(
         rows = all_named("balance", "v", inner) + all_named("conservation", "d v", ends)
         return columns, all_named("within", "d e", flows) + rows
 
-    writing.offer("linprog", words, names)
+    model_file.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     return None if found.x is None else np.asarray(found.x[:count] * scale)
 

@@ -29,7 +29,7 @@ from scipy.sparse import csr_array
 
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
-from synth.solvers import writing
+from synth.solvers import model_file
 from synth.solvers.lp import linprog
 from synth.solvers.names import Names, all_named
 
@@ -142,7 +142,7 @@ def least_load(loads: Any, equal: Any, right: FloatArray, names: Names | None = 
     cost = np.zeros(loads.shape[1])
     cost[-1] = 1.0
     words: dict[str, Any] = {"c": cost, "A_ub": loads, "b_ub": np.zeros(loads.shape[0]), "A_eq": equal, "b_eq": right}
-    writing.offer("linprog", words, names)
+    model_file.offer("linprog", words, names)
     found: Any = linprog(**words, method="highs")
     if found.status != 0:
         raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")

@@ -19,7 +19,7 @@ from synth.solvers.status import SolverResult
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.flow_rows import Profile
 from synth_models.harvest.parts.flows.profiles import profile
-from synth_models.harvest.programs.misocp import one_port, strengthening
+from synth_models.harvest.programs.misocp import one_port, strengthening_rows
 from synth_models.harvest.programs.misocp.blocks import Block
 from synth_models.harvest.programs.misocp.model import at_most, build, rate_range, relax
 
@@ -228,10 +228,10 @@ class IntervalProgram:
             else:
                 model = build(self.instance, blocks, layers, None if cone else tangents, ranges)
                 if self.strengthening:
-                    strengthening.direct_or_late(model)
-                    strengthening.moore(model)
+                    strengthening_rows.direct_or_late(model)
+                    strengthening_rows.moore(model)
             if self.symmetry:
-                strengthening.symmetry_breaking(model)
+                strengthening_rows.symmetry_breaking(model)
         self.build_s += time.monotonic() - started
         return model
 

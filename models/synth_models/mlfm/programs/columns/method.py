@@ -33,7 +33,7 @@ from synth_models.mlfm.programs.columns.model import (
     receivers,
     senders,
 )
-from synth_models.mlfm.programs.columns.naming import Pattern, named_flows
+from synth_models.mlfm.programs.columns.route_expansion import Pattern, named_flows
 
 MAX_RANKS = 20_000  # servers: their pairs are replayed
 COUNTING, PACKING = 0.4, 0.6  # shares of the time left that may go to one number of phases

@@ -6,8 +6,8 @@ spine {a, c}, leaf (i, c) and spine {c, b} to leaf (i + s, b), where the shift s
 the up-links of a to c in all layers and so on: one *column link* each, of which there are d times fewer than links.
 Phases come in *groups* of u, a divisor of m: in a group one server of leaf (i, a) sends to u servers of leaf (i + s,
 b), one a phase. Each pair of columns needs n m m / u such flows, for all shifts, sending servers and sets of u
-receivers; which these are is settled afterwards, by König (``naming.py``). Large u make small programs, P phases allow
-u = gcd(P, m).
+receivers; which these are is settled afterwards, by König (``route_expansion.py``). Large u make small programs, P
+phases allow u = gcd(P, m).
 
 ===========  ==================  =============================================  ======
 symbol       code                index set                                      unit

@@ -47,7 +47,7 @@ import numpy as np
 from synth.solvers.names import name_variables
 from synth.time_expanded.orbits import PairOrbits, generated_orbits, unfolded
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.carrying import Prices, price
+from synth_models.optree.parts.carrying_cost import Prices, price
 from synth_models.optree.solution import CLOCKWISE, Circuits
 
 Key = tuple[int, int, int, int, int]

@@ -18,7 +18,7 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import InputError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import INPUT, OUTPUT, SCRATCH, Places, own_copies, places
-from synth.exchange.lowering.chunking import Chunked
+from synth.exchange.lowering.equal_chunks import Chunked
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.mscclpp.plan import Plan
-from synth.exchange.mscclpp.reading import read
+from synth.exchange.mscclpp.reader import read
 from synth.exchange.mscclpp.replay import Replay
 
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once

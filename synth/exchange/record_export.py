@@ -10,10 +10,10 @@ from synth.api import method_options
 from synth.errors import Fault, InputError, LimitError, SizeLimitError, UnsupportedError
 from synth.exchange import executors, msccl_xml, validity
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.checking import HELD
+from synth.exchange.file_check import HELD
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
-from synth.exchange.lowering.chunking import MOST_TRIED
+from synth.exchange.lowering.equal_chunks import MOST_TRIED
 from synth.exchange.transfers import Transfers
 from synth.family import Method, get_family, load
 from synth.instance import Instance
@@ -21,8 +21,8 @@ from synth.options import RunOptions, as_text
 from synth.plugins.method_file import as_module, method_of
 from synth.records.record import Record
 from synth.records.verify import replay
-from synth.solvers import writing
-from synth.solvers.writing import Form
+from synth.solvers import model_file
+from synth.solvers.model_file import Form
 from synth.text.quantities import count
 
 PLAIN = Wish()
@@ -196,7 +196,7 @@ def write_model(
     """Write the ``number``-th model that the record's method hands to a solver, with the record's options but for
     ``solver`` and ``parameters`` (as texts); returns what is worth knowing, in words. A method in a file has to be
     named (``method_name``). Raises :class:`InputError` for methods that are no program, and as
-    :func:`synth.solvers.writing.instead_of_solving` does."""
+    :func:`synth.solvers.model_file.instead_of_solving` does."""
     family = get_family(record["family"])
     source = str(record.path) if record.path else None
     instance = record.find_instance()
@@ -207,7 +207,7 @@ def write_model(
     given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}
     solver, values = method_options(family, method, solver or record["solver"], given | dict(parameters or {}))
     options = RunOptions(kept["time_limit_s"], kept["relative_gap"], kept["threads"], kept["seed"], solver, values)
-    with writing.instead_of_solving(path, form, number):
+    with model_file.instead_of_solving(path, form, number):
         try:
             outcome = method.load()(instance, options)
         except (UnsupportedError, SizeLimitError) as error:

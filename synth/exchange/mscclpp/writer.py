@@ -27,7 +27,7 @@ from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
 from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
-from synth.exchange.mscclpp.reading import parse
+from synth.exchange.mscclpp.reader import parse
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import REDUCING

@@ -6,8 +6,8 @@ import pytest
 from exchange.machines.reading import links_of, sample
 
 from synth.errors import InputError
-from synth.exchange.machines import completing
-from synth.exchange.machines.completing import Supplied, by_class, missing, only, parted, several, supplied
+from synth.exchange.machines import completion
+from synth.exchange.machines.completion import Supplied, by_class, missing, only, parted, several, supplied
 from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.machine import Machine
 from synth.text.amounts import rate
@@ -91,7 +91,7 @@ def test_switches_that_lead_nowhere_go_ranks_stay() -> None:
     from synth.exchange.machines.machine import Hints
 
     machine = read_text(text, "x.csv", hints=Hints(switches=("s", "t", "u")))
-    made = completing.without_dead_ends(machine)
+    made = completion.without_dead_ends(machine)
     assert made.names == ("a", "s", "b")
     assert made.left_out == ("t, u: switches that lead nowhere",)
     assert len(made.links) == 4

@@ -8,13 +8,13 @@ import numba
 import numpy as np
 
 from synth import kernels
-from synth.clock import compiling
+from synth.clock import start_up_costs
 from synth.options import RunOptions
 
 
 def test_compiling_is_not_counted() -> None:
     kernels._compiler()  # its listener is there
-    began, before = time.monotonic(), compiling.seconds
+    began, before = time.monotonic(), start_up_costs.seconds
     options = RunOptions(5.0)
 
     def below(x):  # type: ignore[no-untyped-def]
@@ -26,12 +26,12 @@ def test_compiling_is_not_counted() -> None:
         return inner(x).sum()
 
     assert numba.njit(above)(np.arange(4.0)) == 1.0
-    grown = compiling.seconds - before
+    grown = start_up_costs.seconds - before
     left = options.remaining()
     passed = time.monotonic() - began
     assert left is not None
     assert 0 < grown <= passed  # what one compilation causes is part of it, not counted twice
     assert left >= 5.0 - (passed - grown)
-    assert options.started_now().not_counted == compiling.not_counted()
+    assert options.started_now().not_counted == start_up_costs.not_counted()
     numba.njit(above)
-    assert compiling.seconds == before + grown
+    assert start_up_costs.seconds == before + grown

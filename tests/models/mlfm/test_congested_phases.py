@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from models.mlfm.slow_replay import colours, least_phases, replay, routes, value
 
 from synth.instance import parse
-from synth_models.mlfm.check import splitting
+from synth_models.mlfm.check import congested_phases
+from synth_models.mlfm.check.congested_phases import congestion_free_phases
 from synth_models.mlfm.check.replay import check_phases
-from synth_models.mlfm.check.splitting import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import PhaseTable
 
@@ -87,7 +87,7 @@ def test_where_the_search_gives_up_the_colouring_stands(monkeypatch: pytest.Monk
     exact = [congestion_free_phases(links) for links in cases]
     assert exact == [colours([set(flow) for flow in links.tolist()]) for links in cases]
     for name in ("WORK", "LARGEST"):
-        monkeypatch.setattr(splitting, name, 0)
+        monkeypatch.setattr(congested_phases, name, 0)
         for links, fewest in zip(cases, exact, strict=True):
             assert congestion_free_phases(links) >= fewest
     many = np.stack([random.integers(100 * i, 100 * i + 100, 1500) for i in range(4)], axis=1)

@@ -17,8 +17,8 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import SCRATCH
 from synth.exchange.lowering.channels import Blocks
-from synth.exchange.lowering.moving import RECEIVE, SEND, Acts, R
-from synth.exchange.lowering.ordering import READS, WRITES
+from synth.exchange.lowering.dependences import READS, WRITES
+from synth.exchange.lowering.rank_steps import RECEIVE, SEND, Acts, R
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.exchange.machines.completing import Supplied, completed
+from synth.exchange.machines.completion import Supplied, completed
 from synth.exchange.machines.formats import FORMATS, read
 
 ROOT = Path(__file__).resolve().parents[2]

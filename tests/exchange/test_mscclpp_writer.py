@@ -13,7 +13,7 @@ from exchange.random_transfers import random_transfers
 
 import synth
 from synth.errors import InputError
-from synth.exchange import arriving, mscclpp
+from synth.exchange import imported_algorithm, mscclpp
 from synth.exchange.transfers import Transfers
 
 MODES = [(in_place, node) for in_place in (False, True) for node in (None, 2)]
@@ -160,9 +160,9 @@ def test_a_plan_that_comes_in_is_timed_on_a_machine(tmp_path: Path) -> None:
     """A ring over four fully connected ranks: the family's own check has replayed it, the bound is not above it."""
     instance = synth.read(str(Path(__file__).resolve().parents[2] / "instances/fabric/full-4-allgather-4KiB.json"))
     mscclpp.write(ring_allgather(4), tmp_path / "plan.json")
-    record = arriving.run(tmp_path / "plan.json", instance)
+    record = imported_algorithm.run(tmp_path / "plan.json", instance)
     assert record["verified"]["ok"]
     assert record.value is not None
-    bound = arriving.bound_of(instance, 10.0)
+    bound = imported_algorithm.bound_of(instance, 10.0)
     assert bound is not None
     assert bound.bound <= record.value

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from synth.exchange.lowering.moving import RECEIVE, SEND, Acts
-from synth.exchange.lowering.ordering import READS, WRITES
+from synth.exchange.lowering.dependences import READS, WRITES
+from synth.exchange.lowering.rank_steps import RECEIVE, SEND, Acts
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
 

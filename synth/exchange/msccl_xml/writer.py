@@ -12,7 +12,7 @@ import numpy as np
 from synth.errors import InputError
 from synth.exchange import executors
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
-from synth.exchange.msccl_xml.reading import ENDLESS, MULTIPLIED, NAMES
+from synth.exchange.msccl_xml.reader import ENDLESS, MULTIPLIED, NAMES
 from synth.text.files import replacing
 
 

@@ -17,7 +17,7 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.channels import Blocks
-from synth.exchange.lowering.moving import Acts
+from synth.exchange.lowering.rank_steps import Acts
 from synth.kernels import jit
 
 Array = TypeVar("Array", IntArray, Int32Array)

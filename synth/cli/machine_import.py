@@ -83,14 +83,14 @@ class Completing:
 
     def completed(self, machine: Machine) -> Machine:
         """The machine with all this. Raises :class:`InputError` in words."""
-        from synth.exchange.machines import completing
+        from synth.exchange.machines import completion
 
         rates = _by_class("--bandwidth", self.bandwidth, "rate")
         waits = _by_class("--latency", self.latency, "duration")
         kinds = [kind.strip() for kind in self.only.split(",")] if self.only else []
         typed = (("--bandwidth", self.bandwidth), ("--latency", self.latency))
         words = tuple(f"{option} {text}" for option, text in typed if text is not None)
-        return completing.completed(machine, completing.Supplied(rates, waits, words), self.boxes, kinds)
+        return completion.completed(machine, completion.Supplied(rates, waits, words), self.boxes, kinds)
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ def import_(
         if file != STDOUT and not file.is_file():
             raise InputError("no such file", str(file))
         raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
-    from synth.exchange.machines import completing
+    from synth.exchange.machines import completion
 
     machine = what.completed(_read(file, how))
     _describe(machine, to_errors=output == STDOUT)
     if output is None and not parameters:
         return
-    unknown = completing.missing(machine)
+    unknown = completion.missing(machine)
     if unknown:
         error = InputError(unknown, str(file))
         error.hint = "nothing is written: a schedule needs every number; what they are: synth import --help"
@@ -164,7 +164,7 @@ def _read(file: Path, how: Reading) -> Machine:
 
 
 def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
-    from synth.exchange.machines.completing import by_class
+    from synth.exchange.machines.completion import by_class
     from synth.text import amounts
 
     reader: Callable[[str], float] = getattr(amounts, unit)
@@ -173,7 +173,7 @@ def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
 
 def _describe(machine: Machine, to_errors: bool) -> None:
     """What was read: nodes, links by class, what is unknown, what is assumed."""
-    from synth.exchange.machines.completing import described, parted
+    from synth.exchange.machines.completion import described, parted
     from synth.text.quantities import counted
 
     out = errors if to_errors else console

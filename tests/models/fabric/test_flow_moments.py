@@ -13,7 +13,7 @@ from models.fabric.small_machines import Link, machine
 import synth
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.moments import Arcs, _within, demands_of, strongest_moments
+from synth_models.fabric.bounds.flow_moments import Arcs, _within, demands_of, strongest_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound

@@ -64,7 +64,7 @@ def _plan(path: Path, collective: str | None, executor: str | None) -> Checked:
     """MSCCL++ plans have a module of their own."""
     if executor not in (None, "mscclpp"):
         raise InputError(f"is a plan for mscclpp, which {executor} does not read", str(path))
-    from synth.exchange.mscclpp.checking import judge
+    from synth.exchange.mscclpp.file_report import judge
 
     return Checked(*judge(path, collective))
 
