@@ -70,12 +70,6 @@ def _deliveries(instance: FabricInstance) -> int:
     return shares * int(np.sum(np.where(wide, len(instance.members) - 1, 1)))
 
 
-def first_schedule(instance: FabricInstance) -> tuple[Schedule, str] | None:
-    """The quickest of these schedules and what it is made of, or None where there is none or it would be too large."""
-    found = list(_schedules(instance))
-    return min(found, key=lambda one: chunks.seconds(instance, one[0]), default=None)
-
-
 def _schedules(instance: FabricInstance) -> Iterator[tuple[Schedule, str]]:
     if not len(instance.blocks) or too_large(instance) is not None:
         return

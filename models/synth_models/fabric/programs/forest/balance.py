@@ -20,9 +20,8 @@ x                  last column                     one number              units
 weight_v           ``weight``                      nodes v                 --
 =================  ==============================  ======================  ===================
 
-Its solution is rounded to whole
-units that balance exactly. The rate is then computed again from the rounded capacities: rounding lowers the rate, which
-stays exact.
+Its solution is rounded to whole units that balance exactly. The rate is then computed again from the rounded
+capacities: rounding lowers the rate, which stays exact.
 """
 
 from __future__ import annotations
