@@ -101,7 +101,10 @@ def test_limit(solver: str, slack: bool) -> None:
         assert value is None or (slack and value >= 3 * result.objective - 1e-5)
     if slack:
         assert rows[-1][1] == pytest.approx(3 * result.objective)
-    assert len(rows) >= 2 or solver == "cpsat"
+    if len(rows) < 2 and solver != "cpsat":  # on a busy machine a solver says less within 0.4 s
+        longer = RunOptions(6.0)
+        solve(program, solver, longer, track=3.0)
+        assert len(longer.progress.rows) >= 2
 
 
 @pytest.mark.parametrize("solver", known_solvers())
