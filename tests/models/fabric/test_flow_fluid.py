@@ -15,10 +15,11 @@ from scipy.optimize import linprog
 from synth.options import RunOptions
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.programs.flow.arcs import arcs_of
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
-from synth_models.fabric.programs.flow.symmetry import automorphism, identity, symmetries
+from synth_models.fabric.programs.flow.symmetry import identity, symmetries
 
 OPTIONS = RunOptions(time_limit_s=60.0)
 
@@ -220,6 +221,13 @@ def test_symmetries_keep_every_link() -> None:
     ring = instance_of({"kind": "ring", "nodes": 6}, "alltoall", 6, failed={"links": [[0, 1]]})
     members = np.arange(6)
     assert automorphism(ring.machine, members, (members + 1) % 6) is None
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+@pytest.mark.parametrize(("network", "least"), SYMMETRIC, ids=lambda value: str(value))
+def test_what_everyone_wants_is_kept_by_what_keeps_pairs(network: dict[str, Any], least: int, collective: str) -> None:
+    """An allgather looks the same to all ranks, as an alltoall does: no renumbering is lost to it."""
+    assert len(symmetries(instance_of(network, collective, 720720))) >= least
 
 
 def test_states_of_a_switch_are_told_apart_only_where_a_group_is_crossed_twice() -> None:

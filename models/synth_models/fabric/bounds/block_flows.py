@@ -16,7 +16,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.programs.flow.symmetry import automorphism
+from synth_models.fabric.problem.automorphism import automorphism
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_WAYS = 200_000  # pairs of ranks that are joined directly
