@@ -24,9 +24,9 @@ FEW_COLUMNS = 2_000  # up to which the simplex method is quicker
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class DirectRoutes:
     """Direct routes from rank to rank: ``src``, ``dst`` (numbers among the ranks), ``first`` and ``last`` (links),
-    ``delay`` (ticks), shape (ways,) each."""
+    ``delay`` (ticks), shape (routes,) each."""
 
     src: IntArray
     dst: IntArray
@@ -35,7 +35,7 @@ class Ways:
     delay: IntArray
 
     @classmethod
-    def of(cls, links: Links) -> Ways | None:
+    def of(cls, links: Links) -> DirectRoutes | None:
         """Of every rank over each of its links; None where there are too many."""
         ranks = np.flatnonzero(~links.is_switch)
         place = np.full(links.nodes, -1, dtype=np.int64)
@@ -63,36 +63,37 @@ class Ways:
 
     @property
     def payers(self) -> list[tuple[IntArray, ...]]:
-        """Which links of every way may pay."""
+        """Which links of every route may pay."""
         alone: list[tuple[IntArray, ...]] = [(self.first,), (self.last,)]
         return alone if np.any(self.first == self.last) else [(self.first, self.last), *alone]
 
 
 class _Kinds(NamedTuple):
-    """What looks alike: the colour of every rank, shape (ranks,), and the kind of every way, shape (ways,)."""
+    """What looks alike: the colour of every rank, shape (ranks,), and the kind of every route, shape (routes,)."""
 
     rank: IntArray
-    way: IntArray
+    route: IntArray
 
 
 class _LinkKind(NamedTuple):
-    """Links that look alike, the ``first`` of their ways or the last: how many ``ways`` of every kind cross each, shape
+    """Links that look alike, the ``first`` of their routes or the last: how many ``routes`` of every kind cross each,
+    shape
     (kinds,), and their ``rate``."""
 
     first: bool
     links: IntArray
-    ways: IntArray
+    routes: IntArray
     rate: int
 
 
 class OneBlock:
     """One block from one rank to all members."""
 
-    def __init__(self, links: Links, ways: Ways, root: int) -> None:
-        self.links, self.ways = links, ways
+    def __init__(self, links: Links, routes: DirectRoutes, root: int) -> None:
+        self.links, self.routes = links, routes
         self.ranks = np.flatnonzero(~links.is_switch)
         self.root = int(np.searchsorted(self.ranks, root))
-        self._alike = np.unique(np.stack([links.rate[ways.first], links.rate[ways.last], ways.delay]), axis=1,
+        self._alike = np.unique(np.stack([links.rate[routes.first], links.rate[routes.last], routes.delay]), axis=1,
                                 return_inverse=True)[1].reshape(-1).astype(np.int64)  # fmt: skip
         member = np.isin(self.ranks, links.members).astype(np.int64)
         self.kinds = self._kinds(member, [self.root])
@@ -102,8 +103,8 @@ class OneBlock:
         self.seen = [self._kinds(member, [self.root, goal]) for goal in self.goals]
 
     def _kinds(self, colour: IntArray, marked: list[int]) -> _Kinds:
-        """Colour refinement of the ranks and the ways between them, with some ranks marked."""
-        ways, count = self.ways, len(colour)
+        """Colour refinement of the ranks and the routes between them, with some ranks marked."""
+        routes, count = self.routes, len(colour)
         colour = colour.copy()
         colour[marked] = 2 + np.arange(len(marked))
         colour = np.unique(colour, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -112,24 +113,24 @@ class OneBlock:
             colours = int(colour.max()) + 1
             seen = [
                 np.bincount((here * kinds + alike) * colours + colour[there], minlength=count * kinds * colours)
-                for here, there in ((ways.src, ways.dst), (ways.dst, ways.src))
+                for here, there in ((routes.src, routes.dst), (routes.dst, routes.src))
             ]
             table = np.concatenate([colour[:, None], *(part.reshape(count, -1) for part in seen)], axis=1)
             colour = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
             if int(colour.max()) + 1 == colours:
                 break
-        ends = np.stack([colour[ways.src], colour[ways.dst], alike])
+        ends = np.stack([colour[routes.src], colour[routes.dst], alike])
         return _Kinds(colour, np.unique(ends, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64))
 
     @cached_property
     def link_kinds(self) -> list[_LinkKind]:
-        """First links, then last links of ways that are alike."""
-        ways, rate = self.ways, self.links.rate
-        kinds = int(self.kinds.way.max()) + 1
+        """First links, then last links of routes that are alike."""
+        routes, rate = self.routes, self.links.rate
+        kinds = int(self.kinds.route.max()) + 1
         found = []
-        for first, column in ((True, ways.first), (False, ways.last)):
+        for first, column in ((True, routes.first), (False, routes.last)):
             numbers, at = np.unique(column, return_inverse=True)
-            times = np.bincount(at.reshape(-1) * kinds + self.kinds.way, minlength=len(numbers) * kinds)
+            times = np.bincount(at.reshape(-1) * kinds + self.kinds.route, minlength=len(numbers) * kinds)
             table = np.concatenate([times.reshape(-1, kinds), rate[numbers][:, None]], axis=1)
             rows, which = np.unique(table, axis=0, return_inverse=True)
             for k, row in enumerate(rows):
@@ -147,15 +148,15 @@ class FlowsOverTime:
     """The linear program for T = (bins + x) length with 0 <= x <= 1; bin 2k is [k, k + x) lengths, bin 2k + 1 what is
     left until k + 1.
 
-    Columns: x, then g (kind of way, bin), then for every goal f (kind of way as its flow sees them, bin) and the
+    Columns: x, then g (kind of route, bin), then for every goal f (kind of route as its flow sees them, bin) and the
     stores; in blocks, times of a length.
     """
 
     def __init__(self, problem: OneBlock, bins: int, length: int) -> None:
         self.problem, self.whole, self.length = problem, bins, length
         self.bins = 2 * bins + 1
-        self.kinds = int(problem.kinds.way.max()) + 1
-        flows = sum(int(seen.way.max()) + 1 + int(seen.rank.max()) + 1 for seen in problem.seen)
+        self.kinds = int(problem.kinds.route.max()) + 1
+        flows = sum(int(seen.route.max()) + 1 + int(seen.rank.max()) + 1 for seen in problem.seen)
         self.columns = 1 + (self.kinds + flows) * self.bins
         self._rows: list[tuple[Any, Any, Any]] = []
         self._right: list[FloatArray] = []
@@ -164,7 +165,7 @@ class FlowsOverTime:
         self.tolls: dict[int, FloatArray] = {}
 
     def shared(self, kind: int) -> IntArray:
-        """Columns of what a way of this kind carries in every bin."""
+        """Columns of what a route of this kind carries in every bin."""
         return 1 + kind * self.bins + np.arange(self.bins)
 
     def solve(self) -> list[FloatArray] | None:
@@ -196,7 +197,7 @@ class FlowsOverTime:
         return [dual[at] for at in self._places]
 
     def _capacities(self) -> None:
-        """What the first and the last link of every way carry; of links that look alike one."""
+        """What the first and the last link of every route carry; of links that look alike one."""
         links = self.problem.links
         size = float(links.instance.blocks.bytes[0])
         odd = np.arange(self.bins) % 2
@@ -204,16 +205,16 @@ class FlowsOverTime:
         for alike in self.problem.link_kinds:
             rate = float(Fraction(alike.rate) * links.unit * Fraction(self.length, links.ticks)) / size
             here = at + np.arange(self.bins)
-            for kind in np.flatnonzero(alike.ways).tolist():
-                self._rows.append((here, self.shared(kind), np.full(self.bins, float(alike.ways[kind]))))
+            for kind in np.flatnonzero(alike.routes).tolist():
+                self._rows.append((here, self.shared(kind), np.full(self.bins, float(alike.routes[kind]))))
             self._rows.append((here, np.zeros(self.bins, dtype=int), np.where(odd, rate, -rate)))
             self._right.append(np.where(odd, rate, 0.0))
             at += self.bins
 
     def _one_flow(self, goal: int, seen: _Kinds, columns: int, equal: int) -> tuple[int, int]:
         """The flow that brings the block to one goal; how many columns and rows there are then."""
-        problem, ways = self.problem, self.problem.ways
-        _, first = np.unique(seen.way, return_index=True)
+        problem, routes = self.problem, self.problem.routes
+        _, first = np.unique(seen.route, return_index=True)
         source, target = seen.rank[problem.root], seen.rank[goal]
         colours = int(seen.rank.max()) + 1
         _, rank = np.unique(seen.rank, return_index=True)
@@ -221,8 +222,8 @@ class FlowsOverTime:
         inner = np.flatnonzero(np.arange(colours) != source)
         place[inner] = equal + np.arange(len(inner) * self.bins).reshape(len(inner), self.bins)
         at = sum(len(part) for part in self._right)
-        for kind, way in enumerate(first.tolist()):
-            here, there = int(seen.rank[ways.src[way]]), int(seen.rank[ways.dst[way]])
+        for kind, route in enumerate(first.tolist()):
+            here, there = int(seen.rank[routes.src[route]]), int(seen.rank[routes.dst[route]])
             if there == source or here == target:
                 continue
             own = columns + np.arange(self.bins)
@@ -230,12 +231,12 @@ class FlowsOverTime:
             rows = at + np.arange(self.bins)
             at += self.bins
             self._rows += [(rows, own, np.ones(self.bins))]
-            self._rows += [(rows, self.shared(int(problem.kinds.way[way])), -np.ones(self.bins))]
+            self._rows += [(rows, self.shared(int(problem.kinds.route[route])), -np.ones(self.bins))]
             self._right.append(np.zeros(self.bins))
-            of_kind = seen.way == kind
-            shift = 2 * (int(ways.delay[way]) // self.length)
-            coming = float(np.sum(of_kind & (ways.dst == rank[there])))
-            going = float(np.sum(of_kind & (ways.src == rank[here])))
+            of_kind = seen.route == kind
+            shift = 2 * (int(routes.delay[route]) // self.length)
+            coming = float(np.sum(of_kind & (routes.dst == rank[there])))
+            going = float(np.sum(of_kind & (routes.src == rank[here])))
             last = max(0, self.bins - shift)
             self._equal.append((place[there, shift:], own[:last], np.full(last, coming)))
             if here != source:

@@ -74,10 +74,10 @@ def strongest_cut(links: Links, look: Colours, more: Callable[[], bool], known: 
     best = known
     arcs: dict[bool, Arcs] = {}
     for question in questions(links, look):
-        way = question.links
-        if way.is_reversed not in arcs:
-            arcs[way.is_reversed] = arcs_of(way)
-        best = _improved(question, arcs[way.is_reversed], best)
+        directed = question.links
+        if directed.is_reversed not in arcs:
+            arcs[directed.is_reversed] = arcs_of(directed)
+        best = _improved(question, arcs[directed.is_reversed], best)
         if not more():
             break
     return best
@@ -89,9 +89,9 @@ def questions(links: Links, look: Colours) -> Iterator[Question]:
     may look alike and not be)."""
     first = look.first.tolist()
     late = []
-    for way in (links, links.reverse):
+    for directed in (links, links.reverse):
         for v in first:
-            asked = _of_sink(way, look, v)
+            asked = _of_sink(directed, look, v)
             early = next(asked, None)
             if early is not None:
                 yield early
@@ -99,9 +99,9 @@ def questions(links: Links, look: Colours) -> Iterator[Question]:
     for asked in late:
         yield from asked
     alike = links.members[~np.isin(links.members, look.first)].tolist()
-    for way in (links, links.reverse):
+    for directed in (links, links.reverse):
         for v in alike[: MOST_WORK // max(1, links.links)]:
-            early = next(_of_sink(way, look, v), None)
+            early = next(_of_sink(directed, look, v), None)
             if early is not None:
                 yield early
 

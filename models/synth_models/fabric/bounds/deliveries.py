@@ -117,20 +117,22 @@ def strongest_deliveries(links: Links, look: Colours, more: Callable[[], bool], 
     """The strongest bound by deliveries that is found while ``more()``, or ``known`` if none is stronger."""
     origin, goal, _ = links.blocks
     best = known
-    if _longest_way(links, look) < LEAST_SHARE * known.seconds * links.ticks:
+    if _longest_latency(links, look) < LEAST_SHARE * known.seconds * links.ticks:
         return best
-    for way in (links, links.reverse):
+    for directed in (links, links.reverse):
         if (origin == EVERYONE).all() and (goal == EVERYONE).all():
-            best = _strongest(_Allreduce(way), look, more, best) if len(links.members) <= MOST_ORIGINS else best
-        elif (way.blocks[1] == EVERYONE).all():
-            best = _strongest(_FromEach(way, look), look, more, best)
+            best = _strongest(_Allreduce(directed), look, more, best) if len(links.members) <= MOST_ORIGINS else best
+        elif (directed.blocks[1] == EVERYONE).all():
+            best = _strongest(_FromEach(directed, look), look, more, best)
     return best
 
 
-def _longest_way(links: Links, look: Colours) -> int:
+def _longest_latency(links: Links, look: Colours) -> int:
     """The longest latency distance of a member that looks special, in ticks: what relayed bytes come later is less."""
     return max(
-        int(distances(way, way.delay, [u])[links.members].max()) for way in (links, links.reverse) for u in look.first
+        int(distances(directed, directed.delay, [u])[links.members].max())
+        for directed in (links, links.reverse)
+        for u in look.first
     )
 
 
@@ -191,8 +193,8 @@ class _Allreduce:
 
     def worth(self, origins: list[Origin], lengths: list[IntArray]) -> tuple[list[int], list[list[IntArray]]]:
         members = self.links.members
-        ways = [origin.direct(lengths) for origin in origins]
-        direct = np.minimum(np.stack([way[0][members] for way in ways]), UNREACHABLE // (len(members) + 1))
+        directly = [origin.direct(lengths) for origin in origins]
+        direct = np.minimum(np.stack([direct[0][members] for direct in directly]), UNREACHABLE // (len(members) + 1))
         np.fill_diagonal(direct, 0)
         relayed = origins[0].relayed(lengths)
         straight = direct.sum(axis=0) <= relayed[0][members]
@@ -201,11 +203,11 @@ class _Allreduce:
         wanted[members[~straight]] = self.size
         total = origins[0].load(relayed, wanted, 1)
         if straight.any():
-            for origin, way in zip(origins, ways, strict=True):
+            for origin, ends in zip(origins, directly, strict=True):
                 wanted[:] = 0
                 wanted[members[straight]] = self.size
                 wanted[origin.u] = 0
-                total = [a + b for a, b in zip(total, origin.load(way, wanted, 0), strict=True)]
+                total = [a + b for a, b in zip(total, origin.load(ends, wanted, 0), strict=True)]
         return [value], [total]
 
 

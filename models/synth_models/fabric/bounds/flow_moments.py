@@ -44,8 +44,8 @@ WEIGHTS = 2**20  # whole numbers for the dual's prices
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """Ways from rank to rank: ``src``, ``dst`` (ranks), ``first`` and ``last`` (links, the same where ranks are joined
-    directly), ``delay`` ticks for all of them."""
+    """Direct routes from rank to rank: ``src``, ``dst`` (ranks), ``first`` and ``last`` (links, the same where ranks
+    are joined directly), ``delay`` ticks for all of them."""
 
     src: IntArray
     dst: IntArray
@@ -79,7 +79,7 @@ class Arcs:
 
     @property
     def payers(self) -> list[tuple[IntArray, ...]]:
-        """Which links of every way may pay."""
+        """Which links of every route may pay."""
         if np.array_equal(self.first, self.last):
             return [(self.first,)]
         return [(self.first, self.last), (self.first,), (self.last,)]
@@ -123,7 +123,7 @@ def demands_of(links: Links) -> list[Demand]:
 
 def _within(links: Links, arcs: Arcs, demands: list[Demand], hops: int) -> Proven | None:
     """The bound if it lies within that many latencies, exactly: the best of what the prices of all links prove, and
-    those of the first, and of the last links of the ways alone, each paid for by any of these."""
+    those of the first, and of the last links of the routes alone, each paid for by any of these."""
     best = None
     for paying in arcs.payers:
         program = FlowsOverTime(links, arcs, demands, hops - 1 if hops > 1 else 1, paying)
@@ -266,7 +266,7 @@ class Certified:
             below = level
 
     def proven(self, payers: tuple[IntArray, ...]) -> Proven | None:
-        """Where these links of every way pay; None if nothing is proven."""
+        """Where these links of every route pay; None if nothing is proven."""
         links, arcs, bins = self.links, self.arcs, 2 * self.hops - 1
         if not self.rows:
             return None

@@ -5,7 +5,7 @@ A bound of this kind says: with a price ``c_e >= 0`` a byte on every link, what 
 T the links can be paid at most ``sum of c_e b_e max(0, T - h_e)``. So T is at least what makes both equal.
 
 The best prices are found by cutting planes (Kelley 1960): at some prices the worth has a gradient (how many bytes cross
-which link on the cheapest way), which bounds it everywhere; a small linear program takes the prices that promise most
+which link on the cheapest route), which bounds it everywhere; a small linear program takes the prices that promise most
 under all gradients so far. Links that look alike (:mod:`synth_models.fabric.bounds.colours`) share one variable.
 Solver's floats are turned into whole numbers, and what these prove is computed exactly.
 """
@@ -262,12 +262,11 @@ def _parts(links: Links, each: bool) -> IntArray:
 
 def _on_one_route(links: Links, inside: IntArray) -> bool:
     """Whether a transfer may use two of the links, one after the other."""
-    for way in (links,):
-        for e in inside[way.is_switch[way.dst[inside]]].tolist():
-            reached = distances(way, np.ones_like(way.delay), [int(way.dst[e])], way.is_switch) < UNREACHABLE
-            after = inside[way.is_switch[way.src[inside]] & (inside != e) & (way.dst[inside] != way.src[e])]
-            if reached[way.src[after]].any():
-                return True
+    for e in inside[links.is_switch[links.dst[inside]]].tolist():
+        reached = distances(links, np.ones_like(links.delay), [int(links.dst[e])], links.is_switch) < UNREACHABLE
+        after = inside[links.is_switch[links.src[inside]] & (inside != e) & (links.dst[inside] != links.src[e])]
+        if reached[links.src[after]].any():
+            return True
     return False
 
 

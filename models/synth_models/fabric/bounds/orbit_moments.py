@@ -27,7 +27,7 @@ from synth.clock.deadline import OutOfTime
 from synth.graph.symmetry import orbits
 from synth_models.fabric.bounds.arrays import FINEST as TICKS
 from synth_models.fabric.bounds.arrays import ROOM, Links
-from synth_models.fabric.bounds.block_flows import FlowsOverTime, OneBlock, Ways
+from synth_models.fabric.bounds.block_flows import DirectRoutes, FlowsOverTime, OneBlock
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -44,14 +44,14 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
     blocks = links.instance.blocks
     if len(blocks) != 1 or not pays_its_way(links) or not links.delay.any() or np.any(links.group >= 0):
         return known
-    way = links.reverse if blocks.origin[0] == EVERYONE and blocks.goal[0] != EVERYONE else links
-    origin = int(way.blocks[0][0])
+    directed = links.reverse if blocks.origin[0] == EVERYONE and blocks.goal[0] != EVERYONE else links
+    origin = int(directed.blocks[0][0])
     best = known
     try:
-        ways = Ways.of(way) if more() else None
-        if ways is None:
+        routes = DirectRoutes.of(directed) if more() else None
+        if routes is None:
             return known
-        problem = OneBlock(way, ways, int(links.members[0]) if origin == EVERYONE else origin)
+        problem = OneBlock(directed, routes, int(links.members[0]) if origin == EVERYONE else origin)
         for resolution in RESOLUTIONS:
             best = _improved(problem, best, resolution, more)
     except OutOfTime:
@@ -62,7 +62,7 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
 def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[], bool]) -> Proven:
     """The bound with time cut into about so many bins, if it is stronger than ``best``."""
     ticks = int(best.seconds * problem.links.ticks)
-    length = max(1, math.gcd(*np.unique(problem.ways.delay).tolist()), ticks // resolution)
+    length = max(1, math.gcd(*np.unique(problem.routes.delay).tolist()), ticks // resolution)
     low = bins = max(1, ticks // length)
     step, high = 1, 0
     found: tuple[FlowsOverTime, list[FloatArray]] | None = None
@@ -79,10 +79,10 @@ def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[
     if found is None:
         return best
     certified = Certified(problem, *found)
-    for payers in problem.ways.payers:
+    for payers in problem.routes.payers:
         proven = certified.proven(payers)
         best = proven if proven is not None and proven.seconds > best.seconds else best
-    proven = certified.proven((problem.ways.last,), certified.tolls(found[0]))
+    proven = certified.proven((problem.routes.last,), certified.tolls(found[0]))
     return proven if proven is not None and proven.seconds > best.seconds else best
 
 
@@ -101,17 +101,17 @@ class Certified:
         self.scale = WEIGHTS / highest if highest else 0.0
         for number, potential in enumerate(potentials):
             self._levels(number, potential)
-        count, ways = len(problem.ranks), problem.ways
-        delays, delay = np.unique(ways.delay, return_inverse=True)
+        count, routes = len(problem.ranks), problem.routes
+        delays, delay = np.unique(routes.delay, return_inverse=True)
         width = len(delays)
         keys, at, where = np.unique(
-            (ways.src * count + ways.dst) * width + delay.reshape(-1), return_index=True, return_inverse=True
+            (routes.src * count + routes.dst) * width + delay.reshape(-1), return_index=True, return_inverse=True
         )
         src, dst, rest = keys // width // count, keys // width % count, keys % width
         moved = np.searchsorted(problem.ranks, problem.symmetries[:, problem.ranks])
         images = [np.searchsorted(keys, (image[src] * count + image[dst]) * width + rest) for image in moved]
         orbit = np.unique(orbits(len(keys), images), return_inverse=True)[1].reshape(-1)
-        self.orbit = orbit[where.reshape(-1)]  # of every way: of its ends and its delay
+        self.orbit = orbit[where.reshape(-1)]  # of every route: of its ends and its delay
         self.size = np.bincount(orbit)
         self.price = self._prices(at)
 
@@ -130,14 +130,14 @@ class Certified:
             below = level
 
     def _prices(self, at: IntArray) -> IntArray:
-        """What a byte on a way pays that leaves in every bin: the mean over its orbit, rounded up, shape (orbits,
-        bins). ``at``: a way of every pair of ranks and delay."""
-        ways = self.problem.ways
+        """What a byte on a route pays that leaves in every bin: the mean over its orbit, rounded up, shape (orbits,
+        bins). ``at``: a route of every pair of ranks and delay."""
+        routes = self.problem.routes
         total = np.zeros((len(self.size), self.bins), dtype=np.int64)
         sent = np.arange(self.bins)
-        delay = 2 * (ways.delay[at] // self.length)
+        delay = 2 * (routes.delay[at] // self.length)
         for number, seen in enumerate(self.problem.seen):
-            ends = np.stack([self.orbit[at], seen.rank[ways.src[at]], seen.rank[ways.dst[at]], delay])
+            ends = np.stack([self.orbit[at], seen.rank[routes.src[at]], seen.rank[routes.dst[at]], delay])
             kinds, times = np.unique(ends, axis=1, return_counts=True)
             orbit, here, there, shift = kinds
             for demand, weight, since in self.rows:
@@ -150,10 +150,10 @@ class Certified:
     def tolls(self, program: FlowsOverTime) -> dict[int, IntArray]:
         """What first links take of a byte in every bin, never rising, by link; only before last links that are no
         faster (backwards: no slower), which then pay the rest."""
-        links, ways = self.problem.links, self.problem.ways
-        rates = links.rate[ways.first], links.rate[ways.last]
-        unlike = np.unique(ways.first[rates[0] > rates[1] if links.is_reversed else rates[0] < rates[1]])
-        last = np.unique(ways.last)
+        links, routes = self.problem.links, self.problem.routes
+        rates = links.rate[routes.first], links.rate[routes.last]
+        unlike = np.unique(routes.first[rates[0] > rates[1] if links.is_reversed else rates[0] < rates[1]])
+        last = np.unique(routes.last)
         found = {}
         for e, price in program.tolls.items():
             if e not in unlike and e not in last:
@@ -162,7 +162,7 @@ class Certified:
         return found
 
     def proven(self, payers: tuple[IntArray, ...], tolls: dict[int, IntArray] | None = None) -> Proven | None:
-        """Where these links of every way pay, less what first links have taken; None if nothing is proven."""
+        """Where these links of every route pay, less what first links have taken; None if nothing is proven."""
         links = self.problem.links
         needed = sum(weight for _, weight, _ in self.rows) * int(links.instance.blocks.bytes[0]) * len(payers)
         per_x, fixed = Fraction(0), Fraction(0)
@@ -170,7 +170,7 @@ class Certified:
         nothing = np.zeros(self.bins, dtype=np.int64)
         by_link = {e: [toll] for e, toll in tolls.items()}
         for column in payers:
-            kinds = np.stack([column, self.orbit, self.problem.ways.first])
+            kinds = np.stack([column, self.orbit, self.problem.routes.first])
             for e, orbit, first in np.unique(kinds, axis=1).T.tolist():
                 by_link.setdefault(e, []).append(self.price[orbit] - tolls.get(first, nothing))
         for e, prices in by_link.items():

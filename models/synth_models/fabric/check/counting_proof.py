@@ -18,12 +18,12 @@ a set of nodes that is a cut; for blocks from rank to rank it is the dual of the
 all pays k - 1, as every other part has to be entered (a sum over all for one rank: left), and an allreduce 2 (k - 1):
 one-way gossip (the telegraph problem, Harary and Schwenk 1974).
 
-``timed`` (``price``, of a link in a step, one table or more; ``of``: the table of every way): a way is a block, an
-origin (in a reduction a contributor) and a goal, in the order of blocks, origins and goals. What goes one way pays at
-least the shortest distance in steps under its own table, waiting being free. A chunk that serves several ways with one
-crossing pays the sum of their tables, so a link's price is this sum, and over the blocks the greatest. The links then
-earn at most sum of r_s K_s, K_s being the worth of all links in step s, which is greatest if one step is long. This is
-the dual of the program in which chunks may be cut at will.
+``timed`` (``price``, of a link in a step, one table or more; ``of``: the table of every delivery): a delivery is a
+block, an origin (in a reduction a contributor) and a goal, in the order of blocks, origins and goals. What goes one way
+pays at least the shortest distance in steps under its own table, waiting being free. A chunk that serves several
+deliveries with one crossing pays the sum of their tables, so a link's price is this sum, and over the blocks the
+greatest. The links then earn at most sum of r_s K_s, K_s being the worth of all links in step s, which is greatest if
+one step is long. This is the dual of the program in which chunks may be cut at will.
 
 ``lengths``: the same with tables of their own for every way to cut R rounds into S steps, as steps have whole lengths.
 """
@@ -106,20 +106,20 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
     fabric = Fabric(instance)
     capacity = capacities(instance)
     copies = chunks_of_a_block(instance, chunks)
-    ways = list(_ways(instance))
-    if not ways:
+    deliveries = list(_deliveries(instance))
+    if not deliveries:
         raise ValueError("nothing has to move")
     if argument == "hops":
         one = np.ones(len(fabric.tail), dtype=np.int64)
-        farthest = max(_farthest(fabric, one, origins, goals) for origins, goals in ways)
+        farthest = max(_farthest(fabric, one, origins, goals) for origins, goals in deliveries)
         return None if farthest > steps else f"no goal is farther than {farthest} links"
     if argument in ("timed", "lengths"):
         for needed, carried in _timed(instance, fabric, certificate, question, argument == "lengths"):
             if needed <= carried:
                 return f"its links carry {carried}, and only {needed} have to pass them ({argument})"
         return None
-    price, pays = _priced(instance, fabric, certificate, ways)
-    served = [way for way, pay in zip(ways, pays, strict=True) if pay]
+    price, pays = _priced(instance, fabric, certificate, deliveries)
+    served = [delivery for delivery, pay in zip(deliveries, pays, strict=True) if pay]
     needed = copies * sum(pays)
     carried = _carried(fabric, price, capacity, served, steps, rounds)
     return None if needed > carried else f"its links carry {carried}, and only {needed} have to pass them ({argument})"
@@ -130,25 +130,25 @@ def rounds_a_chunk(instance: FabricInstance, certificate: Mapping[str, Any]) -> 
     the others. Raises ``ValueError`` on what is no proof."""
     if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed", "lengths"):
         return Fraction(0)
-    price, pays = _priced(instance, Fabric(instance), certificate, list(_ways(instance)))
+    price, pays = _priced(instance, Fabric(instance), certificate, list(_deliveries(instance)))
     unit = len(instance.members) if instance.collective == "alltoall" else 1
     room = sum(p * c for p, c in zip(price.tolist(), capacities(instance), strict=True))
     return Fraction(sum(pays), room * unit) if room else Fraction(0)
 
 
 def _priced(
-    instance: FabricInstance, fabric: Fabric, certificate: Mapping[str, Any], ways: list[Any]
+    instance: FabricInstance, fabric: Fabric, certificate: Mapping[str, Any], deliveries: list[Any]
 ) -> tuple[IntArray, list[int]]:
     """The price of every link, and what a chunk of every block pays at least."""
     if certificate["argument"] == "paths":
         price = untrusted.whole_numbers(certificate, "length", 0, HIGHEST_PRICE, (len(fabric.tail),))
-        return price, [_farthest(fabric, price, origins, goals) for origins, goals in ways]
+        return price, [_farthest(fabric, price, origins, goals) for origins, goals in deliveries]
     part = untrusted.whole_numbers(certificate, "part", 0, fabric.nodes - 1, (fabric.nodes,))
     price = (part[fabric.tail] != part[fabric.head]).astype(np.int64)
     return price, _crossings(instance, fabric, part)
 
 
-def _ways(instance: FabricInstance) -> Any:
+def _deliveries(instance: FabricInstance) -> Any:
     """Origins and goals of every block: who has it (or part of the sum) at first, and who wants it."""
     everyone = list(instance.members)
     blocks = instance.blocks
@@ -186,8 +186,8 @@ def _carried(fabric: Fabric, price: IntArray, capacity: list[int], served: list[
     """Price times chunks that the links carry, each in the steps in which something useful can cross it."""
     one = np.ones(len(fabric.tail), dtype=np.int64)
     back = Fabric(fabric.instance, not fabric.is_reversed)
-    origins = sorted({u for way in served for u in way[0]})
-    goals = sorted({v for way in served for v in way[1]})
+    origins = sorted({u for sources, _ in served for u in sources})
+    goals = sorted({v for _, targets in served for v in targets})
     if not origins:
         return 0
     before = fabric.reach(fabric.mask(origins), one)[fabric.tail].tolist()
@@ -212,19 +212,21 @@ def _timed(
     cases = math.comb(rounds - 1, steps - 1) if each else 1
     if cases > MOST_CASES:
         raise ValueError(f"{steps} steps can be cut from {rounds} rounds in more than {MOST_CASES} ways")
-    ways = [(b, u, v) for b, (origins, goals) in enumerate(_ways(instance)) for u in origins for v in goals if u != v]
+    deliveries = [
+        (b, u, v) for b, (origins, goals) in enumerate(_deliveries(instance)) for u in origins for v in goals if u != v
+    ]
     price = untrusted.whole_numbers(certificate, "price", 0, HIGHEST_PRICE, (None, len(fabric.tail), steps))
     if max(price.size, len(instance.blocks) * len(fabric.tail) * steps) > MOST_PRICES:
         raise ValueError(f"{price.size} prices")
     tables, left = divmod(len(price), cases)
     if left or not tables:
         raise ValueError(f"{len(price)} tables of prices for {cases} cases")
-    of = untrusted.whole_numbers(certificate, "of", 0, tables - 1, (len(ways),)).tolist()
+    of = untrusted.whole_numbers(certificate, "of", 0, tables - 1, (len(deliveries),)).tolist()
     capacity = np.array(capacities(instance), dtype=np.int64)
     copies = chunks_of_a_block(instance, chunks)
     found = []
     for case, lengths in enumerate(_lengths(steps, rounds) if each else [None]):
-        pays, worth = _pays_and_worth(instance, fabric, ways, of, price[case * tables : (case + 1) * tables])
+        pays, worth = _pays_and_worth(instance, fabric, deliveries, of, price[case * tables : (case + 1) * tables])
         earned = [untrusted.exact_dot(worth[:, s], capacity) for s in range(steps)]
         if lengths is None:
             found.append((copies * pays, sum(earned) + (rounds - steps) * max(earned)))
@@ -240,13 +242,13 @@ def _lengths(steps: int, rounds: int) -> Iterator[tuple[int, ...]]:
 
 
 def _pays_and_worth(
-    instance: FabricInstance, fabric: Fabric, ways: list[tuple[int, int, int]], of: list[int], price: IntArray
+    instance: FabricInstance, fabric: Fabric, deliveries: list[tuple[int, int, int]], of: list[int], price: IntArray
 ) -> tuple[int, IntArray]:
     """What one chunk of every block pays, and the price of every link in every step."""
     distance: dict[tuple[int, int], IntArray] = {}
     pays = 0
     own = np.zeros((len(instance.blocks), *price.shape[1:]), dtype=np.int64)
-    for (b, u, v), table in zip(ways, of, strict=True):
+    for (b, u, v), table in zip(deliveries, of, strict=True):
         if (table, u) not in distance:
             distance[table, u] = _in_steps(fabric, u, price[table])
         far = int(distance[table, u][v])

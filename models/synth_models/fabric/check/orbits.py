@@ -9,12 +9,12 @@ images of a demand are those of the demand for the images of (u, v), each as oft
 over the orbit of (u, v), and it is the same for all pairs of an orbit and all links of one.
 
 Links out of ranks may take a ``toll`` of every byte: ``toll_of`` (of every link the number of its toll + 1, 0 for
-none), which begins at the moments ``toll_at`` and never rises. What a way pays at its first link it need not pay at one
-that bears a share and is no faster: the toll falls while a transfer crosses the first link, and the other link, which
-is occupied for as long or longer, is paid for by what the toll has left at the same time after its beginning.
+none), which begins at the moments ``toll_at`` and never rises. What a route pays at its first link it need not pay at
+one that bears a share and is no faster: the toll falls while a transfer crosses the first link, and the other link,
+which is occupied for as long or longer, is paid for by what the toll has left at the same time after its beginning.
 
 ``backwards``: time is reversed, every link leads from its end to its start, and the block's ends are exchanged. There
-transfers end together on all links of their way, and the link with a share must be no slower.
+transfers end together on all links of their route, and the link with a share must be no slower.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Orbit(NamedTuple):
     joined: list[IntArray]
 
 
-class _Way(NamedTuple):
+class _Route(NamedTuple):
     """How pairs of ranks cross a link: their orbit, ticks from their beginning to the link and from there to their end,
     and the toll that they have paid, -1 for none."""
 
@@ -100,7 +100,7 @@ def orbit_moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> N
     share = untrusted.whole_numbers(certificate, "share", 0, MOST_SHARE, (len(fabric.tail),))
     worth = least_share(fabric, share, ranks)
     if "toll" in certificate and worth > 1:
-        raise ValueError("beside tolls a way may bear one share only")
+        raise ValueError("beside tolls a route may bear one share only")
     needed = worth * untrusted.exact_sum(rows.weight) * int(instance.blocks.bytes[0])
     images, tolls = _images(fabric, certificate), _tolls(fabric, certificate, share)
     carried = _carried(fabric, rows, share, ranks, images, tolls, finer) / ticks
@@ -220,21 +220,23 @@ def _carried(
             raise ValueError("links of one orbit bear unlike shares or tolls")
         if not share[inside[0]]:
             continue
-        ways = []
+        routes = []
         for us, vs, ahead, behind, toll in _crossing(fabric, int(inside[0]), ranks, tolls, rate):
             for number in np.unique(pair_orbit[us * count + vs]).tolist():
                 if number not in known:
                     members = by_orbit[first[number] : first[number + 1]]
                     known[number] = _joined(rows, u[members], v[members])
-                ways.append(_Way(known[number], ahead * finer, behind * finer, toll))
-        total += sum((rate[k] for k in inside.tolist()), Fraction(0)) * int(share[inside[0]]) * _most(rows, ways, tolls)
+                routes.append(_Route(known[number], ahead * finer, behind * finer, toll))
+        total += (
+            sum((rate[k] for k in inside.tolist()), Fraction(0)) * int(share[inside[0]]) * _most(rows, routes, tolls)
+        )
     return total
 
 
 def _crossing(
     fabric: Fabric, e: int, ranks: IntArray, tolls: _Tolls, rate: list[Fraction]
 ) -> Iterator[tuple[IntArray, IntArray, int, int, int]]:
-    """The pairs of ranks that a way from one to the other over switches and link e may join, shape (pairs,) each, by
+    """The pairs of ranks that a route from one to the other over switches and link e may join, shape (pairs,) each, by
     the ticks from the first to the link and from there to the second, and the toll that is certainly paid before."""
     back = Fabric(fabric.instance, not fabric.is_reversed)
     tail, head = int(fabric.tail[e]), int(fabric.head[e])
@@ -261,7 +263,7 @@ def _crossing(
 
 
 def _rank_ends(fabric: Fabric, node: int, ranks: IntArray) -> tuple[IntArray, IntArray]:
-    """The ranks, by place, at which a way over switches from a node may end, with the ticks that it takes."""
+    """The ranks, by place, at which a route over switches from a node may end, with the ticks that it takes."""
     if fabric.is_rank[node]:
         return np.searchsorted(ranks, [node]).astype(np.int64), np.zeros(1, dtype=np.int64)
     far = fabric.reach(fabric.mask([node]), fabric.delay, True)[ranks]
@@ -285,37 +287,37 @@ def _joined(rows: _Rows, us: IntArray, vs: IntArray) -> _Orbit:
     return _Orbit(len(us), joined)
 
 
-def _most(rows: _Rows, ways: list[_Way], tolls: _Tolls) -> int:
-    """The integral over time of the greatest mean weight of open windows, less the toll, over the ways to cross a
+def _most(rows: _Rows, routes: list[_Route], tolls: _Tolls) -> int:
+    """The integral over time of the greatest mean weight of open windows, less the toll, over the routes to cross a
     link."""
-    if sum(len(way.orbit.joined[d]) for way in ways for d in rows.of.tolist()) > MOST_CELLS:
+    if sum(len(route.orbit.joined[d]) for route in routes for d in rows.of.tolist()) > MOST_CELLS:
         raise ValueError("there are too many moments for this machine")
-    changes = [_changes(rows, way, tolls) for way in ways]
+    changes = [_changes(rows, route, tolls) for route in routes]
     moments = np.unique(np.concatenate([at for at, _ in changes]))
     if not len(moments):
         return 0
     most = np.zeros(len(moments), dtype=np.int64)
-    for way, (at, by) in zip(ways, changes, strict=True):
+    for route, (at, by) in zip(routes, changes, strict=True):
         change = np.zeros(len(moments), dtype=np.int64)
         np.add.at(change, np.searchsorted(moments, at), by)
-        most = np.maximum(most, -(-np.cumsum(change) // way.orbit.pairs))  # rounded up
+        most = np.maximum(most, -(-np.cumsum(change) // route.orbit.pairs))  # rounded up
     return sum(int(price) * int(length) for price, length in zip(most[:-1], np.diff(moments), strict=True))
 
 
-def _changes(rows: _Rows, way: _Way, tolls: _Tolls) -> tuple[IntArray, IntArray]:
+def _changes(rows: _Rows, route: _Route, tolls: _Tolls) -> tuple[IntArray, IntArray]:
     """When, and by how much, the weight of all pairs of an orbit changes at a link, less their tolls."""
-    heaviest = untrusted.exact_sum(rows.weight) + (untrusted.exact_sum(np.abs(tolls.drop)) if way.toll >= 0 else 0)
-    if way.orbit.pairs * heaviest >= 2**62:
+    heaviest = untrusted.exact_sum(rows.weight) + (untrusted.exact_sum(np.abs(tolls.drop)) if route.toll >= 0 else 0)
+    if route.orbit.pairs * heaviest >= 2**62:
         raise ValueError("the weights are too large")
     at, by = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for row, d in enumerate(rows.of.tolist()):
-        one, other, times = way.orbit.joined[d].T
-        begin, end = rows.since[row, one] + way.ahead, rows.since[row, other] - way.behind
+        one, other, times = route.orbit.joined[d].T
+        begin, end = rows.since[row, one] + route.ahead, rows.since[row, other] - route.behind
         open_ = begin < end
         worth = times[open_] * int(rows.weight[row])
         at += [begin[open_], end[open_]]
         by += [worth, -worth]
-    if way.toll >= 0:
-        at.append(tolls.at + way.ahead)
-        by.append(-tolls.drop[way.toll] * way.orbit.pairs)
+    if route.toll >= 0:
+        at.append(tolls.at + route.ahead)
+        by.append(-tolls.drop[route.toll] * route.orbit.pairs)
     return np.concatenate(at), np.concatenate(by)

@@ -133,7 +133,7 @@ class _Hops:
         ends = (moves.src, moves.dst, moves.channel_hint, moves.piece_bytes[moves.piece])
         for src, dst, channel, size in zip(*(column.tolist() for column in ends), strict=True):
             self.amount[src, dst, channel] = self.amount.get((src, dst, channel), 0) + size
-        self.ways: dict[tuple[int, int, int], list[Route]] = {}
+        self.chosen: dict[tuple[int, int, int], list[Route]] = {}
         self.last: list[int] = []  # of every move, the number of its last hop
         self.piece: list[int] = []
         self.route: list[Route] = []
@@ -155,9 +155,9 @@ class _Hops:
         self.last.append(len(self.route) - 1)
 
     def _way(self, src: int, dst: int, channel: int) -> list[Route]:
-        if (src, dst, channel) not in self.ways:
+        if (src, dst, channel) not in self.chosen:
             found = self.routes.hops(self.members[src], self.members[dst])
             for route in found:
                 self.routes.take(route, self.amount[src, dst, channel])
-            self.ways[src, dst, channel] = found
-        return self.ways[src, dst, channel]
+            self.chosen[src, dst, channel] = found
+        return self.chosen[src, dst, channel]

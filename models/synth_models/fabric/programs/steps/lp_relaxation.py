@@ -9,7 +9,7 @@ arcs by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.chec
 |---|---|---|---|
 | C | column 0 | – | chunks of a block |
 | r_s | columns 1 … S | steps | rounds |
-| f | ``flow`` of ``way``, ``arc``, ``step`` | way w (block b, origin u, goal v), arc e, step s | chunks |
+| f | ``flow`` of ``delivery``, ``arc``, ``step`` | delivery w (block b, origin u, goal v), arc e, step s | chunks |
 | y | ``carried`` of the same | block, arc, step; where blocks are spread to all (else the sum of f) | chunks |
 
     maximise C
@@ -38,11 +38,11 @@ from synth_models.fabric.programs.steps.rank_arcs import UNREACHABLE, RankArcs
 LARGEST = 150_000  # variables: beyond, the linear program takes longer than what it saves
 FINENESS = (1, 2, 3, 4, 6, 12, 60, 2520, 10**6)  # prices are rounded to these parts of the largest
 
-Way = tuple[int, int, int]
+Delivery = tuple[int, int, int]
 """Block, origin, goal."""
 
 
-def ways_of(instance: FabricInstance) -> list[Way]:
+def deliveries_of(instance: FabricInstance) -> list[Delivery]:
     """Who has to get something of whom, block after block."""
     everyone = list(instance.members)
     blocks = instance.blocks
@@ -57,8 +57,8 @@ def ways_of(instance: FabricInstance) -> list[Way]:
 
 @dataclass(frozen=True)
 class Relaxed:
-    """``most`` chunks a block (a float, for orientation); ``prices`` by way, arc and step, shape (ways, arcs, steps),
-    or with one row for all ways where blocks go from rank to rank."""
+    """``most`` chunks a block (a float, for orientation); ``prices`` by delivery, arc and step, shape (deliveries,
+    arcs, steps), or with one row for all deliveries where blocks go from rank to rank."""
 
     most: float
     prices: np.ndarray[Any, Any]
@@ -67,12 +67,12 @@ class Relaxed:
 def certificates(found: Sequence[Relaxed], instance: FabricInstance, arcs: RankArcs) -> Iterator[Mapping[str, Any]]:
     """The prices in whole numbers, coarse ones first; whether they prove anything is for the check to say. Of one
     relaxation the argument ``timed``, of one for every row of :func:`lengths_of` the argument ``lengths``."""
-    ways = len(ways_of(instance))
+    deliveries = len(deliveries_of(instance))
     of_link = np.zeros(instance.machine.links, dtype=np.int64)
     for e, links in enumerate(arcs.links):
         of_link[[link for link, _ in links]] = e
     tables = len(found[0].prices)
-    which = np.arange(ways, dtype=np.int64) if tables == ways else np.zeros(ways, dtype=np.int64)
+    which = np.arange(deliveries, dtype=np.int64) if tables == deliveries else np.zeros(deliveries, dtype=np.int64)
     tops = [float(one.prices.max(initial=0.0)) for one in found]
     if min(tops) <= 0:
         return
@@ -93,11 +93,11 @@ def relaxed(
 ) -> Relaxed | None:
     """The relaxation's optimum, for steps of these ``lengths`` or of the best (not whole) ones; None where it is too
     large, not solved, or says nothing (allreduce)."""
-    ways = ways_of(instance)
+    deliveries = deliveries_of(instance)
     shared = bool(np.any((instance.blocks.origin == EVERYONE) | (instance.blocks.goal == EVERYONE)))
-    if instance.collective == "allreduce" or len(ways) * arcs.count * steps > LARGEST:
+    if instance.collective == "allreduce" or len(deliveries) * arcs.count * steps > LARGEST:
         return None
-    return _Relaxation(arcs, ways, steps, rounds, shared).solved(lengths)
+    return _Relaxation(arcs, deliveries, steps, rounds, shared).solved(lengths)
 
 
 class _Rows(NamedTuple):
@@ -138,19 +138,19 @@ def _numbered(key: IntArray) -> tuple[IntArray, IntArray]:
 class _Relaxation:
     """One linear program. Columns: the chunks, the rounds of every step, flows, and what arcs carry of every block.
 
-    ``block``, ``origin``, ``goal`` of the ways, shape (ways,). Of every flow, shape (flows,): its ``way``, ``arc`` and
-    ``step``, its column (``flow``), and that of what the arc carries of its block in the step (``carried``: the flow's
-    own where nothing is shared).
+    ``block``, ``origin``, ``goal`` of the deliveries, shape (deliveries,). Of every flow, shape (flows,): its
+    ``delivery``, ``arc`` and ``step``, its column (``flow``), and that of what the arc carries of its block in the step
+    (``carried``: the flow's own where nothing is shared).
     """
 
-    def __init__(self, arcs: RankArcs, ways: Sequence[Way], steps: int, rounds: int, shared: bool) -> None:
-        self.arcs, self.ways, self.steps, self.rounds, self.shared = arcs, ways, steps, rounds, shared
-        self.block, self.origin, self.goal = np.array(ways, dtype=np.int64).reshape(-1, 3).T
-        self.way, self.arc, self.step = np.array(self.sending().indices(), dtype=np.int64).reshape(-1, 3).T
-        self.flow = 1 + steps + np.arange(len(self.way), dtype=np.int64)
+    def __init__(self, arcs: RankArcs, deliveries: Sequence[Delivery], steps: int, rounds: int, shared: bool) -> None:
+        self.arcs, self.deliveries, self.steps, self.rounds, self.shared = arcs, deliveries, steps, rounds, shared
+        self.block, self.origin, self.goal = np.array(deliveries, dtype=np.int64).reshape(-1, 3).T
+        self.delivery, self.arc, self.step = np.array(self.sending().indices(), dtype=np.int64).reshape(-1, 3).T
+        self.flow = 1 + steps + np.arange(len(self.delivery), dtype=np.int64)
         self.carried, self.count = self.flow, 1 + steps + len(self.flow)
         if shared:
-            number, first = _numbered((self.block[self.way] * arcs.count + self.arc) * steps + self.step)
+            number, first = _numbered((self.block[self.delivery] * arcs.count + self.arc) * steps + self.step)
             self.carried, self.count = self.count + number, self.count + len(first)
 
     def sending(self) -> Windows:
@@ -180,9 +180,9 @@ class _Relaxation:
         if found.status != 0:
             return None
         dual = np.maximum(0.0, -found.ineqlin.marginals)
-        prices = np.zeros((len(self.ways) if self.shared else 1, self.arcs.count, self.steps))
+        prices = np.zeros((len(self.deliveries) if self.shared else 1, self.arcs.count, self.steps))
         if self.shared:
-            prices[self.way, self.arc, self.step] = dual[capacity.total :][: len(self.flow)]
+            prices[self.delivery, self.arc, self.step] = dual[capacity.total :][: len(self.flow)]
         else:
             prices[0, self.arc[place], self.step[place]] = dual[: capacity.total]
         return Relaxed(-float(found.fun), prices)
@@ -202,18 +202,18 @@ class _Relaxation:
         return _Rows([(row, self.flow, 1.0), (row, self.carried, -1.0)], len(row))
 
     def limits(self) -> _Rows:
-        """(2): no more leaves a rank than came there in earlier steps, a row for every way, rank and step in which
-        something can have left; a way's origin has all its chunks."""
+        """(2): no more leaves a rank than came there in earlier steps, a row for every delivery, rank and step in which
+        something can have left; a delivery's origin has all its chunks."""
         nodes, steps = self.arcs.nodes, self.steps
-        at_tail, at_head = (self.way * nodes + end[self.arc] for end in (self.arcs.tail, self.arcs.head))
+        at_tail, at_head = (self.delivery * nodes + end[self.arc] for end in (self.arcs.tail, self.arcs.head))
         sent, since = self.in_steps_from(self.step)
         left = at_tail[sent] * steps + since
         rows = np.unique(left)
         came, after = self.in_steps_from(self.step + 1)
         got = at_head[came] * steps + after
         counts = np.isin(got, rows)
-        way, rank = np.divmod(rows // steps, nodes)
-        own = np.flatnonzero(rank == self.origin[way])
+        delivery, rank = np.divmod(rows // steps, nodes)
+        own = np.flatnonzero(rank == self.origin[delivery])
         parts = [
             (np.searchsorted(rows, left), self.flow[sent], 1.0),
             (np.searchsorted(rows, got[counts]), self.flow[came[counts]], -1.0),
@@ -229,9 +229,11 @@ class _Relaxation:
 
     def arrivals(self) -> _Rows:
         """(1): all chunks come to every goal."""
-        arriving = np.flatnonzero(self.arcs.head[self.arc] == self.goal[self.way])
-        every = np.arange(len(self.ways), dtype=np.int64)
-        return _Rows([(self.way[arriving], self.flow[arriving], 1.0), (every, np.zeros_like(every), -1.0)], len(every))
+        arriving = np.flatnonzero(self.arcs.head[self.arc] == self.goal[self.delivery])
+        every = np.arange(len(self.deliveries), dtype=np.int64)
+        return _Rows(
+            [(self.delivery[arriving], self.flow[arriving], 1.0), (every, np.zeros_like(every), -1.0)], len(every)
+        )
 
     def all_rounds(self) -> _Rows:
         """(4): the steps' rounds make up R."""

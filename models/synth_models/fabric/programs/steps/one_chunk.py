@@ -6,7 +6,7 @@ less. If no allreduce of one chunk, without any capacity, is as cheap as that, t
 is the exact program of :mod:`sums` with one chunk and one row more, small whatever C is; that it has no point is the
 solver's word. It is asked for every way to cut R rounds into S steps.
 
-The prices are the duals of the program that packs ways to do one chunk (columns) into the arcs, in parts if need be:
+The prices are the duals of the program that packs schedules of one chunk (columns) into the arcs, in parts if need be:
 
     max sum of x   subject to   sum of use[s, e] x <= c_e r_s
 
@@ -47,7 +47,7 @@ Hubs = tuple[list[int], list[int], list[tuple[int, list[int]]]]
 MOST_MEMBERS = 8  # the pricing looks at all subsets of subsets: 3^8 an arc and step
 MOST_HUBS = 4  # ranks that exchange at once
 MOST_IMAGES = 500  # renumberings of the ranks
-MOST_WAYS = 64  # ways to cut the rounds into steps
+MOST_SPLITS = 64  # ways to cut the rounds into steps
 MOST_CROSSINGS = 1_000  # steps times arcs: rows of the linear program
 FINEST = 2520  # prices are rounded to multiples of this part of the largest
 ROUNDS = 300  # of pricing until the linear program is left as it is
@@ -66,7 +66,7 @@ class OneChunk:
     arcs: RankArcs
     members: Sequence[int]
     copies: bool
-    ways: dict[tuple[int, ...], _Way] = field(default_factory=dict)
+    splits: dict[tuple[int, ...], _Split] = field(default_factory=dict)
     columns: dict[int, Columns] = field(default_factory=dict)
 
     @cached_property
@@ -78,7 +78,7 @@ class OneChunk:
     def fits(self, steps: int, rounds: int) -> bool:
         """Whether the question is small enough to be asked here."""
         small = len(self.members) <= MOST_MEMBERS and steps * self.arcs.count <= MOST_CROSSINGS
-        return small and math.comb(rounds - 1, steps - 1) <= MOST_WAYS
+        return small and math.comb(rounds - 1, steps - 1) <= MOST_SPLITS
 
     def impossible(
         self, question: tuple[int, int, int], options: Callable[[], RunOptions]
@@ -87,40 +87,42 @@ class OneChunk:
         of the solver for building and solving. ``options``: those of now. Raises ``RuntimeError`` when a solver
         fails."""
         steps, rounds, chunks = question
-        ways = [self._way(lengths) for lengths in sorted(lengths_of(steps, rounds), key=max)]
-        for way in ways:
-            way.price(chunks, options())
-            if way.packed >= chunks - NARROW or options().out_of_time():
-                return None, *_seconds(ways)
-        fewest = _more_than_packed(ways)
-        while fewest <= chunks and all(way.refute(fewest, options) or way.packed >= fewest - NARROW for way in ways):
-            if _more_than_packed(ways) == fewest:
-                return fewest, *_seconds(ways)
-            fewest = _more_than_packed(ways)
-        return None, *_seconds(ways)
+        splits = [self._split(lengths) for lengths in sorted(lengths_of(steps, rounds), key=max)]
+        for split in splits:
+            split.price(chunks, options())
+            if split.packed >= chunks - NARROW or options().out_of_time():
+                return None, *_seconds(splits)
+        fewest = _more_than_packed(splits)
+        while fewest <= chunks and all(
+            split.refute(fewest, options) or split.packed >= fewest - NARROW for split in splits
+        ):
+            if _more_than_packed(splits) == fewest:
+                return fewest, *_seconds(splits)
+            fewest = _more_than_packed(splits)
+        return None, *_seconds(splits)
 
-    def _way(self, lengths: Sequence[int]) -> _Way:
+    def _split(self, lengths: Sequence[int]) -> _Split:
         key = tuple(int(length) for length in lengths)
-        if key not in self.ways:
+        if key not in self.splits:
             columns = self.columns.setdefault(len(key), {})  # what one chunk can do has to do with no length
-            self.ways[key] = _Way(self.arcs, self.members, self.copies, key, self.orbits, columns)
-        return self.ways[key]
+            self.splits[key] = _Split(self.arcs, self.members, self.copies, key, self.orbits, columns)
+        return self.splits[key]
 
 
-def _more_than_packed(ways: Sequence[_Way]) -> int:
-    return math.floor(max(way.packed for way in ways) + NARROW) + 1
+def _more_than_packed(splits: Sequence[_Split]) -> int:
+    return math.floor(max(split.packed for split in splits) + NARROW) + 1
 
 
-def _seconds(ways: Sequence[_Way]) -> tuple[float, float]:
+def _seconds(splits: Sequence[_Split]) -> tuple[float, float]:
     """Of the solver, since the last time."""
-    spent = sum(way.build_s for way in ways), sum(way.solve_s for way in ways)
-    for way in ways:
-        way.build_s = way.solve_s = 0.0
+    spent = sum(split.build_s for split in splits), sum(split.solve_s for split in splits)
+    for split in splits:
+        split.build_s = split.solve_s = 0.0
     return spent
 
 
 @dataclass
-class _Way:
+class _Split:
     """One way to cut the rounds. ``packed``: chunks that the columns bring, in parts; ``refuted``: the fewest chunks
     that the solver has refuted (0: none). ``prices``, shape (steps, arcs), prove ``packed`` for the columns known."""
 
@@ -154,7 +156,7 @@ class _Way:
         return new
 
     def patterns(self, price: FloatArray) -> list[tuple[float, IntArray]]:
-        """Cheapest ways of the family by hubs and step, with what they pay."""
+        """Cheapest schedules of the family by hubs and step, with what they pay."""
         return list(_patterns(self.arcs, self.members, price)) if self.copies else []
 
     def price(self, chunks: int, options: RunOptions) -> None:
@@ -290,7 +292,7 @@ def _patterns(arcs: RankArcs, members: Sequence[int], price: FloatArray) -> Iter
     for hubs, between, others in _hubs(arcs):
         for step in range(steps):
             after = step + (len(hubs) > 1)
-            helped = [up[step, v] + price[step, ways].sum() for v, ways in others]
+            helped = [up[step, v] + price[step, to_hubs].sum() for v, to_hubs in others]
             rows = np.array([*up[step, hubs], *helped])
             rows[len(hubs) :, 0] = 0.0  # another may help, or not
             summed, ups = _dealt(rows, everyone)
@@ -301,10 +303,10 @@ def _patterns(arcs: RankArcs, members: Sequence[int], price: FloatArray) -> Iter
                 use[step, between] += 1
                 for v, part in zip(hubs, downs.tolist(), strict=True):
                     _trace(given, arcs.head, arcs.tail, steps - after, v, part, use[::-1])
-                for (v, ways), part in zip([*((v, []) for v in hubs), *others], ups.tolist(), strict=True):
+                for (v, to_hubs), part in zip([*((v, []) for v in hubs), *others], ups.tolist(), strict=True):
                     if part:
                         _trace(taken, arcs.tail, arcs.head, step, v, part, use)
-                        use[step, ways] += 1
+                        use[step, to_hubs] += 1
                 yield cost, use
 
 

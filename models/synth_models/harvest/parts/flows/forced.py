@@ -103,7 +103,7 @@ def two_way(counts: dict[int, int], gpus: int) -> int | None:
     return low if low + high == gpus else None
 
 
-def _ways(shift: int, ring: int, gpus: int) -> tuple[int, int] | None:
+def _distances(shift: int, ring: int, gpus: int) -> tuple[int, int] | None:
     """Hops from u to u + shift in steps of ``ring`` and of ``-ring``, or None when it is on another ring."""
     common = gcd(ring, gpus)
     if shift % common:
@@ -129,13 +129,13 @@ def one_way_profile(shift: int, counts: dict[int, int], gpus: int) -> Profile | 
 
 def two_way_profile(shift: int, ring: int, counts: dict[int, int], gpus: int) -> Profile:
     """At most two points: the shorter way alone, and the split that loads both ways alike."""
-    ways = _ways(shift, ring, gpus)
-    if ways is None:
+    distances = _distances(shift, ring, gpus)
+    if distances is None:
         return UNREACHABLE
-    forward, back = _loads(ways, ring, counts, gpus)
+    forward, back = _loads(distances, ring, counts, gpus)
     both = forward * back / (forward + back)
-    low, high = sorted(ways)
-    alone = min(load for load, hops in zip((forward, back), ways, strict=True) if hops == low)
+    low, high = sorted(distances)
+    alone = min(load for load, hops in zip((forward, back), distances, strict=True) if hops == low)
     if low == high:
         return Profile(np.array([high]), np.array([both]))
     return Profile(np.array([low, high]), np.array([alone, both]))
@@ -145,15 +145,16 @@ def two_way_routes(
     sources: IntArray, shift: int, ring: int, counts: dict[int, int], gpus: int, hop_limit: int
 ) -> FlowRows:
     """The flow behind :func:`two_way_profile` for a hop limit that is one of its points; ``sources`` of the pairs."""
-    ways = _ways(shift, ring, gpus)
-    if ways is None or hop_limit < min(ways):
+    distances = _distances(shift, ring, gpus)
+    if distances is None or hop_limit < min(distances):
         raise ValueError("a pair cannot be reached")
-    forward, back = _loads(ways, ring, counts, gpus)
-    if hop_limit >= max(ways):
+    forward, back = _loads(distances, ring, counts, gpus)
+    if hop_limit >= max(distances):
         shares = (back / (forward + back), forward / (forward + back))
     else:
-        shares = (1.0, 0.0) if ways[0] < ways[1] else (0.0, 1.0)
-    used = [(hops, share, step) for hops, share, step in zip(ways, shares, (ring, -ring), strict=True) if share > 0]
+        shares = (1.0, 0.0) if distances[0] < distances[1] else (0.0, 1.0)
+    both = zip(distances, shares, (ring, -ring), strict=True)
+    used = [(hops, share, step) for hops, share, step in both if share > 0]
     hop = np.concatenate([np.arange(hops, dtype=np.int64) for hops, _, _ in used])
     step = np.concatenate([np.full(hops, step, dtype=np.int64) for hops, _, step in used])
     share = np.concatenate([np.full(hops, share) for hops, share, _ in used])
@@ -163,6 +164,6 @@ def two_way_routes(
     return FlowRows(pair, np.tile(hop, len(sources)), src, dst, np.tile(share, len(sources)))
 
 
-def _loads(ways: tuple[int, int], ring: int, counts: dict[int, int], gpus: int) -> tuple[float, float]:
+def _loads(distances: tuple[int, int], ring: int, counts: dict[int, int], gpus: int) -> tuple[float, float]:
     """Load per parallel link when everything goes one way, for both ways."""
-    return ways[0] / counts[ring], ways[1] / counts[gpus - ring]
+    return distances[0] / counts[ring], distances[1] / counts[gpus - ring]
