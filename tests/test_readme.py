@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import synth
 from synth.execution.runs import Request, plan
 from synth.options import RELATIVE_GAP
 from synth.records.optimality import gap
+from synth.text.quantities import percent
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
@@ -60,6 +62,25 @@ def test_counts_of_instances_solved_to_optimality(family):
     assert row in (ROOT / "models" / "README.md").read_text()
 
 
+def reached():
+    """The README's table of gaps by number of GPUs, out of the published runs."""
+    with (PUBLISHED / "clusters/runs.csv").open() as file:
+        runs = [row for row in csv.DictReader(file) if row["gap"] and row["bytes"] == str(2**30)]
+    runs.sort(key=lambda row: -float(row["gap"]))  # of several methods the best counts
+    gaps = {(row["collective"], row["machine"]): float(row["gap"]) for row in runs}
+    boxes = (16, 32, 64, 128)
+    yield "| 1 GiB on boxes of 8 H100 | " + " | ".join(f"{8 * count:,} GPUs" for count in boxes) + " |\n"
+    yield "| --- |" + " --- |" * len(boxes) + "\n"
+    for collective in ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "alltoall"):
+        cells = (percent(gaps[collective, f"dgx-h100 x{count}"]) for count in boxes)
+        yield f"| {collective} | " + " | ".join(cells) + " |\n"
+
+
+def test_how_far_it_goes_is_what_was_published():
+    """`python tests/test_readme.py` writes the table."""
+    assert "<!-- gaps -->\n" + "".join(reached()) + "<!-- end -->" in readme()
+
+
 def test_every_page_of_a_paper_is_linked():
     for path in PUBLISHED.glob("*.md"):
         if path.stem not in ("benchmarks", "README"):
@@ -74,3 +95,9 @@ def test_paths_named_in_the_documents_exist(page):
         assert (ROOT / page).parent.joinpath(link).exists(), link
     for path in re.findall(r"`((?:instances|results/published|tests|models|synth)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path
+
+
+if __name__ == "__main__":
+    before, _, rest = readme().partition("<!-- gaps -->\n")
+    table = "".join(reached())
+    (ROOT / "README.md").write_text(f"{before}<!-- gaps -->\n{table}<!-- end -->{rest.partition('<!-- end -->')[2]}")
