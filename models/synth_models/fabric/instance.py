@@ -133,17 +133,21 @@ def suited(instance: FabricInstance, method: str) -> bool:
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
-    sizes = {len(box) for box in instance.boxes}
-    several = len(instance.boxes) > 1 and max(sizes) > 1
-    if method == "hierarchical" and not several:
+    if method == "hierarchical" and not _several(instance):
         return many and switches and knows(method, instance.collective)
     if method == "symmetric" and (not many or switches or instance.machine.network.grid is None):
         return False
     if method == "bfb" and switches:
         return False
-    if method == "two_level" and not (several and len(sizes) == 1):
+    if method == "two_level" and not _several(instance, equal=True):
         return False
     return knows(method, instance.collective)
+
+
+def _several(instance: FabricInstance, equal: bool = False) -> bool:
+    """Whether there are several boxes, of several ranks each or some, and if so wanted of equally many."""
+    sizes = {len(box) for box in instance.boxes}
+    return len(instance.boxes) > 1 and max(sizes) > 1 and not (equal and len(sizes) > 1)
 
 
 def _members(machine: Machine, ranks: tuple[int, ...] | None, failed: tuple[int, ...]) -> tuple[int, ...]:
