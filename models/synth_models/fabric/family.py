@@ -49,6 +49,27 @@ _EPOCHS = (
 )
 
 
+def _choice(name: str, choices: tuple[str, ...], summary: str) -> Parameter:
+    """A parameter that is one of several words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return text
+
+    return Parameter(name, read, None, f"{summary}: {', '.join(choices)}; default: the best of those in use")
+
+
+_TOGETHER = Parameter(
+    "together", read_int(1), None, "blocks that a message takes at most; default: the best of several"
+)
+_TWO_LEVELS = (
+    _choice("leaders", ("one", "all"), "ranks of a box that send between boxes"),
+    _choice("inside", ("star", "chain", "binomial"), "from a leader to its box, and back"),
+    _choice("between", ("direct", "chain", "doubling", "binomial", "two_trees", "exchange"), "between boxes"),
+)
+
+
 def _reference(name: str, summary: str, *parameters: Parameter, repeats: bool = True) -> Method:
     return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters, repeats)
 
@@ -71,10 +92,10 @@ FAMILY = Family(
              "NCCL's rings and trees, MPI's recursive doubling and PCCL (2026) beside ours",
              _PAGES + ".clusters:reproduce"),
     ),
-    published=("ring", "double_tree", "recursive_doubling", "direct", "bruck"),
+    published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
     default_methods=(
-        "bound", "ring", "double_tree", "hierarchical", "symmetric", "recursive_doubling", "direct", "bruck", "bfb",
-        "tacos", "pull", "forest", "flow",
+        "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "recursive_doubling", "direct",
+        "bruck", "bfb", "tacos", "pull", "forest", "flow",
     ),
     methods=by_name(
         Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
@@ -98,6 +119,8 @@ FAMILY = Family(
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
         _reference("direct", "every rank sends straight to every other rank"),
         _reference("bruck", "Bruck's algorithm (MPI)"),
+        _reference("pat", "NCCL's PAT: aggregated trees, the farthest step first", _TOGETHER),
+        _reference("two_level", "leaders of boxes among themselves, and inside each box (MPI, CollNet)", *_TWO_LEVELS),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
         _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan), timed on this machine", _FILE,
                    repeats=False),

@@ -128,18 +128,26 @@ class FabricInstance(Instance):
 
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
-    ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches); ``symmetric`` is for as many
-    on a grid."""
+    ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
+    boxes of several ranks); ``symmetric`` is for as many on a grid."""
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
-    if method == "hierarchical" and (len(instance.boxes) < 2 or max(map(len, instance.boxes)) < 2):
+    if method == "hierarchical" and not _several(instance):
         return many and switches and knows(method, instance.collective)
     if method == "symmetric" and (not many or switches or instance.machine.network.grid is None):
         return False
     if method == "bfb" and switches:
         return False
+    if method == "two_level" and not _several(instance, equal=True):
+        return False
     return knows(method, instance.collective)
+
+
+def _several(instance: FabricInstance, equal: bool = False) -> bool:
+    """Whether there are several boxes, of several ranks each or some, and if so wanted of equally many."""
+    sizes = {len(box) for box in instance.boxes}
+    return len(instance.boxes) > 1 and max(sizes) > 1 and not (equal and len(sizes) > 1)
 
 
 def _members(machine: Machine, ranks: tuple[int, ...] | None, failed: tuple[int, ...]) -> tuple[int, ...]:

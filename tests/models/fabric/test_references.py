@@ -20,7 +20,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
 from synth_models.fabric.references import bfb, cycles, double_tree, out_trees, ring
 
-METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "bfb", "tacos")
+METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})
 
 
@@ -204,6 +204,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "mesh": {"kind": "mesh", "rows": 2, "cols": 3, "bandwidth": 1e9, "latency": 1e-6},
     "fat": {"kind": "fat_tree", "leaves": 2, "hosts": 3, "spines": 2},
     "dgx1": {"kind": "machine", "name": "dgx1"},
+    "boxes": {"kind": "machine", "name": "ndv2", "boxes": 2},
     "uneven": dict(machine(4, UNEVEN, bytes=4).network.model_dump()),
     "grouped": dict(machine(4, GROUPED, bytes=4).network.model_dump()),
 }
@@ -275,7 +276,7 @@ def test_ranks_that_do_not_all_reach_each_other(method: str, collective: str, ro
     record = synth.solve(instance, method=method, time_limit=10)
     assert record["termination"] in ("finished", "unsupported")
     if record["termination"] == "unsupported":
-        assert method in ("ring", "double_tree", "recursive_doubling", "bruck")
+        assert method in ("ring", "double_tree", "recursive_doubling", "bruck", "pat", "two_level")
         assert record["message"]
     else:
         assert synth.check(record, instance).ok
@@ -284,6 +285,8 @@ def test_ranks_that_do_not_all_reach_each_other(method: str, collective: str, ro
 @pytest.mark.parametrize("method", METHODS)
 def test_an_allreduce_of_fewer_bytes_than_ranks(method: str) -> None:
     instance = around(3, collective="allreduce", bytes=2)
+    if method == "two_level":
+        instance = named(MACHINES["boxes"], collective="allreduce", bytes=2)
     if "allreduce" in COLLECTIVES_OF[method]:
         assert value(method, instance) > 0
 

@@ -23,6 +23,8 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "bruck": ("allgather", "alltoall"),
+    "pat": ("allgather", "reduce_scatter"),
+    "two_level": _TREES,
     "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
 }
 

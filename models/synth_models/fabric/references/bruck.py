@@ -11,13 +11,13 @@ alltoall, M bytes a rank, ``log2 n (a + M / (2 b))`` for n = 2^k. Complexity: N^
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references import spreading
+from synth_models.fabric.references.out_trees import Trees, best_of, empty, refusal
 from synth_models.fabric.references.pair_paths import best_paths
+from synth_models.fabric.references.spreading import over
 
 KNOWN = ("allgather", "alltoall")
 
@@ -36,8 +36,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
             return _stops(instance.members, place[origin], place[goal])
 
         return best_paths(instance, options, "Bruck", path)
-    spreading = trees(instance)
-    return best_of(instance, options, [("Bruck", lambda: (spreading, spreading))])
+    made = trees(instance)
+    return best_of(instance, options, [("Bruck", lambda: (made, made))])
 
 
 def _stops(members: tuple[int, ...], first: int, last: int) -> tuple[list[int], list[int]]:
@@ -56,15 +56,4 @@ def _stops(members: tuple[int, ...], first: int, last: int) -> tuple[list[int], 
 
 def trees(instance: FabricInstance) -> Trees:
     """The ranks that have a rank's data, 1, 2, 4, … before it in number."""
-    members = instance.members
-    n = len(members)
-    place = {rank: k for k, rank in enumerate(members)}
-
-    def edges(holder: int, variant: int) -> Iterator[Edge]:
-        first, have, step = place[holder], 1, 0
-        while have < n:
-            for k in range(min(have, n - have)):
-                yield members[(first - k) % n], members[(first - k - have) % n], step
-            have, step = min(2 * have, n), step + 1
-
-    return Trees(1, edges, lambda variant: members)
+    return Trees(1, over(instance.members, spreading.bruck), lambda variant: instance.members)

@@ -2,23 +2,26 @@
 
 A cycle's bandwidth is that of its slowest hop; several cycles at once share links. The search is ours: from a few
 natural orders (as numbered, a comb on a grid, a Gray code, nearest neighbours) a local search moves and turns
-segments, and further cycles are looked for on what the earlier ones left of every link.
+segments, and further cycles are looked for on what the earlier ones left of every link. Where there are boxes, cycles
+are made of them too (:mod:`synth_models.fabric.references.box_cycles`), a path in every box for one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SAME, FloatArray, IntArray
+from synth.graph.max_flow import MaximumFlow
 from synth.kernels import jit
 from synth.network import Network
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references.box_cycles import Stay, stays
 from synth_models.fabric.scheduling.routes import Routes
 
 Cycle = tuple[int, ...]
@@ -27,6 +30,7 @@ MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search
 MOST_SEVERAL = 128  # ranks up to which several different cycles are looked for
 MOST_CYCLES = 16
 TRIES, PATIENCE = 6, 3
+WIDEST = 2**42  # the bandwidth of the fastest link, as a whole number for maximum flows
 STEEP = 4.0  # the local search adds up hop times to this power: the slowest hop counts most
 
 
@@ -53,12 +57,14 @@ def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
     with the highest bandwidth, one per number of cycles that raises it. Of a set only the bandwidth is known here, not
     what it costs in latency."""
     first = single(instance, size)
-    sets = [rate(instance, (first,), size), rate(instance, (first, _reversed(first)), size)]
-    yield from sets
+    both = rate(instance, (first, _reversed(first)), size)
+    yield from (rate(instance, (first,), size), both)
+    best: dict[int, Cycles] = {}
+    rng = np.random.default_rng(seed)
+    for cycles in _through_boxes(instance, size, rng):
+        best[len(cycles.cycles)] = cycles
     if 3 <= len(first) <= MOST_SEVERAL:
-        best: dict[int, Cycles] = {}
-        rng = np.random.default_rng(seed)
-        most = _entering(instance)
+        most = _most(instance)
         for attempt in range(2 * (TRIES if len(first) <= 32 else 2)):
             if any(found.bandwidth >= most for found in best.values()):
                 break
@@ -66,12 +72,12 @@ def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
                 number = len(cycles.cycles)
                 if number not in best or cycles.bandwidth > best[number].bandwidth:
                     best[number] = cycles
-        top = sets[1].bandwidth
-        for number in sorted(best):
-            if best[number].bandwidth > top:
-                top = best[number].bandwidth
-                sets.append(best[number])
-    yield from (rate(instance, found.cycles, size) for found in sets[2:][-2:])
+    sets, top = [], both.bandwidth
+    for number in sorted(best):
+        if best[number].bandwidth > top:
+            top = best[number].bandwidth
+            sets.append(best[number])
+    yield from sets[-2:]
 
 
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
@@ -96,14 +102,65 @@ def _slowest(machine: Machine, uses: FloatArray) -> Fraction:
     return found or Fraction(1)
 
 
-def _entering(instance: FabricInstance) -> Fraction:
-    """No more than what can enter the member with the least bandwidth goes around."""
+def _most(instance: FabricInstance) -> Fraction:
+    """No more goes around than can enter the member with the least bandwidth, or a box: every cycle visits both."""
     net = instance.machine.network
     total = dict.fromkeys(instance.members, Fraction(0))
     for v, bandwidth in zip(net.dst.tolist(), net.bandwidth.tolist(), strict=True):
         if v in total:
             total[v] += exact(bandwidth)
-    return min(total.values())
+    boxes = instance.boxes if max(map(len, instance.boxes)) > 1 else []
+    into = [_entering(instance, box) for box in boxes] if len(boxes) > 1 else []
+    return min([*total.values(), *into])
+
+
+def _entering(instance: FabricInstance, box: Sequence[int]) -> Fraction:
+    """Bytes/s from all other members into those of a box, at most, by a maximum flow; of bandwidths that are no whole
+    numbers, rounded up."""
+    net, n = instance.machine.network, instance.machine.nodes
+    inside = set(box)
+    others = [rank for rank in instance.members if rank not in inside]
+    tail = np.concatenate([net.src, np.full(len(others), n), box]).astype(np.int64)
+    head = np.concatenate([net.dst, others, np.full(len(box), n + 1)]).astype(np.int64)
+    unit = max(1.0, float(net.bandwidth.max()) / WIDEST)
+    whole = np.ceil(net.bandwidth / unit)
+    plenty = np.full(len(instance.members), whole.sum())
+    flow = MaximumFlow(n + 2, tail, head, np.concatenate([whole, plenty]).astype(np.int64), n, n + 1)
+    return Fraction(flow.value) * exact(unit)
+
+
+def _through_boxes(instance: FabricInstance, size: int, rng: np.random.Generator) -> Iterator[Cycles]:
+    """The cycles through all boxes in turn, as one set; none where there are none."""
+    machine = instance.machine
+    uses, cycles = np.zeros(machine.links), []
+    for stay in stays(instance, size, MOST_CYCLES, rng):
+        left = _slowed(machine, uses)
+        routes = Routes(left, size, instance.switching.mode == "store_and_forward")
+        cycle = tuple(rank for one in stay for rank in _through(routes, instance.boxes[one.box], one))
+        cycles.append(cycle)
+        for e in _links(routes, cycle):
+            uses[e] += 1
+    if cycles:
+        yield rate(instance, tuple(cycles), size)
+
+
+def _through(routes: Routes, box: Sequence[int], stay: Stay) -> list[int]:
+    """A Hamiltonian path in a box, as if it were a cycle whose last hop leads back to the beginning for nothing."""
+    if len(box) <= 2:
+        return list(dict.fromkeys((stay.enters, stay.leaves)))
+    first = box.index(stay.enters)
+    ahead = [rank for rank in (*box[first:], *box[:first]) if rank not in (stay.enters, stay.leaves)]
+    members = [stay.enters, *ahead, stay.leaves]  # cycles that enter one after the other keep so: none is in the way
+    matrix = np.array([routes.direct_seconds(rank)[members] for rank in members])
+    np.fill_diagonal(matrix, np.inf)
+    finite = matrix[np.isfinite(matrix)]
+    matrix = np.where(np.isfinite(matrix), matrix, 1e3 * finite.max(initial=1.0))
+    if np.ptp(finite) > SAME * finite.max():
+        matrix[-1, :] = matrix[:, 0] = 1e3 * matrix.max()
+        matrix[-1, 0] = finite.min()
+        order = _improved(matrix, np.arange(len(members)))
+        members = [members[k] for k in np.roll(order, -int(np.flatnonzero(order == 0)[0]))]
+    return members
 
 
 def _links(routes: Routes, cycle: Cycle) -> list[int]:

@@ -12,13 +12,12 @@ and a reduction is added up where its routes meet. Complexity: N^2 transfers a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, too_large
+from synth_models.fabric.references.out_trees import Trees, best_of, empty, too_large
 from synth_models.fabric.references.pair_paths import best_paths
+from synth_models.fabric.references.spreading import over, star
 
 PAIRS = ("alltoall", "gather", "scatter", "demand")
 
@@ -44,11 +43,4 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 def trees(instance: FabricInstance) -> Trees:
     """Stars: to the next rank first."""
-    members = instance.members
-    place = {rank: k for k, rank in enumerate(members)}
-
-    def edges(holder: int, variant: int) -> Iterator[Edge]:
-        first, n = place[holder], len(members)
-        return ((holder, members[(first + k) % n], k) for k in range(1, n))
-
-    return Trees(1, edges, lambda variant: members)
+    return Trees(1, over(instance.members, star), lambda variant: instance.members)

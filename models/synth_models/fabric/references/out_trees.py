@@ -33,7 +33,8 @@ Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later
 SPREADING = ("allgather", "broadcast")
 SUMMING = ("reduce_scatter", "reduce")
 MOST_MEMBERS = 1024  # of a collective in which everyone's data goes to everyone: a million transfers
-MOST_TRIED = 100_000  # transfers of a schedule with more than the fewest chunks
+MOST_TRIED = 300_000  # transfers of a schedule with more than the fewest chunks
+MOST_AT_ALL = 2_200_000  # transfers of a schedule where there is one of fewer
 MOST_CHUNKS = 1024
 
 
@@ -149,9 +150,9 @@ def best_of(
             break
         down, up = make_trees()
         deliveries = _pieces(instance, down) * len(instance.members)
-        if best is not None and deliveries > 6 * MOST_TRIED:
+        if best is not None and deliveries > MOST_AT_ALL:
             continue
-        make = partial(_in_chunks, instance, down, up, MOST_TRIED // deliveries, best is None)
+        make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
         try:
             found = chunks.best_number(instance, options, make, _most_chunks(instance, down) if pipelined else 1)
         except UnsupportedError as error:
@@ -167,11 +168,9 @@ def best_of(
     return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
 
 
-def _in_chunks(
-    instance: FabricInstance, down: Trees, up: Trees, most: int, always: bool, count: int
-) -> Schedule | None:
-    """The collective along the trees in ``count`` chunks; None for more than ``most``, but ``always`` in one."""
-    if count > most and not (always and count == 1):
+def _in_chunks(instance: FabricInstance, down: Trees, up: Trees, most: int, count: int) -> Schedule | None:
+    """The collective along the trees in ``count`` chunks; None for more than ``most``."""
+    if count > most:
         return None
     if instance.collective in SPREADING:
         return spread(instance, down, count)

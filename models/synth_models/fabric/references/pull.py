@@ -32,7 +32,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.reach import knows
-from synth_models.fabric.references import bruck, direct, double_tree, recursive_doubling, ring
+from synth_models.fabric.references import bruck, direct, double_tree, pat, recursive_doubling, ring, two_level
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.pull_parts import multicast_trees, nested_exchange
 from synth_models.fabric.references.pull_parts.compaction import pushed
@@ -59,6 +59,8 @@ OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
     "recursive_doubling": recursive_doubling.solve,
     "double_tree": double_tree.solve,
     "bruck": bruck.solve,
+    "pat": pat.solve,
+    "two_level": two_level.solve,
 }
 
 

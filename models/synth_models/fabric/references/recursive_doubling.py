@@ -17,13 +17,14 @@ all pairs are equally near.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.references.out_trees import Trees, best_of, empty, refusal
+from synth_models.fabric.references.spreading import doubling, over
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals
@@ -45,7 +46,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     name = "halving" if instance.collective == "reduce_scatter" else name
     found = best_of(instance, options, [(name, lambda: (spreading, spreading))])
     if instance.collective == "allreduce":
-        whole = exchanged(instance)
+        whole = exchanged(instance, messages(len(instance.members)))
         if whole is not None and chunks.seconds(instance, whole) < chunks.seconds(instance, found.solution):
             return Outcome("finished", solution=whole, message="doubling with whole buffers")
     return found
@@ -54,38 +55,22 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 def trees(instance: FabricInstance) -> Trees:
     """Binomial trees: the data of a rank double in every step, over bit 0 first."""
     members = instance.members
-    n = len(members)
-    half = 1 << (n.bit_length() - 1)  # the largest power of two
-    place = {rank: k for k, rank in enumerate(members)}
-
-    def edges(holder: int, variant: int) -> Iterator[Edge]:
-        first = place[holder]
-        if first >= half:
-            yield holder, members[first - half], 0
-            first -= half
-        has, bit, step = [first], 1, 1
-        while bit < half:
-            yield from ((members[k], members[k ^ bit], step) for k in has)
-            has += [k ^ bit for k in has]
-            bit, step = 2 * bit, step + 1
-        for k in range(half, n):
-            if members[k] != holder:
-                yield members[k - half], members[k], step
-
-    return Trees(1, edges, lambda variant: members[:half])
+    half = 1 << (len(members).bit_length() - 1)  # the largest power of two
+    return Trees(1, over(members, doubling), lambda variant: members[:half])
 
 
 class Message(NamedTuple):
-    """A whole buffer, from a member to a member (their places among the members): added there, or instead of what is
+    """A whole piece, from a member to a member (their places among the members): added there, or instead of what is
     there. Messages of one step go at once."""
 
     source: int
     target: int
     step: int
     adds: bool
+    piece: int = 0
 
 
-def _messages(n: int) -> list[Message]:
+def messages(n: int) -> list[Message]:
     """Folding, log2 n exchanges, unfolding."""
     half = 1 << (n.bit_length() - 1)
     found = [Message(k, k - half, 0, True) for k in range(half, n)]
@@ -96,11 +81,12 @@ def _messages(n: int) -> list[Message]:
     return found + [Message(k - half, k, step, False) for k in range(half, n)]
 
 
-def exchanged(instance: FabricInstance) -> Schedule | None:
-    """Allreduce by exchanges of whole buffers; None where a rank would receive before it has sent, or where partners
-    have no direct route."""
-    messages = _messages(len(instance.members))
-    moves = _over_direct_routes(instance, messages)
+def exchanged(instance: FabricInstance, sent: Sequence[Message], pieces: int = 1) -> Schedule | None:
+    """Allreduce by these messages of whole pieces, in the order of their steps; None where a rank would receive before
+    it has sent, or where partners have no direct route."""
+    sizes = chunks.cut(int(instance.blocks.bytes[0]), pieces)
+    sent = [m for m in sent if m.piece < len(sizes)]
+    moves = _over_direct_routes(instance, sent, sizes)
     if moves is None:
         return None
     schedule = timed(instance, moves)
@@ -108,34 +94,34 @@ def exchanged(instance: FabricInstance) -> Schedule | None:
     if instance.switching.mode == "store_and_forward":
         first = first[moves.route_start[:-1]]
     came = arrivals(instance, moves, schedule)
-    sent = {(m.source, m.step): int(first[i]) for i, m in enumerate(messages)}
-    for i, m in enumerate(messages):
-        if m.adds and any(sent.get((m.target, s), -1) >= came[i] for s in range(1, m.step + 1)):
+    left = {(m.piece, m.source, m.step): int(first[i]) for i, m in enumerate(sent)}
+    for i, m in enumerate(sent):
+        if m.adds and any(left.get((m.piece, m.target, s), -1) >= came[i] for s in range(m.step + 1)):
             return None  # the target would send on what it is about to receive from another
     return schedule
 
 
-def _over_direct_routes(instance: FabricInstance, messages: Sequence[Message]) -> Transfers | None:
-    """The messages as transfers, each after all that its source has received in earlier steps; None where one of them
-    has no direct route."""
-    members, size = instance.members, int(instance.blocks.bytes[0])
-    routes = Routes.of(instance, size)
+def _over_direct_routes(instance: FabricInstance, sent: Sequence[Message], sizes: Sequence[int]) -> Transfers | None:
+    """The messages as transfers, each after all of its piece that its source has received in earlier steps; None where
+    one of them has no direct route."""
+    members = instance.members
+    routes = Routes.of(instance, max(sizes))
     links: list[Route] = []
     before: list[list[int]] = []
-    received: dict[int, list[int]] = {}
-    now: list[tuple[int, int]] = []  # target and number of the messages of this step
+    received: dict[tuple[int, int], list[int]] = {}
+    now: list[tuple[tuple[int, int], int]] = []  # piece and target, and number of the messages of this step
     step = 0
-    for i, message in enumerate(messages):
+    for i, message in enumerate(sent):
         if message.step != step:
-            for target, arrived in now:
-                received.setdefault(target, []).append(arrived)
+            for key, arrived in now:
+                received.setdefault(key, []).append(arrived)
             now, step = [], message.step
         found = routes.hops(members[message.source], members[message.target])
         if len(found) > 1:
             return None
         routes.take(found[0])
         links.append(found[0])
-        before.append(list(received.get(message.source, ())))
-        now.append((message.target, i))
-    steps, adds = [m.step for m in messages], [m.adds for m in messages]
-    return Transfers.of([0], [size], [0] * len(messages), links, before, steps, adds)
+        before.append(list(received.get((message.piece, message.source), ())))
+        now.append(((message.piece, message.target), i))
+    steps, adds, piece = [m.step for m in sent], [m.adds for m in sent], [m.piece for m in sent]
+    return Transfers.of([0] * len(sizes), sizes, piece, links, before, steps, adds)
