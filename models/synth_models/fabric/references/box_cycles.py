@@ -17,7 +17,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.instance import FabricInstance
@@ -51,16 +50,18 @@ def stays(instance: FabricInstance, size: int, most: int, rng: np.random.Generat
         return []
     routes = Routes.of(instance, size)
     order = around(_between(routes, boxes)).tolist()
-    legs = [_crossings(routes, boxes[b], boxes[after], most) for b, after in pairwise([*order, order[0]])]
-    count = min(len(leg.leaves) for leg in legs)
-    legs = [Crossings(leg.leaves[:count], leg.enters[:count]) for leg in legs]
+    crossings = [_crossings(routes, boxes[b], boxes[after], most) for b, after in pairwise([*order, order[0]])]
+    count = min(len(pairs.leaves) for pairs in crossings)
+    crossings = [Crossings(pairs.leaves[:count], pairs.enters[:count]) for pairs in crossings]
     single = np.array([len(boxes[b]) == 1 for b in order])
     for _ in range(ATTEMPTS if count else 0):
-        taken = _dealt_out(legs, single, rng)
+        taken = _dealt_out(crossings, single, rng)
         if taken is not None:
             return [
                 [
-                    Stay(b, int(legs[k - 1].enters[taken[k - 1, cycle]]), int(legs[k].leaves[taken[k, cycle]]))
+                    Stay(
+                        b, int(crossings[k - 1].enters[taken[k - 1, cycle]]), int(crossings[k].leaves[taken[k, cycle]])
+                    )
                     for k, b in enumerate(order)
                 ]
                 for cycle in range(count)
@@ -86,9 +87,9 @@ def _crossings(routes: Routes, box: Sequence[int], after: Sequence[int], most: i
     if not np.isfinite(seconds).any():
         return Crossings(nothing, nothing)
     near = [(box[i], after[k]) for i, k in np.argwhere(seconds <= seconds.min() * (1 + SAME)).tolist()]
-    ways = [(u, v, way) for u, v in near for way in routes.equal(u, v)]
-    pairs = np.array([(u, v) for u, v, _ in ways])
-    table = _resources(machine, [way for _, _, way in ways])
+    quickest = [(u, v, route) for u, v in near for route in routes.equal(u, v)]
+    pairs = np.array([(u, v) for u, v, _ in quickest])
+    table = _resources(machine, [route for _, _, route in quickest])
     each = np.zeros(machine.links + len(machine.group_names) + 1)  # seconds a byte of links, groups, and of nothing
     each[: machine.links] = 1 / machine.network.bandwidth
     grouped = machine.group >= 0
@@ -108,28 +109,32 @@ def _crossings(routes: Routes, box: Sequence[int], after: Sequence[int], most: i
     return Crossings(*np.array(found, dtype=np.int64).T)
 
 
-def _resources(machine: Machine, ways: Sequence[Route]) -> IntArray:
+def _resources(machine: Machine, routes: Sequence[Route]) -> IntArray:
     """The links of every route and, numbered after all links, their groups; a last number, of nothing, fills the rows
     up: shape (routes, longest)."""
     nothing = machine.links + len(machine.group_names)
-    rows = [[*way, *{machine.links + int(machine.group[e]) for e in way if machine.group[e] >= 0}] for way in ways]
+    rows = [
+        [*route, *{machine.links + int(machine.group[e]) for e in route if machine.group[e] >= 0}] for route in routes
+    ]
     table = np.full((len(rows), max(map(len, rows))), nothing, dtype=np.int64)
     for k, row in enumerate(rows):
         table[k, : len(row)] = row
     return table
 
 
-def _dealt_out(legs: Sequence[Crossings], single: BoolArray, rng: np.random.Generator) -> IntArray | None:
-    """Which pair of every leg each cycle takes, shape (legs, cycles); None where some cycle does not close. ``single``:
-    boxes of one rank, which are entered and left there."""
-    count = len(legs[0].leaves)
-    taken = np.zeros((len(legs), count), dtype=np.int64)
+def _dealt_out(crossings: Sequence[Crossings], single: BoolArray, rng: np.random.Generator) -> IntArray | None:
+    """Which pair of every crossing each cycle takes, shape (crossings, cycles); None where some cycle does not close.
+    ``single``: boxes of one rank, which are entered and left there."""
+    from scipy.optimize import linear_sum_assignment  # half a second that only machines of boxes need
+
+    count = len(crossings[0].leaves)
+    taken = np.zeros((len(crossings), count), dtype=np.int64)
     taken[0] = np.arange(count)
-    for k in range(1, len(legs)):
-        came = legs[k - 1].enters[taken[k - 1]]
-        barred = (came[:, None] == legs[k].leaves) & ~single[k]
-        if k == len(legs) - 1:
-            barred |= (legs[0].leaves[taken[0]][:, None] == legs[k].enters) & ~single[0]
+    for k in range(1, len(crossings)):
+        came = crossings[k - 1].enters[taken[k - 1]]
+        barred = (came[:, None] == crossings[k].leaves) & ~single[k]
+        if k == len(crossings) - 1:
+            barred |= (crossings[0].leaves[taken[0]][:, None] == crossings[k].enters) & ~single[0]
         rows, columns = linear_sum_assignment(barred + rng.random(barred.shape) / (2 * count))
         if barred[rows, columns].any():
             return None

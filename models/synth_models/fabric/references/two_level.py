@@ -40,15 +40,15 @@ from synth_models.fabric.references.spreading import Pattern, chain, doubling, f
 from synth_models.fabric.scheduling import chunks
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-MUCH, MOST_CHUNKED = 2, 2  # of ways that are tried in chunks
+MUCH, MOST_CHUNKED = 2, 2  # of combinations that are tried in chunks
 Box = tuple[int, ...]
 INSIDE: dict[str, Pattern] = {"star": star, "chain": chain, "binomial": far_first}
 BETWEEN: dict[str, Pattern] = {"direct": star, "chain": chain, "doubling": doubling, "binomial": far_first}
 TWO_TREES, EXCHANGE = "two_trees", "exchange"
 
 
-class Way(NamedTuple):
-    """How: ``leaders`` (``one`` or ``all``), ``inside`` a box and ``between`` boxes."""
+class Levels(NamedTuple):
+    """What is done on each level: ``leaders`` (``one`` or ``all``), ``inside`` a box and ``between`` boxes."""
 
     leaders: str
     inside: str
@@ -60,13 +60,19 @@ class Way(NamedTuple):
 
 
 USUAL = {
-    "allgather": (Way("all", "star", "direct"), Way("all", "star", "doubling"), Way("all", "star", "binomial"),
-                  Way("one", "star", "doubling"), Way("one", "chain", "chain")),
-    "broadcast": (Way("all", "star", TWO_TREES), Way("all", "chain", TWO_TREES), Way("all", "star", "binomial"),
-                  Way("one", "binomial", "binomial"), Way("one", "chain", "chain")),
-    "allreduce": (Way("all", "star", "doubling"), Way("all", "star", EXCHANGE), Way("one", "star", EXCHANGE),
-                  Way("all", "star", "direct"), Way("all", "chain", TWO_TREES), Way("all", "chain", "doubling"),
-                  Way("one", "star", "doubling"), Way("one", "binomial", "binomial")),
+    "allgather": (
+        Levels("all", "star", "direct"), Levels("all", "star", "doubling"), Levels("all", "star", "binomial"),
+        Levels("one", "star", "doubling"), Levels("one", "chain", "chain"),
+    ),
+    "broadcast": (
+        Levels("all", "star", TWO_TREES), Levels("all", "chain", TWO_TREES), Levels("all", "star", "binomial"),
+        Levels("one", "binomial", "binomial"), Levels("one", "chain", "chain"),
+    ),
+    "allreduce": (
+        Levels("all", "star", "doubling"), Levels("all", "star", EXCHANGE), Levels("one", "star", EXCHANGE),
+        Levels("all", "star", "direct"), Levels("all", "chain", TWO_TREES), Levels("all", "chain", "doubling"),
+        Levels("one", "star", "doubling"), Levels("one", "binomial", "binomial"),
+    ),
 }  # fmt: skip
 FORWARDS = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
@@ -83,32 +89,32 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if len(boxes) < 2 or sizes[-1] < 2 or len(sizes) > 1:
         here = f"{len(boxes)} of {' or '.join(map(str, sizes))}"
         return Outcome("unsupported", message=f"two_level needs several boxes of equally many ranks; here: {here}")
-    ways = _asked(instance, options)
-    if not ways:
+    combinations = _asked(instance, options)
+    if not combinations:
         return Outcome("unsupported", message=f"two_level: {instance.collective} is not made of these parts")
-    found = _over_trees(instance, options, [way for way in ways if way.between != EXCHANGE])
-    return _or_exchanged(instance, options, found, [way for way in ways if way.between == EXCHANGE])
+    found = _over_trees(instance, options, [levels for levels in combinations if levels.between != EXCHANGE])
+    return _or_exchanged(instance, options, found, [levels for levels in combinations if levels.between == EXCHANGE])
 
 
-def _asked(instance: FabricInstance, options: RunOptions) -> list[Way]:
-    """The ways that the options leave, those that libraries combine unless all parts are stated."""
+def _asked(instance: FabricInstance, options: RunOptions) -> list[Levels]:
+    """The combinations that the options leave, those that libraries combine unless all parts are stated."""
     collective = FORWARDS.get(instance.collective, instance.collective)
     usual = USUAL[collective]
-    stated = [options.method.get(part) for part in Way._fields]
-    known = [way for way in usual if all(part in (None, own) for part, own in zip(stated, way, strict=True))]
+    stated = [options.method.get(part) for part in Levels._fields]
+    known = [levels for levels in usual if all(part in (None, own) for part, own in zip(stated, levels, strict=True))]
     if known or not any(stated):
         return known
     between = [*BETWEEN, *([TWO_TREES] if collective != "allgather" else [])]
     between += [EXCHANGE] if collective == "allreduce" else []
     there = zip(stated, (("all", "one"), INSIDE, between), strict=True)
     parts = [[one for one in all_of if part in (None, one)] for part, all_of in there]
-    return [Way(*way) for way in product(*parts)]
+    return [Levels(*levels) for levels in product(*parts)]
 
 
-def _over_trees(instance: FabricInstance, options: RunOptions, ways: Sequence[Way]) -> Outcome | None:
-    """The quickest of these ways; where everybody sends anyway, chunks are tried for those that are quickest without,
-    of which none takes more than :data:`MUCH` times as long as another."""
-    kinds: list[Kind] = [(str(way), partial(_both, instance, way)) for way in ways]
+def _over_trees(instance: FabricInstance, options: RunOptions, combinations: Sequence[Levels]) -> Outcome | None:
+    """The quickest of these combinations; where everybody sends anyway, chunks are tried for those that are quickest
+    without, of which none takes more than :data:`MUCH` times as long as another."""
+    kinds: list[Kind] = [(str(levels), partial(_both, instance, levels)) for levels in combinations]
     if len(kinds) > 1 and instance.the_root is None:
         alone = [chunks.seconds(instance, best_of(instance, options, [kind], False).solution) for kind in kinds]
         quickest = sorted(range(len(kinds)), key=alone.__getitem__)[:MOST_CHUNKED]
@@ -116,24 +122,26 @@ def _over_trees(instance: FabricInstance, options: RunOptions, ways: Sequence[Wa
     return best_of(instance, options, kinds) if kinds else None
 
 
-def _or_exchanged(instance: FabricInstance, options: RunOptions, found: Outcome | None, ways: Sequence[Way]) -> Outcome:
+def _or_exchanged(
+    instance: FabricInstance, options: RunOptions, found: Outcome | None, combinations: Sequence[Levels]
+) -> Outcome:
     """The quicker of what was found and the exchanges of whole buffers."""
-    for way in ways:
+    for levels in combinations:
         if found is not None and options.out_of_time():
             break
-        whole = exchanged(instance, *_exchange(instance, way))
+        whole = exchanged(instance, *_exchange(instance, levels))
         if whole is None:
             continue
         if found is None or chunks.seconds(instance, whole) < chunks.seconds(instance, found.solution):
-            found = Outcome("finished", solution=whole, message=str(way))
+            found = Outcome("finished", solution=whole, message=str(levels))
     if found is None:
         words = "two_level: an exchange needs direct routes, and that all have sent before they receive"
         return Outcome("unsupported", message=words)
     return found
 
 
-def _both(instance: FabricInstance, way: Way) -> tuple[Trees, Trees]:
-    found = trees(instance, way)
+def _both(instance: FabricInstance, levels: Levels) -> tuple[Trees, Trees]:
+    found = trees(instance, levels)
     return found, found
 
 
@@ -147,7 +155,7 @@ def _aligned(instance: FabricInstance) -> list[Box]:
     return [(*box[by:], *box[:by]) for box in (*boxes[home:], *boxes[:home])]
 
 
-def trees(instance: FabricInstance, way: Way) -> Trees:
+def trees(instance: FabricInstance, levels: Levels) -> Trees:
     """Up to a leader where data begin at another rank, between leaders, and inside each box.
 
     Where everybody has data, all leading means that a rank leads its own (or the share that is added up at it); from
@@ -155,8 +163,8 @@ def trees(instance: FabricInstance, way: Way) -> Trees:
     """
     boxes, rooted = _aligned(instance), instance.the_root is not None
     place = {rank: (b, number) for b, box in enumerate(boxes) for number, rank in enumerate(box)}
-    width = len(boxes[0]) if way.leaders == "all" else 1
-    between = _between(len(boxes), way.between)
+    width = len(boxes[0]) if levels.leaders == "all" else 1
+    between = _between(len(boxes), levels.between)
 
     def edges(holder: int, variant: int) -> Iterator[Edge]:
         at, number = place[holder]
@@ -169,7 +177,7 @@ def trees(instance: FabricInstance, way: Way) -> Trees:
             came[there] = 2 + step
         for b, step in came.items():
             own = (*boxes[b][lead:], *boxes[b][:lead])
-            for u, v, later in INSIDE[way.inside](len(own), 0):
+            for u, v, later in INSIDE[levels.inside](len(own), 0):
                 yield own[u], own[v], step + later
 
     def roots(variant: int) -> list[int]:
@@ -200,16 +208,16 @@ def _hung(count: int, t: int) -> list[Edge]:
     return edges
 
 
-def _exchange(instance: FabricInstance, way: Way) -> tuple[list[Message], int]:
+def _exchange(instance: FabricInstance, levels: Levels) -> tuple[list[Message], int]:
     """Messages of an allreduce: into the leaders, recursive doubling with whole shares between boxes, out again; and
     the number of shares, one for each leader of a box."""
     boxes = instance.boxes
     place = {rank: k for k, rank in enumerate(instance.members)}
-    shares = len(boxes[0]) if way.leaders == "all" else 1
+    shares = len(boxes[0]) if levels.leaders == "all" else 1
     found: list[Message] = []
     for share in range(shares):
         order = [[place[rank] for rank in (*box[share:], *box[:share])] for box in boxes]
-        inside = INSIDE[way.inside](len(order[0]), 0)
+        inside = INSIDE[levels.inside](len(order[0]), 0)
         last = max(step for _, _, step in inside)
         found += [Message(box[v], box[u], last - step, True, share) for box in order for u, v, step in inside]
         exchange = messages(len(boxes))
