@@ -18,7 +18,8 @@ PUBLISHED = ROOT / "results" / "published"
 
 def published() -> tuple[Record, ...]:
     """All published records, by path."""
-    return tuple(record for folder in sorted(PUBLISHED.iterdir()) if folder.is_dir() for record in below(folder.name))
+    folders = sorted({path.relative_to(PUBLISHED).parts[0] for path in PUBLISHED.rglob("records.jsonl")})
+    return tuple(record for folder in folders for record in below(folder))
 
 
 @cache

@@ -111,8 +111,8 @@ def against_brute_force(seeds: range, most_states: int, most_pieces: int) -> lis
 
 def test_brute_force() -> None:
     """``random_instance`` draws all collectives; a byte a rank, so that the oracle's pieces are few."""
-    ratios = against_brute_force(range(700), 100, 3)
-    assert len(ratios) >= 20
+    ratios = against_brute_force(range(350), 100, 3)
+    assert len(ratios) >= 10
     assert max(ratios) <= 2
     assert sum(ratio <= 1 + Fraction(1, 10**9) for ratio in ratios) >= 0.7 * len(ratios)
 
