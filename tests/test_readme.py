@@ -23,7 +23,7 @@ def test_the_shipped_instances_are_over_a_thousand_runs():
     assert len(plan([ROOT / "instances"], Request(limits=("20s",)), Path("results"))) > 1000
 
 
-LONG_CHECK_S = 2.0
+LONG_CHECK_S = 1.0
 
 
 def takes_long(record):
@@ -39,7 +39,7 @@ def test_every_published_record_passes_the_check():
     """All but the few largest, each of which has smaller ones of its family and method among these."""
     quick = [record for record in published() if not takes_long(record)]
     assert len(quick) > 1000
-    assert len(published()) - len(quick) < 20
+    assert len(published()) - len(quick) < 40
     for record in quick:
         passes(record)
     assert {(r["family"], r["method"]) for r in quick} == {(r["family"], r["method"]) for r in published()}
