@@ -73,7 +73,7 @@ def test_nothing_is_left_in_force_whenever_the_signal_comes(monkeypatch: pytest.
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_parts_end_before_the_whole_and_the_whole_goes_on(share: float) -> None:
     """Three parts one after the other; the whole is left at its own limit, not theirs."""
-    whole, done = limited(0.6), 0
+    whole, done = limited(0.3), 0
     with whole.in_time():
         for _ in range(3):
             part = whole.part(share)
