@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
 PART = 0.4
 USUAL = 100  # where a test says nothing
-whole = False
+whole = twice = False
 
 
 def some(count: int) -> int:
@@ -17,10 +19,18 @@ def some(count: int) -> int:
     return count if whole else math.ceil(PART * count)
 
 
+def seeds(values: Iterable[Any]) -> list[Any]:
+    """For ``parametrize``: a part of the values by default, the others are slow (with ``--kernels-twice`` none is)."""
+    found = list(values)
+    kept = len(found) if twice else math.ceil(PART * len(found))
+    return [*found[:kept], *(pytest.param(value, marks=pytest.mark.slow) for value in found[kept:])]
+
+
 def configure(config: pytest.Config) -> None:
     """Find out which session this is, and let property tests find the same examples every time."""
-    global whole
-    whole = config.option.markexpr == "slow" or config.getoption("--kernels-twice") is not None
+    global whole, twice
+    twice = config.getoption("--kernels-twice") is not None
+    whole = twice or config.option.markexpr == "slow"
     settings.register_profile("same every time", derandomize=True, deadline=None, max_examples=some(USUAL))
     settings.load_profile("same every time")  # no deadline: a kernel may be compiled meanwhile
 

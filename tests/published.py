@@ -16,10 +16,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "results" / "published"
 
 
-@cache
 def published() -> tuple[Record, ...]:
     """All published records, by path."""
-    found = list(read_all([PUBLISHED]))
+    folders = sorted({path.relative_to(PUBLISHED).parts[0] for path in PUBLISHED.rglob("records.jsonl")})
+    return tuple(record for folder in folders for record in below(folder))
+
+
+@cache
+def below(folder: str) -> tuple[Record, ...]:
+    """Those of one folder, as a family's or a page's is: all take seconds to read."""
+    found = list(read_all([PUBLISHED / folder]))
     assert all(isinstance(record, Record) for record in found), found
     return tuple(record for record in found if isinstance(record, Record))
 
@@ -27,7 +33,7 @@ def published() -> tuple[Record, ...]:
 def held_for(family: str, instance: str | None = None) -> dict[str, dict[str, Record]]:
     """The records of a family's shipped instances: by instance, then by the file's stem."""
     found: dict[str, dict[str, Record]] = {}
-    for record in published():
+    for record in below(family):
         assert record.path is not None
         if record.path.parents[1] == PUBLISHED / family and instance in (None, record.path.parent.name):
             found.setdefault(record.path.parent.name, {})[record.path.stem] = record

@@ -105,7 +105,7 @@ def test_copies_are_judged_as_by_running_all_interleavings_on_real_cells(name: s
     and a race beside one that writes it."""
     chance = random.Random(f"copies {name}")
     harmless = 0
-    for _ in range(40):
+    for _ in range(20):
         text, itself = with_copies(SMALL[name], chance)
         said = faults(text)
         try:

@@ -217,7 +217,7 @@ def test_without_copies_every_send_out_of_a_switch_has_one_into_it_of_its_own() 
     network = {"kind": "machine", "name": "dgx-a100", "boxes": 2}
     keys = {"name": "t", "source": "test", "network": network, "collective": "allgather", "bytes": 2**30}
     instance = FabricInstance.model_validate(keys)
-    outcome = solved(instance, limit=3.0)
+    outcome = solved(instance, limit=1.5)
     found = facts(instance, outcome)
     assert float(seconds(instance, outcome.solution)) <= 1.01 * found["epochs"] * found["epoch_s"]
 

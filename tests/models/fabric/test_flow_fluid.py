@@ -111,7 +111,7 @@ def least_time(instance: FabricInstance) -> float:
     return float(result.fun)
 
 
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.parametrize("first", [0, 50, *(pytest.param(n, marks=pytest.mark.slow) for n in range(100, 300, 50))])
 def test_fluid_optimum_is_that_of_all_simple_paths(first: int) -> None:
     for seed in range(first, first + 50):
         instance = random_instance(seed)

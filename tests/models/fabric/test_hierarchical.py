@@ -62,7 +62,7 @@ def test_every_schedule_is_replayed(collective: str, name: str, count: int, own:
     for size in (64 * 11 * 15, 2**20 * 165):
         instance = cluster(name, count, collective, size, **own)
         value = replayed(instance, 0.5)
-        assert value >= float(strongest(instance, RunOptions(time_limit_s=5.0).started_now()).seconds)
+        assert value >= float(strongest(instance, RunOptions(time_limit_s=0.15).started_now()).seconds)
 
 
 def test_any_root() -> None:
@@ -128,10 +128,10 @@ def test_rounds_by_way_of_leaders_fit_each_other(count: int, way: int) -> None:
 
 @pytest.mark.parametrize("collective", ["broadcast", pytest.param("reduce", marks=pytest.mark.slow), "allreduce"])
 def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
-    """16 boxes: one hop between boxes (2.6 us) with a KiB, with a MiB two and the bytes into a box at 400 GB/s."""
+    """Eight boxes: one hop between boxes (2.6 us) with a KiB, with a MiB two and the bytes into a box at 400 GB/s."""
     hop, inside = 4 * 0.65e-6, 2 * 0.35e-6
     for size, hops in ((1024, 2 if collective == "allreduce" else 1), (2**20, 2)):
-        value = replayed(cluster("dgx-h100", 16, collective, size), None)
+        value = replayed(cluster("dgx-h100", 8, collective, size), None)
         assert value <= 1.08 * (hops * hop + 2 * inside + size / 400e9)
 
 

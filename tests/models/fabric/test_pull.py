@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import seeds
 from models.fabric.brute_force import TooLarge, least_seconds
 from models.fabric.small_machines import COLLECTIVES, random_instance
 
@@ -60,7 +61,7 @@ def test_valid_in_both_modes(name: str, collective: str) -> None:
             run(made(MACHINES[name], collective, size, switching={"mode": mode, "copies": False}))
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", seeds(range(4)))
 def test_valid_on_random_machines(part: int) -> None:
     """Groups of links, parallel links, no latency, relays, process groups, both ways of switching."""
     chooser = random.Random(part)
@@ -111,8 +112,8 @@ def against_brute_force(seeds: range, most_states: int, most_pieces: int) -> lis
 
 def test_brute_force() -> None:
     """``random_instance`` draws all collectives; a byte a rank, so that the oracle's pieces are few."""
-    ratios = against_brute_force(range(700), 100, 3)
-    assert len(ratios) >= 20
+    ratios = against_brute_force(range(350), 100, 3)
+    assert len(ratios) >= 10
     assert max(ratios) <= 2
     assert sum(ratio <= 1 + Fraction(1, 10**9) for ratio in ratios) >= 0.7 * len(ratios)
 

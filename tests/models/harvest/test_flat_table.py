@@ -132,7 +132,7 @@ def test_a_replay_from_the_tables_alone(name: str, method: str) -> None:
     values = {parameter.name: parameter.default for parameter in chosen.parameters}
     schedule = chosen.load()(instance, RunOptions(time_limit_s=10.0, method=values).started_now()).solution
     chooser, refused = random.Random(f"{name} {method}"), 0
-    for number in range(40):
+    for number in range(24):
         one = changed(chooser, schedule) if number else schedule
         try:
             found = said(instance, one)
@@ -143,7 +143,7 @@ def test_a_replay_from_the_tables_alone(name: str, method: str) -> None:
         assert found is None or float(found) == pytest.approx(value, rel=1e-9)
         assert found is not None or number
         refused += found is None
-    assert refused > 10
+    assert refused > 6
 
 
 def test_columns_that_were_there_stay() -> None:

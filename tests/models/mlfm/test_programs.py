@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import some
+from examples import seeds, some
 from hurried import hurry_cpsat
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -161,7 +161,7 @@ def relabelled(instance: MLFMInstance, seed: int) -> MLFMInstance:
     return job(d, subset=random.permutation(servers).tolist(), failed=failed, routes=instance.routes)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(range(6)))
 def test_renaming_changes_nothing_and_repairs_never_hurt(seed: int) -> None:
     """Random jobs on MLFM(3) and MLFM(4): renamed, the optimum stays; with a part repaired, it does not grow."""
     random = np.random.default_rng(seed)

@@ -79,7 +79,7 @@ def steps_of(method: str, network: dict[str, object], chunks: int, collective: s
 
 @pytest.mark.parametrize(("method", "network"), [(m, n) for m, n in product(BASELINES, NETWORKS) if n in TAKES[m]])
 def test_every_baseline_is_correct_and_no_better_than_the_bound(method: str, network: str) -> None:
-    for chunks, collective in product((1, 2, 3, 4), COLLECTIVES):
+    for chunks, collective in product((1, 3), COLLECTIVES):
         instance = instance_of(NETWORKS[network], chunks, collective)
         outcome = BASELINES[method](instance, RunOptions(seed=0))
         assert outcome.termination == "finished"

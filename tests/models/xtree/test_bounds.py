@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import seeds
 from models.xtree import brute_force
 
 from synth.network import Network, builders
@@ -121,7 +122,7 @@ def strongly_connected(rng: np.random.Generator, nodes: int, extra: int) -> Netw
     return Network(nodes, links)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(range(12)))
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_bound_on_random_multigraphs(seed: int, collective: str) -> None:
     """The same chain on random irregular networks, parallel links included (a random cycle plus up to 3 links)."""

@@ -26,10 +26,8 @@ from synth.options import RunOptions
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc (Linux)")
 RESULTS = Path("results")
+# Below, `own_thread` is for a command that has a thread: its guards are interpreters of their own, no forks of it.
 forked_and_fresh = pytest.mark.parametrize("threads", [1, 2])  # a run of one thread is forked, of two a new interpreter
-every_mode = pytest.mark.parametrize(  # the same, and a guard that is no fork of the command, which has a thread
-    ("threads", "own_thread"), [(1, ""), (2, ""), (1, "yes")], ids=["forked", "fresh", "fresh_guard"]
-)
 TASK = Task("a.json", "0f", "behave", RunOptions(5.0, 0.1, 2, 3, "highs", {"x": None}), "r.json", 100.0, 2.0, 0.5)
 
 
@@ -39,17 +37,18 @@ def leftovers(folder: Path) -> list[str]:
 
 def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
     """A crash, a hang in C and a memory blow-up take nothing else down, say what they were and leave no process.
-    Forked and fresh at a time; until it is killed, each run has long enough to start on a busy machine."""
-    commands = {}
-    for threads in (1, 2):
+    Forked and, fewer, fresh at a time; until it is killed, each run has long enough to start on a busy machine."""
+    commands, good = {}, {1: 17, 2: 6}
+    for threads in good:
         folder = tmp_path / str(threads)
-        for i in range(17):
+        for i in range(good[threads]):
             write(folder, f"good{i:02}", number=i, trace=str(folder / "trace"))
         for bad in ("crash", "hang", "grow"):
             write(folder, bad, bad, trace=str(folder / "trace"))
         limits = ("--time-limit", "4s", "--grace", "6s", "--memory", "300M")
-        commands[folder] = start("solve", ".", "-j", 3, *limits, "--json", "--threads", threads, cwd=folder)
-    for folder, process in commands.items():
+        commands[threads] = start("solve", ".", "-j", 3, *limits, "--json", "--threads", threads, cwd=folder)
+    for threads, process in commands.items():
+        folder = tmp_path / str(threads)
         stdout, _ = process.communicate(timeout=300)
         assert process.returncode == 1
         ended = terminations(folder / RESULTS)
@@ -58,7 +57,7 @@ def test_seventeen_good_runs_beside_three_bad_ones(tmp_path: Path) -> None:
             "hang": "time_limit",
             "grow": "out_of_memory",
         }
-        assert len(ended) == 20
+        assert len(ended) == good[threads] + 3
         assert [json.loads(line)["instance"] for line in stdout.splitlines()] == sorted(ended)
         assert "signal 11" in record(folder / RESULTS, "crash")["message"]
         assert "killed 6 s after the time limit of 4 s" in record(folder / RESULTS, "hang")["message"]
@@ -179,8 +178,11 @@ def test_an_instance_that_changes_meanwhile(tmp_path: Path) -> None:
     assert "b.json: the instance file has changed" in record(tmp_path / RESULTS, "b")["message"]
 
 
-@every_mode
-@pytest.mark.parametrize("target", ["run", "guard"])
+@pytest.mark.parametrize(
+    ("target", "threads", "own_thread"),
+    [("run", 1, ""), ("run", 2, ""), ("guard", 1, ""), ("guard", 2, ""), ("guard", 1, "yes")],
+    ids=["run-forked", "run-fresh", "guard-forked", "guard-fresh", "guard-fresh_guard"],
+)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_or_its_guard_is_killed(
     tmp_path: Path, target: str, number: signal.Signals, threads: int, own_thread: str
@@ -245,8 +247,11 @@ def test_compiling_is_not_the_runs_fault_either(tmp_path: Path) -> None:
         assert record(folder / RESULTS, "slow")["seconds"]["compile"] >= 7.0
 
 
-@every_mode
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "threads", "own_thread"),
+    [(signal.SIGINT, 1, ""), (signal.SIGINT, 2, ""), (signal.SIGINT, 1, "yes"), (signal.SIGTERM, 1, "")],
+    ids=["forked", "fresh", "fresh_guard", "terminated"],
+)
 def test_interrupted_with_several_running(
     tmp_path: Path, number: signal.Signals, threads: int, own_thread: str
 ) -> None:
@@ -321,7 +326,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-@forked_and_fresh
+@pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])  # either writes its record itself
 def test_full_disk(tmp_path: Path, small_disk: Path, threads: int) -> None:
     """One line, the records before it whole: exit code 1 where the room ends during a run, 2 where there was none
     before the first; with room again, `--resume` completes."""

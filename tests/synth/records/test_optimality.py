@@ -7,17 +7,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from published import published
 
 import synth
 from synth import api
-from synth.family import get_family, load
 from synth.records.optimality import exceeds, gap, meets
 from synth.records.record import Record
 from synth.records.summary import closing_line, rows_by_instance
 from synth.text.quantities import percent
-from synth_models.fabric.check.certificates import ARGUMENTS
-from synth_models.fabric.scheduling.chunks import seconds
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"
 VALUES = (1e-6, 3.0, 144.0, 2.0**53, 1.68e-6, 1e15)
@@ -65,20 +61,3 @@ def test_proven_best_counts_only_what_meets_its_bound() -> None:
         assert row.solved is (share == 0)
         assert closing_line([row]).startswith(words)
         assert (lower.words_of_end == "optimal") is (share == 0)
-
-
-def test_published_values_that_meet_their_bounds_are_exactly_the_least() -> None:
-    """Why neighbouring doubles meet: of every published schedule in seconds with gap 0 the certificate proves the exact
-    number of ticks, before anything is rounded."""
-    count = 0
-    for record in published():
-        if record["family"] != "fabric" or record.value is None or record.gap != 0:
-            continue
-        assert record.certificate is not None
-        instance = record.find_instance()
-        exact = seconds(instance, load(get_family("fabric").unpack)(instance, record.packed))
-        assert meets(record.value, float(exact))
-        needed, capacity = ARGUMENTS[record.certificate["argument"]](instance, record.certificate)
-        assert capacity.until(Fraction(exact)) <= needed, record.path
-        count += 1
-    assert count > 50

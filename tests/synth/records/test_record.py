@@ -360,12 +360,12 @@ SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan
 JSON = st.recursive(
     SCALARS,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(ODD, inner, max_size=4)),
-    max_leaves=12,
+    max_leaves=8,
 )
 
 
 @given(data=st.dictionaries(ODD, JSON, max_size=5), one_line=st.booleans())
-@settings(max_examples=some(300), deadline=None)
+@settings(max_examples=some(150), deadline=None)
 def test_dumps_is_json(data: dict[str, Any], one_line: bool) -> None:
     """Folding long lists onto one line changes the layout only, whatever characters the texts hold."""
     text = dumps(data, one_line)

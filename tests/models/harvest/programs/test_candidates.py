@@ -26,7 +26,7 @@ from synth_models.harvest.references.algorithm_1 import front, interval_times
 ROOT = Path(__file__).resolve().parents[4]
 INSTANCES = sorted((ROOT / "instances" / "harvest").glob("*.json"))
 SMALL = [path for path in INSTANCES if "-64-" not in path.name]
-LONG = ("alltoall-direct-16-p2", "moe-8-p2", "swing-torus-16-4x4-p4")  # thousands of linear programs
+LONG = ("alltoall-direct-16-p2", "demand-6-p2", "moe-8-p2", "swing-torus-16-4x4-p4")  # thousands of linear programs
 
 
 def value(instance, method, **options):
