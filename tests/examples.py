@@ -19,11 +19,15 @@ def some(count: int) -> int:
     return count if whole else math.ceil(PART * count)
 
 
-def seeds(values: Iterable[Any]) -> list[Any]:
-    """For ``parametrize``: a part of the values by default, the others are slow (with ``--kernels-twice`` none is)."""
+def some_of(values: Iterable[Any]) -> list[Any]:
+    """For ``parametrize``: two of five values by default, the others are slow (with ``--kernels-twice`` none is)."""
+    slow = pytest.mark.slow
     found = list(values)
-    kept = len(found) if twice else math.ceil(PART * len(found))
-    return [*found[:kept], *(pytest.param(value, marks=pytest.mark.slow) for value in found[kept:])]
+    for number, value in enumerate(found):
+        if not twice and number % 5 not in (0, 2):
+            of_several = value if isinstance(value, tuple) else (value,)
+            found[number] = pytest.param(*of_several, marks=slow)
+    return found
 
 
 def configure(config: pytest.Config) -> None:

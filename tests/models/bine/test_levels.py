@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some_of
 
 import synth
 from synth.api import execute
@@ -50,9 +51,12 @@ def levels(instance: BineInstance, record) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("local", [1, 2, 4])
-@pytest.mark.parametrize("groups", ["2,2", "1,3,1", "8,8", "5,6,2,4", "16,48"])
-@pytest.mark.parametrize("collective", ["allreduce", "reduce_scatter", "allgather"])
+@pytest.mark.parametrize(
+    ("local", "groups", "collective"),
+    some_of(
+        product([1, 2, 4], ["2,2", "1,3,1", "8,8", "5,6,2,4", "16,48"], ["allreduce", "reduce_scatter", "allgather"])
+    ),
+)
 def test_hierarchical_is_replayed(local: int, groups: str, collective: str) -> None:
     """4 to 64 nodes: the check replays every contribution; g = 1 is the flat algorithm bit for bit; between groups go
     what the flat algorithm sends among the nodes, whatever g is, for every g-th has its own share."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,15 +78,14 @@ def test_boxes_behind_a_leaf_switch_are_near(leaf: int, rails: bool) -> None:
     }
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"boxes": 5, "leaf": 2, "oversubscription": 2},
-        {"boxes": 6, "leaf": 3, "rails": False, "spines": 2, "root": 17},
-        {"machine": "dgx2", "boxes": 3, "leaf": 1, "oversubscription": 4},
-    ],
-)
+CLUSTERS: list[dict[str, Any]] = [
+    {"boxes": 5, "leaf": 2, "oversubscription": 2},
+    {"boxes": 6, "leaf": 3, "rails": False, "spines": 2, "root": 17},
+    {"machine": "dgx2", "boxes": 3, "leaf": 1, "oversubscription": 4},
+]
+
+
+@pytest.mark.parametrize(("collective", "keys"), some_of(product(COLLECTIVES, CLUSTERS)))
 def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> None:
     """Small messages and large, groups of unequal size, any root; never below the bound."""
     keys = {key: value for key, value in keys.items() if key != "root" or collective in ("broadcast", "reduce")}

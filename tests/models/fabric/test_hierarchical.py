@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 
 import synth
 from synth.options import RunOptions
@@ -44,17 +45,19 @@ def test_two_boxes_one_byte_a_rank() -> None:
     assert value == pytest.approx(4 * 0.65e-6 + 1 / 50e9 + 0.7e-6 + 7 / 450e9, rel=1e-9)
 
 
-@pytest.mark.parametrize("collective", BETWEEN)
+MACHINES: list[tuple[str, int, dict[str, Any]]] = [
+    ("dgx-h100", 2, {}),
+    ("dgx-a100", 3, {}),
+    ("dgx-h100", 4, {"switching": {"mode": "store_and_forward"}}),
+    ("dgx-h100", 5, {"ranks": [9, 8, 10, 1, 0, 32, 33, 34, 35, 36, 24]}),  # boxes of 3, 2, 5 and 1
+    ("dgx-h100", 2, {"failed": {"links": [[0, 17], [17, 0]]}}),
+    ("dgx2", 2, {"ranks": [*range(4), *range(16, 22)]}),  # boxes of 4 and 6
+]
+
+
 @pytest.mark.parametrize(
-    ("name", "count", "own"),
-    [
-        ("dgx-h100", 2, {}),
-        ("dgx-a100", 3, {}),
-        ("dgx-h100", 4, {"switching": {"mode": "store_and_forward"}}),
-        ("dgx-h100", 5, {"ranks": [9, 8, 10, 1, 0, 32, 33, 34, 35, 36, 24]}),  # boxes of 3, 2, 5 and 1
-        ("dgx-h100", 2, {"failed": {"links": [[0, 17], [17, 0]]}}),
-        ("dgx2", 2, {"ranks": [*range(4), *range(16, 22)]}),  # boxes of 4 and 6
-    ],
+    ("collective", "name", "count", "own"),
+    some_of((collective, *where) for collective, where in product(BETWEEN, MACHINES)),
 )
 def test_every_schedule_is_replayed(collective: str, name: str, count: int, own: dict[str, Any]) -> None:
     """All collectives, on equal and unequal boxes, powers of two or not, after a failure, at two sizes; never below the

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 from models.fabric.small_machines import machine
 from scipy.optimize import linprog
 
@@ -220,8 +222,7 @@ def replay(method: str, instance: FabricInstance) -> None:
     assert verdict.faults == [], (method, instance.collective, instance.bytes, found.message)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(("name", "method"), some_of(product(MACHINES, METHODS)))
 def test_everything_replays(method: str, name: str) -> None:
     """Every collective, both ways of switching; a byte a block, and more."""
     ranks = len(named(MACHINES[name], collective="broadcast").members)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 
 import synth
 from synth.family import get_family
@@ -91,7 +92,7 @@ def dense(phases: Phases) -> PhaseTable:
     return PhaseTable(*(np.concatenate([getattr(block, key) for block in blocks]) for key in PARTS))
 
 
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method"), some_of(CASES))
 def test_a_replay_from_the_table_alone(name: str, method: str) -> None:
     """Ours is taken; of tables with a transfer or its route changed it takes those that the check takes, except that
     transfers that split unevenly (detours that meet) may take more phases than their busiest link."""

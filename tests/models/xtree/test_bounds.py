@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import seeds
+from examples import some_of
 from models.xtree import brute_force
 
 from synth.network import Network, builders
@@ -93,7 +93,7 @@ def test_reduce_scatter_is_allgather_reversed(name: str) -> None:
     assert brute_force.minimum_timesteps(network, "reduce_scatter", 1) == expected
 
 
-@pytest.mark.parametrize(("name", "collective", "chunks"), CASES)
+@pytest.mark.parametrize(("name", "collective", "chunks"), some_of(CASES))
 def test_bound_optimum_references(name: str, collective: str, chunks: int) -> None:
     """bound <= optimum <= every reference, whose schedules replay; and the bound's certificate verifies."""
     network = NETWORKS[name]
@@ -122,7 +122,7 @@ def strongly_connected(rng: np.random.Generator, nodes: int, extra: int) -> Netw
     return Network(nodes, links)
 
 
-@pytest.mark.parametrize("seed", seeds(range(12)))
+@pytest.mark.parametrize("seed", some_of(range(12)))
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_bound_on_random_multigraphs(seed: int, collective: str) -> None:
     """The same chain on random irregular networks, parallel links included (a random cycle plus up to 3 links)."""

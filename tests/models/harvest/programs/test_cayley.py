@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import seeds
+from examples import some_of
 from models.harvest.instances import made, stated
 
 from synth.options import RunOptions
@@ -77,7 +77,7 @@ def steps_of_shifts(seed: int, gpus: int) -> list[dict[str, Any]]:
     return steps
 
 
-@pytest.mark.parametrize("seed", seeds(range(5)))
+@pytest.mark.parametrize("seed", some_of(range(5)))
 def test_unequal_steps_with_several_partners(seed: int) -> None:
     instance = stated(gpus=5, ports=2, steps=steps_of_shifts(seed, 5), reconfiguration_delay=4e-6)
     columns = Columns(instance, options())
