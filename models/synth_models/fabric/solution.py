@@ -1,4 +1,5 @@
-"""The solution type of the fabric family: transfers with routes and exact start times, its stored form, its table."""
+"""The solution types of the fabric family: transfers with routes and exact start times, or one origin's and a group;
+their stored form, their table."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth.errors import InputError
+from synth.graph.symmetry import arc_images
 from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 MOST_TICKS = 2**62  # a time in ticks, and a sum of two of them, fits 64 bits
 MOST_BYTES = 2**48
 PLAN = "plan_"  # what the keys of a stored plan begin with
+GENERATORS, ORDERS = "quotient_generators", "quotient_orders"  # keys of a stored quotient
+MOST_GENERATORS = 64
+MOST_EXPANDED = 10_000_000  # transfers of a quotient that are listed one by one
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,37 @@ class Schedule:
         return len(self.start)
 
 
-def pack(schedule: Schedule) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Quotient:
+    """A schedule that symmetry repeats: what is sent of the origin's block, and the group that carries it to all.
+
+    The *origin* is the first member of the process group. ``part`` is the schedule of its block alone, which is block
+    0 there: of an allgather what the origin spreads, of a reduce_scatter the sum for it, of an allreduce the share of
+    the sum that has the origin's place (as many equal shares as members). ``generators``: images of all nodes, shape
+    (generators, nodes); ``orders``: shape (generators,). The group's elements are the products of powers of the
+    generators, each power from 0 to below its order; exactly one element g carries the origin to a given member, and
+    the whole schedule sends over g(e) what ``part`` sends over e, at the same ticks. Of the parallel links of one
+    bandwidth and latency between two nodes the i-th goes to the i-th. Nothing here is trusted before
+    :mod:`synth_models.fabric.check.quotient` has verified it.
+    """
+
+    part: Schedule
+    generators: IntArray
+    orders: IntArray
+
+    def transfers_over(self, members: int) -> int:
+        """Transfers of the whole schedule, which has so many members."""
+        return self.part.transfers * members
+
+
+def pack(schedule: Schedule | Quotient) -> dict[str, Any]:
+    """Plain values and flat arrays: a quotient's are its part's, the generators and their orders."""
+    if isinstance(schedule, Quotient):
+        return _packed(schedule.part) | {GENERATORS: schedule.generators, ORDERS: schedule.orders}
+    return _packed(schedule)
+
+
+def _packed(schedule: Schedule) -> dict[str, Any]:
     """Plain values and flat arrays. Starts, pieces and routes repeat themselves from chunk to chunk, so what is stored
     is the difference of every ``start`` and ``piece`` to the one before (the first to 0) and the length of every route:
     a fourth of the space. ``adds`` and ``route_lengths`` (not all 1) only where there are any.
@@ -77,10 +113,22 @@ def pack(schedule: Schedule) -> dict[str, Any]:
     return packed | {f"{PLAN}{key}": value for key, value in schedule.plan.items()}
 
 
-def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule:
+def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule | Quotient:
     """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no schedule."""
+    if GENERATORS not in packed and ORDERS not in packed:
+        return _unpacked(instance, packed, len(instance.blocks))
+    nodes = instance.machine.nodes
+    orders = whole_numbers(packed, ORDERS, 1, max(len(instance.members), 1))
+    if len(orders) > MOST_GENERATORS:
+        raise ValueError(f"{ORDERS} has {len(orders)} entries, more than {MOST_GENERATORS}")
+    generators = whole_numbers(packed, GENERATORS, 0, nodes - 1, (len(orders), nodes))
+    return Quotient(_unpacked(instance, packed, 1), generators.reshape(len(orders), nodes), orders)
+
+
+def _unpacked(instance: FabricInstance, packed: Mapping[str, Any], blocks: int) -> Schedule:
+    """A schedule of so many blocks."""
     ticks = whole(packed, "ticks_per_s", 1, MOST_TICKS)
-    block = whole_numbers(packed, "piece_block", 0, max(len(instance.blocks) - 1, 0))
+    block = whole_numbers(packed, "piece_block", 0, max(blocks - 1, 0))
     size = whole_numbers(packed, "piece_bytes", 1, MOST_BYTES, (len(block),))
     start = _summed(packed, "start_steps", MOST_TICKS)
     piece = _summed(packed, "piece_steps", max(len(block) - 1, 0), len(start))
@@ -108,6 +156,49 @@ def _summed(packed: Mapping[str, Any], key: str, most: int, count: int | None = 
     if outside is not None:
         raise ValueError(f"{key} adds up to {outside}, outside 0..{most}")
     return np.array(sums, dtype=np.int64)
+
+
+def expanded(instance: FabricInstance, schedule: Schedule | Quotient, most: int = MOST_EXPANDED) -> Schedule:
+    """Every transfer of the schedule, member after member. Raises :class:`InputError` beyond ``most`` transfers, and
+    where the generators are no symmetries."""
+    if isinstance(schedule, Schedule):
+        return schedule
+    part, net, members = schedule.part, instance.machine.network, len(instance.members)
+    count, pieces = schedule.transfers_over(members), len(part.piece_block)
+    if count > most:
+        raise InputError(
+            f"the schedule has {count} transfers, more than the {most} that are listed one by one; the record holds "
+            f"those of the first rank's block ({part.transfers}) and the symmetries that carry them to all others"
+        )
+    kinds = instance.machine.group >= 0, net.bandwidth, net.latency
+    links, origin = part.link[None, :], np.array(instance.members[:1], dtype=np.int64)
+    for image, order in zip(schedule.generators, schedule.orders.tolist(), strict=True):
+        moves = arc_images(image, net.src, net.dst, kinds)
+        if moves is None or len(links) * order > members:
+            raise InputError("a generator is no symmetry of the machine, or there are too many: synth check says more")
+        powers, places = [links], [origin]
+        for _ in range(order - 1):
+            powers.append(moves[powers[-1]])
+            places.append(image[places[-1]])
+        links, origin = np.concatenate(powers), np.concatenate(places)
+    place = np.argsort(origin)
+    if not np.array_equal(origin[place], np.sort(instance.members)):
+        raise InputError("the symmetries do not carry the first rank to every other one: synth check says more")
+    of_member = np.empty(instance.machine.nodes, dtype=np.int64)
+    of_member[origin] = np.arange(members)
+    links = links[of_member[list(instance.members)]]
+    block = np.arange(members) if len(instance.blocks) == members else np.zeros(members, dtype=np.int64)
+    routes = part.route_start[:-1] + np.arange(members)[:, None] * len(part.link)
+    return Schedule(
+        part.ticks_per_s,
+        np.repeat(block, pieces),
+        np.tile(part.piece_bytes, members),
+        np.tile(part.start, members),
+        (part.piece + np.arange(members)[:, None] * pieces).reshape(-1),
+        np.tile(part.adds, members),
+        np.append(routes.reshape(-1), members * len(part.link)).astype(np.int64),
+        links.reshape(-1),
+    )
 
 
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:

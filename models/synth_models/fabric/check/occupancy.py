@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from synth.arrays import Int32Array, IntArray
@@ -14,21 +17,43 @@ from synth_models.fabric.solution import Schedule
 MOST_KEPT = 20
 
 
-def clashes(machine: Machine, schedule: Schedule, hops: Hops) -> tuple[int, list[tuple[int, int, bool]]]:
-    """How many hops begin while their link, or a group of theirs, is occupied by another transfer; of the first ones
-    (hop, hop that is still under way, whether it is the group)."""
-    none = np.zeros(0, dtype=bool)
-    total, found = 0, []
-    keys = [(schedule.link.astype(np.int32), machine.links, False)]
+class Clash(NamedTuple):
+    """A hop, the hop of another transfer that is still under way when it begins, and whether their group is meant."""
+
+    hop: int
+    other: int
+    of_group: bool
+
+
+class Taken(NamedTuple):
+    """What hops occupy: the ``row`` of each (-1: none) among ``rows`` links or groups, shape (hops,), and the transfer
+    (``owner``, shape (hops,)) that may occupy it twice."""
+
+    row: Int32Array
+    rows: int
+    owner: Int32Array
+    of_group: bool
+
+
+def clashes(machine: Machine, schedule: Schedule, hops: Hops) -> tuple[int, list[Clash]]:
+    """How many hops begin while their link, or a group of theirs, is occupied by another transfer; the first ones."""
+    taken = [Taken(schedule.link.astype(np.int32), machine.links, hops.owner, False)]
     if np.any(machine.group >= 0):
         group = machine.group.astype(np.int32)
-        keys.append((group[schedule.link], int(group.max()) + 1, True))
-    for key, rows, is_group in keys:
-        row_start, order = rows_by(key, rows, hops.begin, none)
+        taken.append(Taken(group[schedule.link], int(group.max()) + 1, hops.owner, True))
+    return overlapping(hops, taken)
+
+
+def overlapping(hops: Hops, taken: Sequence[Taken]) -> tuple[int, list[Clash]]:
+    """How many hops begin while what they occupy is occupied by another transfer; the first ones."""
+    none = np.zeros(0, dtype=bool)
+    total, found = 0, list[Clash]()
+    for row, rows, owner, of_group in taken:
+        row_start, order = rows_by(row, rows, hops.begin, none)
         kept = np.zeros((MOST_KEPT, 2), dtype=np.int64)
-        count = _overlaps(row_start, order, hops.begin, hops.span, hops.ticks, hops.owner, kept)
+        count = _overlaps(row_start, order, hops.begin, hops.span, hops.ticks, owner, kept)
         total += int(count)
-        found += [(int(now), int(before), is_group) for now, before in kept[: min(count, MOST_KEPT)]]
+        found += [Clash(int(now), int(before), of_group) for now, before in kept[: min(count, MOST_KEPT)]]
     return total, found
 
 

@@ -13,7 +13,7 @@ before it brought there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -24,44 +24,103 @@ from synth.family import Verdict
 from synth.kernels import jit
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
-from synth_models.fabric.check import possession, route_hops
-from synth_models.fabric.check.occupancy import clashes
+from synth_models.fabric.check import possession, quotient, route_hops
+from synth_models.fabric.check.occupancy import Clash, clashes
 from synth_models.fabric.check.plans import plan_verdict
-from synth_models.fabric.check.possession import held
+from synth_models.fabric.check.possession import Held, held
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
+from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded
 
 MOST_FAULTS = 20
 MOST_TRANSFERS = 2**31 - 1
 
 
-def check_schedule(instance: FabricInstance, schedule: Schedule) -> Verdict:
+def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> Verdict:
     """Replay the schedule; the value is the time of the last arrival in seconds, rounded up to a float.
 
     ``algbw_bytes_per_s`` and ``busbw_bytes_per_s`` as nccl-tests computes them; ``longest_chain``: transfers in the
-    longest row of which each brings what the next one sends; ``redundant_arrivals``: at ranks that had it.
+    longest row of which each brings what the next one sends; ``redundant_arrivals``: at ranks that had it. Of a
+    quotient, ``replayed_by``: on the quotient (:mod:`synth_models.fabric.check.quotient`), and up to
+    :data:`synth_models.fabric.solution.MOST_EXPANDED` transfers one by one, too.
     Complexity: n log n in links of routes; memory grows with them, and with one piece's contributions.
     """
+    if isinstance(schedule, Quotient):
+        return _check_quotient(instance, schedule)
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
+
+    def clash_faults(hops: Hops, faults: _Faults) -> None:
+        count, found = clashes(instance.machine, schedule, hops)
+        faults.take(_clash_faults(instance, schedule, hops, found))
+        faults.count += count - len(found)
+
+    faults, ticks, what = _replayed(instance, schedule, clash_faults)
+    if what is None:
+        return Verdict(None, facts, faults.told())
+    facts |= _figures(instance, schedule.ticks_per_s, ticks)
+    facts["longest_chain"] = what.longest_chain
+    facts["redundant_arrivals"] = what.redundant
+    plan = plan_verdict(instance, schedule)
+    value = float_above(Fraction(ticks, schedule.ticks_per_s))
+    return Verdict(value, facts | plan.facts, plan.faults, plan.unverified)
+
+
+def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
+    """Replay the origin's part, with what it occupies modulo the group; where they are not too many, all transfers."""
+    part, members = schedule.part, len(instance.members)
+    count = schedule.transfers_over(members)
+    facts: dict[str, Any] = {"transfers": count, "pieces": len(part.piece_block) * members}
+    faults = _Faults()
+    faults.take(quotient.group_faults(instance, schedule))
+    if part.plan:
+        faults.take(iter(["the quotient: it has a plan, which is only checked for schedules that list all transfers"]))
+    if faults.count:
+        return Verdict(None, facts, faults.told())
+    one, orbits = quotient.of_origin(instance), quotient.orbits_of(instance.machine, schedule.generators)
+
+    def clash_faults(hops: Hops, faults: _Faults) -> None:
+        faults.take(quotient.stays(instance, part, orbits))
+        if not faults.count:
+            count, found = quotient.clashes_modulo(instance, part, hops, orbits)
+            faults.take(_clash_faults(one, part, hops, found, "an image of transfer"))
+            faults.count += count - len(found)
+
+    faults, ticks, what = _replayed(one, part, clash_faults)
+    if what is None:
+        return Verdict(None, facts, faults.told())
+    value = float_above(Fraction(ticks, part.ticks_per_s))
+    facts |= _figures(instance, part.ticks_per_s, ticks)
+    facts["longest_chain"], facts["redundant_arrivals"] = what.longest_chain, what.redundant * members
+    if count > MOST_EXPANDED:
+        return Verdict(value, facts | {"replayed_by": "quotient"})
+    whole = check_schedule(instance, expanded(instance, schedule))
+    if whole.faults or whole.value != value:
+        words = f"the quotient: its transfers one by one end at {whole.value}, one rank's at {value}"
+        return Verdict(None, facts, whole.faults or [words])
+    return Verdict(value, facts | {"replayed_by": "quotient and transfers"})
+
+
+def _replayed(
+    instance: FabricInstance, schedule: Schedule, clash_faults: Callable[[Hops, _Faults], None]
+) -> tuple[_Faults, int, Held | None]:
+    """The faults of shape, routes, links and possession, the ticks until the last arrival and who held what; None for
+    that where there are faults. ``clash_faults`` adds those of links that would carry two transfers."""
     faults = _Faults()
     faults.take(_shape_faults(instance, schedule))
     if not faults.count:
         faults.take(_cutting_faults(instance, schedule))
         faults.take(_sum_faults(instance, schedule))
     if faults.count:
-        return Verdict(None, facts, faults.told())
+        return faults, 0, None
     hops = hops_of(instance, schedule)
     faults.take(_route_faults(instance, schedule, hops))
     faults.count += hops.wrong_count - len(hops.wrong)
     if not faults.count:
-        count, found = clashes(instance.machine, schedule, hops)
-        faults.take(_clash_faults(instance, schedule, hops, found))
-        faults.count += count - len(found)
+        clash_faults(hops, faults)
     if faults.count:  # who holds what is asked where every link carries one transfer at a time
-        return Verdict(None, facts, faults.told())
+        return faults, 0, None
     what = held(instance, schedule, hops)
     wrong = np.flatnonzero(what.code)
     first = wrong[np.argsort(schedule.start[wrong], kind="stable")][:MOST_FAULTS]
@@ -69,18 +128,16 @@ def check_schedule(instance: FabricInstance, schedule: Schedule) -> Verdict:
     faults.count += len(wrong) - len(first)
     faults.take(_goal_faults(instance, schedule, what.missing))
     faults.count += what.missing_count - len(what.missing)
-    if faults.count:
-        return Verdict(None, facts, faults.told())
-    ticks = int(hops.arrive.max(initial=0))
-    if ticks:
-        rate = Fraction(instance.bytes * schedule.ticks_per_s, ticks)
-        facts["algbw_bytes_per_s"] = float(rate)
-        facts["busbw_bytes_per_s"] = float(rate * bus_factor(instance.collective, len(instance.members)))
-    facts["longest_chain"] = what.longest_chain
-    facts["redundant_arrivals"] = what.redundant
-    plan = plan_verdict(instance, schedule)
-    value = float_above(Fraction(ticks, schedule.ticks_per_s))
-    return Verdict(value, facts | plan.facts, plan.faults, plan.unverified)
+    return faults, int(hops.arrive.max(initial=0)), None if faults.count else what
+
+
+def _figures(instance: FabricInstance, ticks_per_s: int, ticks: int) -> dict[str, float]:
+    """Bandwidths as nccl-tests computes them; none where nothing takes time."""
+    if not ticks:
+        return {}
+    rate = Fraction(instance.bytes * ticks_per_s, ticks)
+    factor = bus_factor(instance.collective, len(instance.members))
+    return {"algbw_bytes_per_s": float(rate), "busbw_bytes_per_s": float(rate * factor)}
 
 
 class _Faults:
@@ -181,7 +238,7 @@ def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> I
 
 
 def _clash_faults(
-    instance: FabricInstance, schedule: Schedule, hops: Hops, found: list[tuple[int, int, bool]]
+    instance: FabricInstance, schedule: Schedule, hops: Hops, found: list[Clash], other_one: str = "transfer"
 ) -> Iterator[str]:
     machine = instance.machine
     for k, other, of_group in found:
@@ -189,7 +246,7 @@ def _clash_faults(
         until = _time(schedule, int(hops.begin[other] + hops.ticks[hops.span[other]]))
         thing = f"group {_group(instance, int(machine.group[e]))}" if of_group else "the link"
         where = _where(instance, schedule, i, e, int(hops.begin[k]))
-        yield f"{where}: {thing} carries transfer {j} until {until}"
+        yield f"{where}: {thing} carries {other_one} {j} until {until}"
 
 
 def _group(instance: FabricInstance, group: int) -> str:

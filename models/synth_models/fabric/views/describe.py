@@ -10,16 +10,18 @@ from synth.text.quantities import BYTES, SECONDS, count, percent, shown
 from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.failures import in_words
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule, expanded
 
 MAX_LINES = 40
 MAX_SIZES = 4
 LEGEND = "a transfer reads start–arrival  from -> to (through switches): piece, its size and whose it is"
 
 
-def describe(instance: FabricInstance, schedule: Schedule) -> str:
+def describe(instance: FabricInstance, schedule: Schedule | Quotient) -> str:
     """Pieces and their sizes, the busiest links, and the transfers in order of time (``+``: a partial sum that is
     added to what is there)."""
+    if isinstance(schedule, Quotient):
+        return _quotient(instance, schedule)
     if not schedule.transfers:
         return "nothing has to move"
     hops = hops_of(instance, schedule)
@@ -34,6 +36,18 @@ def describe(instance: FabricInstance, schedule: Schedule) -> str:
     if schedule.transfers > MAX_LINES:
         lines.append(f"… {count(schedule.transfers - MAX_LINES)} more transfers (--csv prints all)")
     return "\n".join(lines)
+
+
+def _quotient(instance: FabricInstance, schedule: Quotient) -> str:
+    """The group, and all transfers where they can be listed, else those of the first rank's block."""
+    members, orders = len(instance.members), schedule.orders.tolist()
+    transfers = schedule.transfers_over(members)
+    name = _name(instance, instance.members[0])
+    how = f"one rank's block ({name}'s) in {count(schedule.part.transfers)} transfers, {count(transfers)} in all"
+    group = f"repeated for every rank by a group of {' x '.join(map(str, orders))} symmetries"
+    if transfers > MOST_EXPANDED:
+        return f"{instance.collective} of {shown(instance.bytes, BYTES)} over {members} ranks: {how}, {group}"
+    return f"{how}, {group}\n{describe(instance, expanded(instance, schedule))}"
 
 
 def _pieces(instance: FabricInstance, schedule: Schedule) -> str:

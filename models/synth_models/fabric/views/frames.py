@@ -7,14 +7,14 @@ import numpy as np
 from synth.text.quantities import BYTES, SECONDS, shown
 from synth.views.frames import Frames
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import Quotient, Schedule, expanded
 from synth_models.fabric.views.positions import positions
 
 MAX_MOVES = 20_000  # arrows; a larger schedule has no animation
 MAX_FRAMES = 2_000
 
 
-def frames(instance: FabricInstance, schedule: Schedule) -> Frames | None:
+def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | None:
     """One frame a start time: every link of a route that is set out on then. Items are pieces, named for the rank whose
     data they are. Where nothing is summed the page shows who holds them, from the frame after they set out (switches
     on the way too), which is earlier than they arrive where frames are close together.
@@ -22,6 +22,10 @@ def frames(instance: FabricInstance, schedule: Schedule) -> Frames | None:
     None where there would be more than 20,000 arrows or 2,000 frames.
     """
     machine = instance.machine
+    if isinstance(schedule, Quotient):
+        if len(schedule.part.link) * len(instance.members) > MAX_MOVES:
+            return None
+        schedule = expanded(instance, schedule)
     if not schedule.transfers or len(schedule.link) > MAX_MOVES:
         return None
     order = np.argsort(schedule.start, kind="stable")

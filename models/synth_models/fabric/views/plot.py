@@ -17,7 +17,7 @@ from synth.text.quantities import SECONDS, count, scaled
 from synth.views.occupancy import busy_share
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import Quotient, Schedule, expanded
 from synth_models.fabric.views.positions import positions
 
 MAX_ROWS = 64  # links in the chart: the busiest
@@ -28,10 +28,12 @@ MAX_NODES = 80  # of a machine that is drawn
 MAX_ARROWS = 800
 
 
-def plot(instance: FabricInstance, schedule: Schedule, title: str) -> Figure:
+def plot(instance: FabricInstance, schedule: Schedule | Quotient, title: str) -> Figure:
     """A chart of the links over time (the busiest where there are many), coloured by whose data a piece is (where there
     is only one block, by piece), and where bars would be too narrow by the share of each moment in use; beside it a
-    machine of up to 80 nodes, links coloured by the share of the whole time in use."""
+    machine of up to 80 nodes, links coloured by the share of the whole time in use. Raises :class:`InputError` for a
+    quotient of too many transfers."""
+    schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     drawn = instance.machine.nodes <= MAX_NODES
     figure = Figure(figsize=(15 if drawn else 11, 7), layout="constrained")

@@ -15,13 +15,13 @@ from synth_models.fabric import solution
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import Quotient, Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
+def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFrame:
     """The columns of :func:`synth_models.fabric.solution.table`, and behind them exact ones.
 
     ``ticks_per_s`` is the same in every row. ``start_tick``, ``end_tick``: start and last arrival. Rows of whole
@@ -30,7 +30,9 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     nodes that it joins; ``hop_start``, ``hop_ticks``, from which tick on and for how many ticks it is occupied;
     ``hop_arrive``, when all has arrived behind it, -1 where it only passes a switch. In reductions ``contributions``:
     whose contributions the transfer brings, a hexadecimal number, bit i for the i-th rank of the process group.
+    A quotient's transfers are listed one by one; raises :class:`InputError` where they are too many.
     """
+    schedule = solution.expanded(instance, schedule)
     made = solution.table(instance, schedule)
     hops, net = hops_of(instance, schedule), instance.machine.network
     order = np.argsort(schedule.start, kind="stable")

@@ -11,19 +11,21 @@ from synth.kernels import jit
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import Quotient, Schedule, expanded
 
 MOST_SHOWN = 4
 
 
-def transfers(instance: FabricInstance, schedule: Schedule) -> Transfers:
+def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
     """The schedule as moves between the members, numbered by their place in the process group.
 
     A route of a cut-through transfer is one move a leaf; hops of pieces that switches store are put together to moves.
-    Raises :class:`InputError` for a demand, for routes that are none, and where ranks outside the group forward.
+    Raises :class:`InputError` for a demand, for routes that are none, where ranks outside the group forward, and for a
+    quotient of too many transfers.
     """
     if instance.collective == "demand":
         raise InputError("a demand is no collective that an executor knows; alltoall is")
+    schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
         raise InputError(f"{hops.wrong_count} routes are none: synth check says which")
