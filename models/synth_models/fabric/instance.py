@@ -22,7 +22,7 @@ from synth_models.fabric.problem.blocks import (
     blocks_of,
     rounded_size,
 )
-from synth_models.fabric.problem.box_machine import MachineSpec, machine_file
+from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
 
@@ -101,10 +101,10 @@ class FabricInstance(Instance):
         """The members by box, in the order of the group: those of a named machine; elsewhere every rank alone."""
         if not isinstance(self.network, MachineSpec):
             return [(rank,) for rank in self.members]
-        gpus = machine_file(self.network.name).gpus
+        box = np.repeat(np.arange(self.network.boxes), self.network.box_sizes).tolist()
         found: dict[int, list[int]] = {}
         for rank in self.members:
-            found.setdefault(rank // gpus, []).append(rank)
+            found.setdefault(box[rank], []).append(rank)
         return [tuple(box) for box in found.values()]
 
     @cached_property

@@ -47,6 +47,17 @@ def _raw_machine(value: Any) -> Any:
     return as_raw(value)
 
 
+def _gpus(value: Any) -> Any:
+    """``4`` or ``4+6`` as numbers."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return (value,)
+    if not isinstance(value, str):
+        return value
+    if not re.fullmatch(r"[0-9]{1,6}(\+[0-9]{1,6})*", value):
+        raise ValueError("must be GPUs of a box such as 4, or of every box such as 4+6")
+    return tuple(map(int, value.split("+")))
+
+
 class FabricKeys(NetworkKeys):
     """The machine, the collective and its size.
 
@@ -66,6 +77,7 @@ class FabricKeys(NetworkKeys):
 
     examples = (
         "machine=dgx-a100 boxes=2 collective=allgather bytes=1GiB",
+        "machine=dgx-h100 gpus=4+6 collective=allgather bytes=1GiB",
         "machine=dgx-h100 boxes=64 leaf=32 oversubscription=2 collective=allreduce bytes=1GiB",
         "network=torus rows=8 cols=8 layers=16 bandwidth=50GB/s latency=1us collective=allgather bytes=1GiB",
         "network=dragonfly groups=33 routers=8 hosts=4 collective=broadcast bytes=1GiB",
@@ -81,6 +93,9 @@ class FabricKeys(NetworkKeys):
         "synth.exchange.machines.formats.read has read",
     )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
+    gpus: Annotated[tuple[Count, ...] | None, BeforeValidator(_gpus)] = Field(
+        None, description="GPUs of a box, or of every box in turn such as 4+6 (default: all that the machine has)"
+    )
     leaf: Count | None = Field(
         None, description="boxes that a leaf switch joins: the boxes' switches become a fat tree of leaves and spines"
     )
@@ -136,7 +151,7 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", "boxes", "leaf", "rails", "oversubscription", "network", "links", "switches"]
+        first = ["machine", "boxes", "gpus", "leaf", "rails", "oversubscription", "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
@@ -163,7 +178,7 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         faults = list(super().faults_in(values))
-        for key in ("boxes", "leaf", "rails", "oversubscription"):
+        for key in ("boxes", "gpus", "leaf", "rails", "oversubscription"):
             if key in values:
                 faults.append(Fault(key, "has no meaning without machine", values[key], True))
         needed = "machine=NAME, network=SHAPE or links=FILE.csv"
@@ -174,7 +189,7 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         imported = _is_imported(values["machine"])
-        own = {"network", "links", *cls.OF_NETWORK, *(("boxes", *_OF_TREE) if imported else ())}
+        own = {"network", "links", *cls.OF_NETWORK, *(("boxes", "gpus", *_OF_TREE) if imported else ())}
         if "leaf" in values and not imported:
             own -= {"spines"}
         faults = [Fault(key, "has no meaning with machine", values[key], True) for key in values if key in own]
@@ -201,7 +216,9 @@ class FabricKeys(NetworkKeys):
             if _is_imported(self.machine):
                 return dict(_imported(self.machine)["network"])
             tree = {key: getattr(self, key) for key in _OF_TREE if key in self.given}
-            return {"kind": "machine", "name": self.machine, "boxes": self.boxes or 1, **tree}
+            boxes = self.boxes or len(self.gpus or (0,))
+            own = {} if self.gpus is None else {"gpus": list(self.gpus * (boxes if len(self.gpus) == 1 else 1))}
+            return {"kind": "machine", "name": self.machine, "boxes": boxes, **own, **tree}
         raw = super().raw_network()
         if self.switches is not None and self.links is not None:
             raw["switches"] = _named(self.switches, "switches", table_of_links(self.links).names)
@@ -290,7 +307,7 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
         place = re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
     elif isinstance(keys.machine, str):
         spec = MachineSpec.model_construct(**network)  # what is wrong in it is said where the instance is read
-        place = "-".join([keys.machine, *([f"x{spec.boxes}"] if spec.boxes > 1 else []), *spec.tree_words])
+        place = "-".join([keys.machine, *([f"x{spec.boxes}"] if spec.boxes > 1 else []), *spec.variant_words])
     elif network["kind"] == "links":
         place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, InputFile) else "links").strip(
             "-"

@@ -54,6 +54,22 @@ class MachineFile(Part):
     uplinks: tuple[MachineLink, ...] = ()
     joins: tuple[MachineLink, ...] = ()
 
+    def behind(self, gpus: int) -> set[str]:
+        """The switches of a box that are joined to one of its first ``gpus`` ranks, over other switches or not."""
+        own = {*self.switches, *self.box_switches}
+        if gpus == self.gpus:
+            return own
+        there = {f"gpu{g}" for g in range(gpus)}
+        pairs = [(link.src, link.dst) for link in (*self.links, *self.uplinks)]
+        pairs += [(dst, src) for src, dst in pairs]
+        stack = list(there)
+        while stack:
+            node = stack.pop()
+            near = {dst for src, dst in pairs if src == node and dst in own} - there
+            there |= near
+            stack += near
+        return there & own
+
 
 def machine_names() -> list[str]:
     """The machines that come with the package."""
@@ -73,6 +89,9 @@ def machine_file(name: str) -> MachineFile:
 class MachineSpec(Part):
     """``boxes`` boxes of a named machine. Ranks come first, box after box, then the switches.
 
+    ``gpus``: how many ranks each box has, where not all have those of the machine's file; the first ones are there, and
+    of a box's switches those that lead to one of them. What the boxes share is as for full boxes.
+
     With ``leaf`` the switches that the machine's file lets all boxes share become a fat tree. Every ``leaf`` boxes have
     leaf switches of their own: one for each of the file's shared switches (``rails``, the default: rail-optimised), or
     one for all their ports (``rails`` false: a plain fat tree). Every leaf switch is joined to each of ``spines`` spine
@@ -83,20 +102,36 @@ class MachineSpec(Part):
     kind: Literal["machine"]
     name: str
     boxes: Count = 1
+    gpus: tuple[Count, ...] | None = None
     leaf: Count | None = None
     rails: bool | None = None
     oversubscription: Annotated[float, Field(ge=1, le=1024)] | None = None
     spines: Annotated[int, Field(ge=1, le=4096)] | None = None
 
     @property
-    def tree_words(self) -> list[str]:
-        """The fat tree between boxes in words for names, none where there are the switches of the machine's file."""
+    def variant_words(self) -> list[str]:
+        """What is not as in the machine's file, in words for names: the GPUs of boxes, the fat tree between them."""
+        words = []
+        if self.gpus is not None:
+            words.append("gpus" + "-".join(map(str, self.gpus if len(set(self.gpus)) > 1 else self.gpus[:1])))
         if self.leaf is None:
-            return []
-        words = [f"leaf{self.leaf}" if self.rails is not False else f"plain{self.leaf}"]
+            return words
+        words.append(f"leaf{self.leaf}" if self.rails is not False else f"plain{self.leaf}")
         words += [f"spines{self.spines}"] if self.spines is not None else []
         ratio = self.oversubscription or 1
         return words + ([f"over{ratio:g}"] if ratio != 1 else [])
+
+    @property
+    def box_sizes(self) -> list[int]:
+        """Ranks of every box. Raises ``ValueError`` where ``gpus`` does not fit the boxes or the machine."""
+        most = machine_file(self.name).gpus
+        if self.gpus is None:
+            return [most] * self.boxes
+        if len(self.gpus) != self.boxes:
+            raise ValueError(f"gpus: {len(self.gpus)} numbers for boxes={self.boxes}")
+        if max(self.gpus) > most:
+            raise ValueError(f"gpus: a box of {self.name} has {most} at most, not {max(self.gpus)}")
+        return list(self.gpus)
 
     def build(self) -> Machine:
         data = machine_file(self.name)
@@ -104,16 +139,18 @@ class MachineSpec(Part):
             raise ValueError(f"machine {self.name} is known for boxes={data.most_boxes} at most")
         tree = self._tree(data)
         names, number = self._nodes(data, tree)
-        switches = set(range(self.boxes * data.gpus, len(names)))
+        switches = set(range(sum(self.box_sizes), len(names)))
         rows = LinkRows()
         for b in range(self.boxes):
             for link in (*data.links, *(data.uplinks if self.boxes > 1 else ())):
                 group = None if link.group is None else f"{b}/{link.group}"
-                rows.add(number[b, link.src], number[b, link.dst], link, group, link.both)
+                if (b, link.src) in number and (b, link.dst) in number:
+                    rows.add(number[b, link.src], number[b, link.dst], link, group, link.both)
         for link in data.joins if self.boxes > 1 else ():
             for b in range(self.boxes):
                 after = (b + 1) % self.boxes
-                if self.boxes > 2 or b == 0 or not link.both:
+                there = (b, link.src) in number and (after, link.dst) in number
+                if there and (self.boxes > 2 or b == 0 or not link.both):
                     rows.add(number[b, link.src], number[after, link.dst], link, None, link.both)
         if tree is not None:
             place = {name: node for node, name in enumerate(names)}
@@ -150,8 +187,10 @@ class MachineSpec(Part):
         then those that all boxes share (or a fat tree's)."""
         boxes, several = range(self.boxes), self.boxes > 1
         of_each_box = [*data.switches, *(data.box_switches if several else ())]
-        own = [(b, f"gpu{g}") for b in boxes for g in range(data.gpus)]
-        own += [(b, switch) for b in boxes for switch in of_each_box]
+        sizes = self.box_sizes
+        own = [(b, f"gpu{g}") for b in boxes for g in range(sizes[b])]
+        behind = {size: data.behind(size) for size in set(sizes)}
+        own += [(b, switch) for b in boxes for switch in of_each_box if switch in behind[sizes[b]]]
         number = {node: place for place, node in enumerate(own)}
         names = [f"{b}/{node}" if several else node for b, node in own]
         shared = tuple(data.shared_switches) if several else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from synth_models.fabric.scheduling.box_routes import PairRoutes
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
+MOST_TURNS = 840
+MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
 LEAD = 16  # rounds by which the root's box prefers what leaves it
 
 
@@ -73,7 +76,9 @@ class Rails(NamedTuple):
 
     ``box``, ``number``: of every node, shape (nodes,): its box and its place there. ``rank[box, number]``, repeated
     from the first where a box has fewer than the largest; ``size`` of every box. What ``rank`` holds goes to box b from
-    ``leaves[rank, b]``, itself wherever it can, to ``enters[rank, b]``, shape (nodes, boxes).
+    ``leaves[rank, b]``, itself wherever it can, to ``enters[rank, b]``, shape (nodes, boxes). Where a box has fewer
+    ranks, or rails lead elsewhere, several serve equally well: ``in_turn``, shape (turns, 2, nodes, boxes), the two for
+    one turn after the other.
     """
 
     box: IntArray
@@ -82,6 +87,7 @@ class Rails(NamedTuple):
     size: IntArray
     leaves: IntArray
     enters: IntArray
+    in_turn: IntArray
 
     @classmethod
     def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> Rails:
@@ -92,7 +98,9 @@ class Rails(NamedTuple):
             box[list(members)], number[list(members)] = b, np.arange(len(members))
         rank = np.array([np.resize(np.asarray(members), width) for members in boxes], dtype=np.int64)
         size = np.array([len(members) for members in boxes], dtype=np.int64)
-        found = cls(box, number, rank, size, *np.zeros((2, nodes, len(boxes)), dtype=np.int64))
+        first = np.zeros((1, 2, nodes, len(boxes)), dtype=np.int64)
+        found = cls(box, number, rank, size, first[0, 0], first[0, 1], first)
+        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for b, members in enumerate(boxes):
             for u in members:
                 found.leaves[u] = u
@@ -103,6 +111,9 @@ class Rails(NamedTuple):
                 for other in np.flatnonzero((found.enters[u] == NOBODY) & reach.any(axis=1)).tolist():
                     can = rank[other][: size[other]][reach[other][: size[other]]]
                     found.enters[u, other] = can[number[u] % len(can)]
+                for other in np.flatnonzero((number[u] >= size) & reach.any(axis=1)).tolist():
+                    can = rank[other][: size[other]][reach[other][: size[other]]]
+                    several[u, other] = [(u, int(can[(number[u] + turn) % len(can)])) for turn in range(len(can))]
             for other, goals in enumerate(boxes):
                 cut_off = [u for u in members if found.enters[u, other] == NOBODY and other != b]
                 gates = [u for u in members if found.enters[u, other] != NOBODY]
@@ -111,7 +122,25 @@ class Rails(NamedTuple):
                 for u in cut_off:
                     found.leaves[u, other] = gates[number[u] % len(gates)]
                     found.enters[u, other] = found.enters[found.leaves[u, other], other]
-        return found
+                    ahead = [gates[(number[u] + turn) % len(gates)] for turn in range(len(gates))]
+                    several[u, other] = [(gate, int(found.enters[gate, other])) for gate in ahead]
+        return found._replace(in_turn=_in_turn(first, several))
+
+    def between(self, at: IntArray, box: IntArray, turn: IntArray | int) -> tuple[IntArray, IntArray]:
+        """The rank that what ``at`` holds leaves by for a box, and the one that it enters there, in this turn."""
+        turn = turn % len(self.in_turn)
+        return self.in_turn[turn, 0, at, box], self.in_turn[turn, 1, at, box]
+
+
+def _in_turn(first: IntArray, several: dict[tuple[int, int], list[tuple[int, int]]]) -> IntArray:
+    """``Rails.in_turn`` from that of one turn and the pairs of ranks that serve, by rank and box."""
+    counts = {len(pairs) for pairs in several.values()}
+    turns = math.lcm(*counts) if counts else 1
+    found = np.repeat(first, min(turns, MOST_TURNS), axis=0)
+    for (rank, other), pairs in several.items():
+        for turn in range(len(found)):
+            found[turn, :, rank, other] = pairs[turn % len(pairs)]
+    return found
 
 
 class Collected:
@@ -145,16 +174,35 @@ class Collected:
                 source[to], came[to] = other[to], sent
         return brought
 
-    def to_the_box(self, piece: IntArray, at: IntArray, brought: IntArray, box: IntArray, step: IntArray) -> IntArray:
+    def to_the_box(
+        self, piece: IntArray, at: IntArray, brought: IntArray, box: IntArray, step: IntArray, turn: IntArray | int = 0
+    ) -> IntArray:
         """From the boxes where ``at`` got pieces, and others what ``brought`` says, to the members of ``box``."""
         rails = self.rails
-        leaves, enters = rails.leaves[at, box], rails.enters[at, box]
+        leaves, enters = rails.between(at, box, turn)
         entered = self.add(piece, leaves, enters, brought[np.arange(len(piece)), rails.number[leaves]], step)
         return self.into_the_box(piece, enters, entered, step)
 
     def all(self) -> Sends:
         """Everything, in the order in which it was added."""
         return Sends(*(np.concatenate(column) for column in zip(*self._parts, strict=True)))
+
+
+def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
+    """The rank that each of equal shares of an allreduce is summed up at: all, once each, where boxes are equal.
+
+    Else every box sums up an equal part, as nearly as :data:`MOST_SHARES` shares a rank make it. All but its own part
+    leaves a box for the others, over as many NICs as it has ranks, so that no box may have much less than another.
+    """
+    sizes = [len(box) for box in boxes]
+    whole = min(math.lcm(*sizes), MOST_SHARES * max(sizes))
+    return [
+        rank
+        for turn in range(whole)
+        for box, size in zip(boxes, sizes, strict=True)
+        if turn < max(1, round(whole / size))
+        for rank in box
+    ]
 
 
 def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray) -> Sends:
@@ -169,9 +217,9 @@ def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, o
     for ahead in range(1, count):
         step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
         box = order[(place[rails.box[holder]] + ahead) % count]
-        came = sends.to_the_box(piece, at, brought, box, step)
+        came = sends.to_the_box(piece, at, brought, box, step, chunk)
         if plan.passed_on:
-            at, brought = rails.enters[at, box], came
+            (_, at), brought = rails.between(at, box, chunk), came
     return sends.all()
 
 

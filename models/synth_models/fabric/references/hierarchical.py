@@ -44,6 +44,7 @@ from synth_models.fabric.references.box_sends import (
     Sends,
     from_everyone,
     from_one,
+    roots_of_shares,
 )
 from synth_models.fabric.references.box_trees import NOBODY, around, seconds_between
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
@@ -144,7 +145,7 @@ def _shares_each(instance: FabricInstance, plan: Plan) -> int:
     if plan.between in (EVERYTHING, "own rail"):
         return 1
     if instance.collective == "allreduce":
-        return len(instance.members)
+        return len(roots_of_shares(instance.boxes))
     if instance.the_root is None:
         return 1
     return next(len(box) for box in instance.boxes if instance.the_root in box)
@@ -174,7 +175,7 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
         return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
     if instance.collective in ROOTED_TREES:
         return n * count * _shares_each(instance, plan)
-    return n * n * count * (2 if instance.collective == "allreduce" else 1)
+    return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
 
 
 def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
@@ -208,8 +209,8 @@ def _shares(instance: FabricInstance, sizes: Sequence[Sequence[int]]) -> tuple[I
     blocks = instance.blocks
     if blocks.origin[0] < 0 or len(blocks) == 1:
         number = np.arange(len(sizes[0]), dtype=np.int64)
-        members = np.asarray(instance.members, dtype=np.int64)
-        return members[number % len(members)], number // len(members)
+        roots = np.asarray(roots_of_shares(instance.boxes), dtype=np.int64)
+        return roots[number % len(roots)], number // len(roots)
     lengths = [len(row) for row in sizes]
     return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
 

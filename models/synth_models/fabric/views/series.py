@@ -21,7 +21,7 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
     words = [instance.collective.replace("_", "-"), "on"]
     plain = instance.ranks is None and instance.root is None and not instance.failed.anything
     if isinstance(network, MachineSpec):
-        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.tree_words]
+        words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.variant_words]
         plain = plain and instance.switching.mode == "cut_through"
     else:
         sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
