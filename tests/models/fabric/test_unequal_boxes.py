@@ -106,6 +106,16 @@ def test_within_five_percent_of_what_the_ports_allow(name: str, sizes: tuple[int
     assert bound <= verdict.value <= 1.05 * bound
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_a_root_in_the_larger_box(collective: str) -> None:
+    """Six ranks deal to four: what two of them have enters over all four ports in turn."""
+    instance = made(machine="dgx-h100", gpus="4+6", collective=collective, root=5, bytes="1GiB")
+    found = hierarchical.solve(instance, RunOptions(time_limit_s=4.0).started_now())
+    verdict = check_schedule(instance, found.solution)
+    assert verdict.value is not None
+    assert least("dgx-h100", (4, 6), collective) <= verdict.value <= 1.05 * least("dgx-h100", (4, 6), collective)
+
+
 def test_more_than_two_boxes() -> None:
     """8 + 8 + 8 + 4: 24 of 28 blocks enter the small box over 200 GB/s."""
     instance = made(machine="dgx-h100", gpus="8+8+8+4", collective="allgather", bytes="1GiB")

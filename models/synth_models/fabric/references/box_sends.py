@@ -260,9 +260,9 @@ def from_one(
         mine = np.flatnonzero(number == which)
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
-            box = np.full(len(mine), (home + target) % count)
-            at[target] = rails.enters[at[source], box]
-            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, first[mine] + slack * wait)
+            box, step = np.full(len(mine), (home + target) % count), first[mine] + slack * wait
+            _, at[target] = rails.between(at[source], box, turn[mine])
+            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 
 
@@ -278,9 +278,9 @@ def _over_two_trees(
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
             box = np.full(len(mine), order[target])
-            at[target] = rails.enters[at[source], box]
+            _, at[target] = rails.between(at[source], box, turn[mine])
             step = ROUND * (turn[mine] + slack * wait) + ROUND // 2
-            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step)
+            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 
 
