@@ -141,6 +141,15 @@ class MachineSpec(Part):
         names, number = self._nodes(data, tree)
         switches = set(range(sum(self.box_sizes), len(names)))
         rows = LinkRows()
+        self._add_boxes(rows, data, number)
+        if tree is not None:
+            place = {name: node for node, name in enumerate(names)}
+            for leaf, spine, link in tree.links():
+                rows.add(place[leaf], place[spine], link, None, True)
+        return rows.machine(names, switches, self.name)
+
+    def _add_boxes(self, rows: LinkRows, data: MachineFile, number: dict[tuple[int, str], int]) -> None:
+        """Add the links of the boxes, up from them, and from one to the next, between nodes that have a number."""
         for b in range(self.boxes):
             for link in (*data.links, *(data.uplinks if self.boxes > 1 else ())):
                 group = None if link.group is None else f"{b}/{link.group}"
@@ -152,11 +161,6 @@ class MachineSpec(Part):
                 there = (b, link.src) in number and (after, link.dst) in number
                 if there and (self.boxes > 2 or b == 0 or not link.both):
                     rows.add(number[b, link.src], number[after, link.dst], link, None, link.both)
-        if tree is not None:
-            place = {name: node for node, name in enumerate(names)}
-            for leaf, spine, link in tree.links():
-                rows.add(place[leaf], place[spine], link, None, True)
-        return rows.machine(names, switches, self.name)
 
     def size(self) -> tuple[int, int]:
         """About how many nodes and links it has, without building it."""

@@ -101,7 +101,7 @@ class Rails(NamedTuple):
         first = np.zeros((1, 2, nodes, len(boxes)), dtype=np.int64)
         found = cls(box, number, rank, size, first[0, 0], first[0, 1], first)
         several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for b, members in enumerate(boxes):
+        for members in boxes:
             for u in members:
                 found.leaves[u] = u
                 found.enters[u] = NOBODY
@@ -114,17 +114,26 @@ class Rails(NamedTuple):
                 for other in np.flatnonzero((number[u] >= size) & reach.any(axis=1)).tolist():
                     can = rank[other][: size[other]][reach[other][: size[other]]]
                     several[u, other] = [(u, int(can[(number[u] + turn) % len(can)])) for turn in range(len(can))]
-            for other, goals in enumerate(boxes):
-                cut_off = [u for u in members if found.enters[u, other] == NOBODY and other != b]
-                gates = [u for u in members if found.enters[u, other] != NOBODY]
-                if cut_off and not gates:
-                    raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
-                for u in cut_off:
-                    found.leaves[u, other] = gates[number[u] % len(gates)]
-                    found.enters[u, other] = found.enters[found.leaves[u, other], other]
-                    ahead = [gates[(number[u] + turn) % len(gates)] for turn in range(len(gates))]
-                    several[u, other] = [(gate, int(found.enters[gate, other])) for gate in ahead]
+            several |= found._through_gates(members, boxes)
         return found._replace(in_turn=_in_turn(first, several))
+
+    def _through_gates(
+        self, members: Sequence[int], boxes: Sequence[Sequence[int]]
+    ) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
+        and box. Raises :class:`UnsupportedError` where none does."""
+        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for other, goals in enumerate(boxes):
+            gates = [u for u in members if self.enters[u, other] != NOBODY]
+            if not gates and other != self.box[members[0]]:
+                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
+            for u in members if gates and other != self.box[members[0]] else ():
+                if self.enters[u, other] == NOBODY:
+                    ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
+                    several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
+        for (u, other), ((leaves, enters), *_) in several.items():
+            self.leaves[u, other], self.enters[u, other] = leaves, enters
+        return several
 
     def between(self, at: IntArray, box: IntArray, turn: IntArray | int) -> tuple[IntArray, IntArray]:
         """The rank that what ``at`` holds leaves by for a box, and the one that it enters there, in this turn."""
