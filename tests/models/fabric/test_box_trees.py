@@ -66,6 +66,34 @@ def test_no_box_sends_or_receives_twice_in_a_round(sizes: list[int]) -> None:
             assert max(leaves[number, 0], leaves[number, 1], enters[number, 0], enters[number, 1]) <= 1
 
 
+@pytest.mark.parametrize("shape", [(9, 4, 2), (3, 5, 4), (2, 2, 2, 2), (7, 1, 3), (33, 8, 4)])
+def test_groups_of_groups_let_out_what_one_box_does(shape: tuple[int, ...]) -> None:
+    """Groups of equally many groups, and so on: no box sends or receives twice in a round, and out of the groups of
+    every level, and into them, go two edges at most."""
+    boxes = np.arange(int(np.prod(shape))).reshape(shape)
+    out, into = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    trees = two_trees(boxes.tolist())
+    for which, edges in enumerate(trees):
+        assert sorted(target for _, target, _ in edges) == list(range(1, boxes.size))
+        out.update((source, (which + wait) % 2) for source, _, wait in edges)
+        into.update((target, (which + wait) % 2) for _, target, wait in edges)
+    assert max(out.values()) == max(into.values()) == 1
+    source, target, _ = np.concatenate(trees).T
+    for level in range(1, len(shape)):
+        group = np.arange(boxes.size) // int(np.prod(shape[level:]))
+        crossing = group[source] != group[target]
+        assert np.bincount(group[source[crossing]]).max() <= 2
+        assert np.bincount(group[target[crossing]]).max() <= 2
+
+
+def test_groups_of_a_dragonfly_are_found() -> None:
+    """Hosts of a router, routers of a group, though a router is as near to one of another group: from any host on."""
+    keys: dict[str, Any] = {"network": "dragonfly", "groups": 9, "routers": 4, "hosts": 2, "bandwidth": 25e9}
+    instance = made(**keys, machine=None, latency=5e-7, collective="broadcast", bytes=2**20)
+    seconds = seconds_between(PairRoutes(instance, instance.boxes, 2**20), instance.boxes)
+    assert near_boxes(seconds, around(seconds)) == np.arange(72).reshape(9, 4, 2).tolist()
+
+
 @pytest.mark.parametrize(("leaf", "rails"), [(2, True), (3, True), (2, False)])
 def test_boxes_behind_a_leaf_switch_are_near(leaf: int, rails: bool) -> None:
     """Seven boxes, counted from box 3 on: the groups are those of the leaf switches, its own first."""

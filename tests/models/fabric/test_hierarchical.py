@@ -115,11 +115,12 @@ def test_rounds_by_way_of_leaders_fit_each_other(count: int, way: int) -> None:
     """A piece that is sent in a round arrives ``way`` rounds later: every box gets every piece once, sends only what
     it has, and in no round sends or receives two."""
     turn = np.arange(5 * count)
-    trees, first, number = box_sends._led(count, turn, way)
+    trees, first, number, turned = box_sends._led(count, turn, way)
     sends, receives = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for begin, which in zip(first.tolist(), number.tolist(), strict=True):
+    for begin, which, ahead in zip(first.tolist(), number.tolist(), turned.tolist(), strict=True):
         came = {0: begin}
-        for source, target, wait in trees[which]:
+        for *ends, wait in trees[which]:
+            source, target = (1 + (box - 1 + ahead) % (count - 1) if box else 0 for box in ends)
             assert came[source] <= begin + wait
             assert target not in came
             came[target] = begin + wait + way

@@ -260,17 +260,18 @@ def from_one(
         return _over_two_trees(sends, root, begin, turn, max(2, rounds.between), seconds)
     if plan.between == "trees":
         trees, first, slack, lead = _trees(count), turn, plan.slack, LEAD
-        number = turn // slack % len(trees)
+        number, turned = turn // slack % len(trees), np.zeros_like(turn)
     else:
-        trees, first, number = _led(count, turn, rounds.between)
+        trees, first, number, turned = _led(count, turn, rounds.between)
         slack, lead = 1, rounds.inside
     at_home = _at_home(sends, root, begin, turn, lead)
     for which, edges in enumerate(trees):
         mine = np.flatnonzero(number == which)
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
-            box, step = np.full(len(mine), (home + target) % count), first[mine] + slack * wait
+            box = (home + 1 + (target - 1 + turned[mine]) % (count - 1)) % count
             _, at[target] = rails.between(at[source], box, turn[mine])
+            step = first[mine] + slack * wait
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 
@@ -335,9 +336,9 @@ def _at_home(sends: Collected, root: int, begin: IntArray, turn: IntArray, lead:
     return brought
 
 
-def _led(count: int, turn: IntArray, rounds: int) -> tuple[list[list[Edge]], IntArray, IntArray]:
-    """Trees by way of a leader, or for the last pieces straight from the root; when each piece leaves the root, and
-    the number of its tree.
+def _led(count: int, turn: IntArray, rounds: int) -> tuple[list[list[Edge]], IntArray, IntArray, IntArray]:
+    """The tree by way of a leader, and for the last pieces that straight from the root; when each piece leaves the
+    root, the number of its tree, and how many boxes on all boxes of it but the root's are.
 
     Karp, Sahay, Santos and Schauser: "Optimal broadcast and summation in the LogP model" (SPAA 1993): the root sends
     every piece once, to one box after the other, which sends it to all others. In round s the root sends to box s
@@ -347,21 +348,12 @@ def _led(count: int, turn: IntArray, rounds: int) -> tuple[list[list[Edge]], Int
     straight = min(turns, (rounds + others - 1) // others)
     led = turns - straight
     first = np.where(turn < led, turn, led + (turn - led) * others)
-    number = np.where(turn < led, first % others, others + first % others)
-    return (
-        [_leader(others, k, rounds) for k in range(others)] + [_star(others, k) for k in range(others)],
-        first,
-        number,
-    )
+    star = [(0, 1 + k, k) for k in range(others)]
+    return [_leader(others, rounds), star], first, (turn >= led).astype(np.int64), first % others
 
 
-def _star(others: int, first: int) -> list[Edge]:
-    """From the root to all, beginning with box ``first + 1``."""
-    return [(0, 1 + (first + k) % others, k) for k in range(others)]
-
-
-def _leader(others: int, first: int, way: int) -> list[Edge]:
-    """From the root to box ``first + 1``, from there to all others, one a round.
+def _leader(others: int, way: int) -> list[Edge]:
+    """From the root to box 1, from there to all others, one a round.
 
     The offset of the k-th that it sends to is such that no two leaders, who begin a round after each other, ever send
     to the same box in one round (an orthomorphism of the cyclic group: k and its offset differ by all but one), and the
@@ -374,8 +366,7 @@ def _leader(others: int, first: int, way: int) -> list[Edge]:
         (k + shift) % others: 2 * k % others if odd or 2 * k < others else (2 * k + 1) % others
         for k in range(1, others)
     }
-    handed = [(1 + first, 1 + (first + offsets[wait]) % others, way + wait) for wait in sorted(offsets)]
-    return [(0, 1 + first, 0), *handed]
+    return [(0, 1, 0), *((1, 1 + offsets[wait], way + wait) for wait in sorted(offsets))]
 
 
 def _trees(count: int) -> list[list[Edge]]:

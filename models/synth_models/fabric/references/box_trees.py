@@ -4,8 +4,9 @@ Sanders, Speck, Träff: "Two-tree algorithms for full bandwidth broadcast, reduc
 No box has children in both trees, so that each sends as much as it receives. Pieces take the trees in turn; an edge is
 then in use in every other round, and by colours no box sends two pieces in a round or receives two.
 
-Boxes behind the same leaf switches are a group. The groups are joined by two trees themselves, which enter each at its
-first box; the others hang below that by two trees of their own. Of the 2 n sends of n boxes in two rounds, 2 (n - 1)
+Boxes behind the same leaf switches are a group, and such groups may be one again (hosts, routers and groups of a
+dragonfly). The groups are joined by two trees themselves, which enter each at its first box; the others hang below that
+by two trees of their own. Of the 2 n sends of n boxes in two rounds, 2 (n - 1)
 stay inside, and the two that are left are those to other groups: for even n of one box, hence never in the same round.
 So between groups goes at most what one box sends, whatever their size, and an oversubscribed switch that carries as
 much holds nothing up.
@@ -22,14 +23,18 @@ from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
+Groups = int | Sequence["Groups"]  # a box, or groups next to each other
+
 NOBODY = -1
 SAME = 1e-6  # distances that differ by less, relatively, count as equal
 
 
-def two_trees(groups: Sequence[Sequence[int]]) -> list[list[Edge]]:
+def two_trees(groups: Groups) -> list[list[Edge]]:
     """The edges of both trees from box 0, the first of the first group, in the order of their rounds: from box, to box,
-    rounds after the piece left the root. A box receives before it sends."""
-    parent = _parents(groups)
+    rounds after the piece left the root. A box receives before it sends. ``groups`` may consist of groups."""
+    count = _boxes(groups)
+    parent = [[NOBODY] * count, [NOBODY] * count]
+    _hang(groups, parent)
     colour = _colours(parent)
     trees: list[list[Edge]] = []
     for which, above in enumerate(parent):
@@ -69,39 +74,48 @@ def around(seconds: FloatArray) -> IntArray:
     return order
 
 
-def near_boxes(seconds: FloatArray, order: IntArray) -> list[list[int]]:
-    """Groups of boxes that are nearest to each other, by their place in ``order``; that of the first goes first."""
-    count = len(seconds)
-    away = seconds[order][:, order]
-    near = away <= away.min(initial=np.inf) * (1 + SAME)
-    group, found = np.full(count, NOBODY), list[list[int]]()
-    for first in range(count):
-        if group[first] == NOBODY:
-            stack, group[first] = [first], len(found)
-            while stack:
-                fresh = np.flatnonzero(near[stack.pop()] & (group == NOBODY))
-                group[fresh] = len(found)
-                stack += fresh.tolist()
-            found.append(np.flatnonzero(group == len(found)).tolist())
-    return found
+def near_boxes(seconds: FloatArray, order: IntArray) -> list[Groups]:
+    """Groups of boxes that are all as near to each other as any are, by their place in ``order``, and of such groups
+    those that are next nearest, and so on; that of the first goes first."""
+    farthest = seconds[order][:, order]  # between any two boxes of two groups
+    found: list[Groups] = list(range(len(order)))
+    while True:
+        near = farthest <= farthest.min(initial=np.inf) * (1 + SAME)
+        free, groups = np.ones(len(found), dtype=bool), list[list[int]]()
+        for first in range(len(found)):
+            if free[first]:
+                group, fits = [first], near[first] & free
+                fits[first] = False
+                while fits.any():
+                    group.append(int(np.argmax(fits)))
+                    fits &= near[group[-1]]
+                    fits[group[-1]] = False
+                free[group] = False
+                groups.append(group)
+        if len(groups) in (1, len(found)):
+            return found
+        found = [[found[k] for k in group] for group in groups]
+        rows, starts = np.concatenate(groups), np.cumsum([0, *map(len, groups[:-1])])
+        farthest = farthest[rows][:, rows]
+        for axis in (0, 1):
+            farthest = np.maximum.reduceat(farthest, starts, axis=axis)
+        np.fill_diagonal(farthest, np.inf)
 
 
-def _parents(groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The parent of every box in either tree, :data:`NOBODY` for box 0."""
-    count = sum(map(len, groups))
-    parent = [[NOBODY] * count, [NOBODY] * count]
-    idle: list[list[int]] = []  # of every group: boxes that send less than they could
-    for gate, *inner in groups:
-        sends = dict.fromkeys((gate, *inner), 0)
-        for which in (0, 1):
-            for box, over in zip(inner, parents(len(inner), which) if inner else (), strict=True):
-                parent[which][box] = gate if over < 0 else inner[over]
-                sends[parent[which][box]] += 1
-        idle.append([box for box, count in sends.items() for _ in range(2 - count)])
-    for which in (0, 1) if len(groups) > 1 else ():
-        for (gate, *_), above in zip(groups[1:], parents(len(groups) - 1, which), strict=True):
-            parent[which][gate] = idle[above + 1].pop(0)
-    return parent
+def _boxes(groups: Groups) -> int:
+    return 1 if isinstance(groups, int) else sum(map(_boxes, groups))
+
+
+def _hang(groups: Groups, parent: list[list[int]]) -> tuple[int, list[int]]:
+    """Note in either tree the ``parent`` of every box but the first. That first one, by which both trees enter, and the
+    boxes that send less than they could, once for every piece that they could send in two rounds: two in all."""
+    if isinstance(groups, int):
+        return groups, [groups, groups]
+    (gate, idle), *inner = (_hang(group, parent) for group in groups)
+    for which in (0, 1) if inner else ():
+        for (box, _), over in zip(inner, parents(len(inner), which), strict=True):
+            parent[which][box] = (idle if over < 0 else inner[over][1]).pop(0)
+    return gate, [*idle, *(box for _, left in inner for box in left)]
 
 
 def _colours(parent: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -30,9 +30,9 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_sends import (
@@ -57,7 +57,7 @@ from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 MOST_TRANSFERS = 4_500_000
-MOST_LISTED = 100_000  # of trees whose links do not keep to an order, where there are others
+QUICK = 300_000  # of the first schedule of a plan, where it may have fewer chunks
 MOST_CHUNKS = 4096
 MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
@@ -76,23 +76,13 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     boxes = instance.boxes
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
-    best: tuple[Schedule, str] | None = None
-    lacking: UnsupportedError | None = None
-    for plan in _plans(instance):
-        try:
-            found = _best_number(instance, options, plan, best is None)
-        except UnsupportedError as error:
-            lacking = error
-            continue
-        if found is None:
-            continue
-        count, schedule = found
-        if best is None or chunks.seconds(instance, schedule) < chunks.seconds(instance, best[0]):
-            best = schedule, f"{len(boxes)} boxes, {plan}, {chunks.in_words(count)}"
-    if best is None:
-        assert lacking is not None
-        raise lacking
-    return Outcome("finished", solution=best[0], message=best[1] + chunks.hurried(options))
+    plans = _plans(instance)
+    ways = [_way(instance, plan) for plan in plans]
+    found = chunks.most_promising(instance, options, ways, quick_cut(instance).seconds)
+    assert found is not None
+    number, count, schedule = found
+    words = f"{len(boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
+    return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))
 
 
 def has_boxes(instance: FabricInstance) -> bool:
@@ -117,19 +107,13 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     return [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
 
 
-def _best_number(instance: FabricInstance, options: RunOptions, plan: Plan, first: bool) -> tuple[int, Schedule] | None:
-    """The number of chunks and its schedule; a number is tried where the last one's time suggests that it fits."""
-    most = _most_chunks(instance, plan)
-    first_tried = _first_chunks(instance, plan, most)
-    listed = instance.collective in ROOTED_TREES and not plan.in_order and not first
-    make = chunks.limited(
-        partial(_made, instance, plan),
-        partial(_amount, instance, plan),
-        MOST_LISTED if listed else MOST_TRANSFERS,
-        options,
-        sure=first_tried if first else None,
-    )
-    return chunks.best_number(instance, options, make, most, first_tried)
+def _way(instance: FabricInstance, plan: Plan) -> chunks.Way:
+    """The schedules of a plan."""
+    most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
+    first = _first_chunks(instance, plan, most)
+    while first > 1 and amount(first) > QUICK:
+        first //= 2
+    return chunks.Way(partial(_made, instance, plan), first, most, amount, MOST_TRANSFERS)
 
 
 def _most_chunks(instance: FabricInstance, plan: Plan) -> int:

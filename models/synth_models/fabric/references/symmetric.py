@@ -27,6 +27,7 @@ from synth.graph.torus_trees import depths, disjoint_trees
 from synth.kernels import jit
 from synth.network.symmetry import translations
 from synth.options import RunOptions
+from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
@@ -79,10 +80,10 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     share = _parts(instance, 1)
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
     first = _first_chunks(instance, most)
-    make = chunks.limited(partial(scheduled, instance), partial(_amount, instance), MOST_TRANSFERS, options, sure=first)
-    found = chunks.best_number(instance, options, make, most, first)
+    way = chunks.Way(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
+    found = chunks.most_promising(instance, options, [way], quick_cut(instance).seconds)
     assert found is not None
-    count, schedule = found
+    _, count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"
     return Outcome("finished", solution=schedule, message=f"{how}, {chunks.in_words(count)}{chunks.hurried(options)}")
 

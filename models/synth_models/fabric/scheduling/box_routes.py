@@ -68,7 +68,11 @@ class PairRoutes:
             for rank, like in zip(members, boxes[0], strict=False):
                 self._box[rank] = number
                 self._first[rank] = like
-        self._boxes = [np.asarray(box, dtype=np.int64) for box in boxes]
+        self._count = len(boxes)
+        if self._turns is not None:
+            self._members = np.array(boxes, dtype=np.int64)
+            self._place = np.zeros(self._nodes, dtype=np.int64)
+            self._place[self._members] = np.arange(self._members.shape[1])
         self._reached: dict[int, BoolArray] = {}
         self._known: dict[int, tuple[int, ...]] = {}
 
@@ -80,9 +84,8 @@ class PairRoutes:
         first = int(self._first[source])
         if first not in self._reached:
             self._reached[first] = np.isfinite(self._routes.direct_seconds(first))
-        members = np.stack(self._boxes)
         found = np.zeros(self._nodes, dtype=bool)
-        found[np.roll(members, -turn, axis=0)] = self._reached[first][members]
+        found[np.roll(self._members, -turn, axis=0)] = self._reached[first][self._members]
         return found
 
     def seconds_from(self, source: int) -> FloatArray:
@@ -94,11 +97,8 @@ class PairRoutes:
         turn = np.zeros(len(source), dtype=np.int64)
         if self._turns is not None:
             turn = self._box[source]
-            ahead = (self._box[target] - turn) % len(self._boxes)
-            place = np.zeros(self._nodes, dtype=np.int64)
-            for members in self._boxes:
-                place[members] = np.arange(len(members))
-            target = np.stack(self._boxes)[ahead, place[target]]
+            ahead = (self._box[target] - turn) % self._count
+            target = self._members[ahead, self._place[target]]
             source = self._first[source]
         pairs, row = np.unique(source * self._nodes + target, return_inverse=True)
         found = [self._route(int(pair)) for pair in pairs]

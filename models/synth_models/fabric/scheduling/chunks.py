@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling.list_scheduling import completion
@@ -14,6 +16,9 @@ from synth_models.fabric.solution import Schedule
 
 WORTH = Fraction(1, 100)  # doublings must save at least this part of the time to go on
 SLOWER = 1.5  # times as long as in proportion to the last number of chunks is what another may take
+NEAR = 1.05  # times the best way's seconds, within which a way's numbers of chunks are looked at more closely
+ROUNDS = 3  # of that
+LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
 
 def cut(size: int, parts: int) -> list[int]:
@@ -45,27 +50,87 @@ def hurried(options: RunOptions) -> str:
     return f"; {ended}" if options.out_of_time() else ""
 
 
-def limited(
-    make: Callable[[int], Schedule | None],
-    transfers: Callable[[int], int],
-    most: int,
-    options: RunOptions,
-    sure: int | None = None,
-) -> Callable[[int], Schedule | None]:
-    """``make`` for :func:`best_number`, but None for a number of chunks with more than ``most`` ``transfers``, or for
-    which the last one's time suggests that the limit will come first. The number ``sure`` is made all the same."""
-    last = [1, 0.0]  # a number of chunks and the seconds that it took
+@dataclass
+class Way:
+    """One way to make a schedule in so many chunks: ``make`` returns None for a number that it cannot be made in.
 
-    def made(count: int) -> Schedule | None:
-        tried, took = last
-        if count != sure and (transfers(count) > most or not options.fits(SLOWER * took * count / tried)):
-            return None
-        began = time.monotonic()
-        schedule = make(count)
-        last[:] = count, time.monotonic() - began
-        return schedule
+    ``first`` to ``most``: the numbers that are tried, ``first`` below the best. ``transfers``: how many a number has;
+    with more than ``most_transfers`` it is not tried. ``tried``: the seconds of the schedules so far.
+    """
 
-    return made
+    make: Callable[[int], Schedule | None]
+    first: int
+    most: int
+    transfers: Callable[[int], int] = lambda count: count
+    most_transfers: float = math.inf
+    tried: dict[int, Fraction] = field(default_factory=dict)
+    over: bool = False  # no larger number is tried
+    worse: int = 0  # doublings in a row that saved next to nothing
+
+    @property
+    def next(self) -> int:
+        """The number to be tried next."""
+        return 2 * max(self.tried) if self.tried else self.first
+
+    def allows(self, count: int) -> bool:
+        """Whether a number of chunks may be tried at all: the first always may."""
+        return count == self.first or (count <= self.most and self.transfers(count) <= self.most_transfers)
+
+    def largest(self, above: int) -> int:
+        """The largest number that may be tried from ``above``, which may, up to twice as many."""
+        below = 2 * above
+        while below - above > 1:
+            middle = (above + below) // 2
+            above, below = (middle, below) if self.allows(middle) else (above, middle)
+        return above
+
+    def expected(self, count: int, least: Fraction) -> Fraction:
+        """The seconds of a schedule in so many chunks, more than were tried, at best: what is above ``least`` halves
+        with every doubling, as the time to fill a pipeline does."""
+        if not self.tried:
+            return least
+        last = max(self.tried)
+        return least + (self.tried[last] - least) * last / count
+
+    def promised(self, least: Fraction) -> Fraction:
+        """What the next doubling is expected to take if it saves half as much as the one before."""
+        if not self.tried:
+            return least
+        last = max(self.tried)
+        if 2 * (last // 2) != last or last // 2 not in self.tried:
+            return self.expected(2 * last, least)
+        return max(least, self.tried[last] - (self.tried[last // 2] - self.tried[last]) / 2)
+
+
+def most_promising(
+    instance: FabricInstance, options: RunOptions, ways: Sequence[Way], least: Fraction = Fraction(0)
+) -> tuple[int, int, Schedule] | None:
+    """The quickest schedule found: the number of its way among ``ways``, its chunks and itself.
+
+    Every way is tried once, then always the one whose next doubling promises the least time, until two doublings of it
+    in a row save less than :data:`WORTH`, or it cannot catch up with what is there; then numbers between good ones.
+    Ends where a schedule takes ``least``, a lower bound, but for the gap asked for; at the time limit with the best so
+    far. Raises :class:`UnsupportedError` where every way does.
+    """
+    race = _Race(instance, options, ways, least)
+    while (way := race.ahead()) is not None:
+        before = min(way.tried.values(), default=None)
+        found = race.time_of(way, way.next)
+        if found is None:
+            way.over = True
+            continue
+        way.worse = 0 if before is None or found < before * (1 - WORTH) else way.worse + 1
+        way.over = way.worse == 2
+    for way in race.near():
+        for _ in range(ROUNDS):
+            fresh = [] if race.ended() else race.between(way)
+            for number in fresh:
+                race.time_of(way, number)
+            if not fresh:
+                break
+    if race.best is None and race.lacking is not None:
+        raise race.lacking
+    return race.best
 
 
 def best_number(
@@ -75,60 +140,91 @@ def best_number(
     most: int,
     first: int = 1,
 ) -> tuple[int, Schedule] | None:
-    """The number of chunks from ``first`` to ``most``, and its schedule.
-
-    Tried are doublings until two in a row save less than :data:`WORTH` of the time, then numbers between the best and
-    its neighbours. ``make`` returns None for a number that it will not try; None if it never returns a schedule. Stops
-    at the time limit with the best so far.
-    """
-    search = _Numbers(instance, options, make)
-    count, worse = first, 0
-    while count <= most and worse < 2 and not (search.best and options.out_of_time()):
-        before = search.tried[search.best[0]] if search.best else None
-        found = search.time_of(count)
-        if found is None:
-            break
-        worse = 0 if before is None or found < before * (1 - WORTH) else worse + 1
-        count *= 2
-    for _ in range(3):
-        if search.best is None or options.out_of_time():
-            break
-        fresh = search.between(search.best[0])
-        if not fresh:
-            break
-        for number in fresh:
-            search.time_of(number)
-    return search.best
+    """The number of chunks from ``first`` to ``most``, and its schedule; None if ``make`` returns None for the first.
+    Found as :func:`most_promising` does of one way."""
+    found = most_promising(instance, options, [Way(make, first, most)])
+    return None if found is None else found[1:]
 
 
-@dataclass
-class _Numbers:
-    """Numbers of chunks that were ``tried``, each with its schedule's seconds, and the ``best`` with its schedule."""
+class _Race:
+    """Ways, the ``best`` schedule so far (with its way's number and its chunks), and the seconds that making a transfer
+    has taken at most."""
 
-    instance: FabricInstance
-    options: RunOptions
-    make: Callable[[int], Schedule | None]
-    tried: dict[int, Fraction] = field(default_factory=dict)
-    best: tuple[int, Schedule] | None = None
+    def __init__(self, instance: FabricInstance, options: RunOptions, ways: Sequence[Way], least: Fraction) -> None:
+        self.instance, self.options, self.ways, self.least = instance, options, ways, least
+        self.best: tuple[int, int, Schedule] | None = None
+        self.seconds: Fraction | None = None  # of the best
+        self.lacking: UnsupportedError | None = None
+        self._each = 0.0
+        self._took: dict[int, tuple[int, float]] = {}  # by way: the transfers that were made last, and in which time
 
-    def time_of(self, count: int) -> Fraction | None:
-        """Try a number unless it was tried."""
-        tried = self.tried
-        if count in tried:
-            return tried[count]
-        schedule = self.make(count)
+    def ended(self) -> bool:
+        """Whether there is a schedule, and no reason or no time to look for another."""
+        if self.seconds is None:
+            return False
+        enough = self.seconds * Fraction(1 - self.options.relative_gap) <= self.least
+        return enough or self.options.out_of_time()
+
+    def ahead(self) -> Way | None:
+        """The way to go on with: one that was not tried, the first of them; else the most promising."""
+        if self.ended():
+            return None
+        going = [way for way in self.ways if not way.over and (self.best is None or self._may_lead(way))]
+        return min(going, key=lambda way: (bool(way.tried), way.promised(self.least)), default=None)
+
+    def near(self) -> list[Way]:
+        """The ways whose best is near the best of all, the best first."""
+        if self.seconds is None:
+            return []
+        found = [(min(way.tried.values()), number) for number, way in enumerate(self.ways) if way.tried]
+        return [self.ways[number] for seconds, number in sorted(found) if seconds <= NEAR * self.seconds]
+
+    def _may_lead(self, way: Way) -> bool:
+        """Whether it may become quicker than the best with some number of chunks."""
+        if not way.tried:
+            return True
+        most = max(way.next, way.most)
+        if way.most_transfers < math.inf:
+            most = min(most, int(way.next * way.most_transfers / max(1, way.transfers(way.next))))
+        assert self.seconds is not None
+        return way.expected(max(most, way.next), self.least) < self.seconds
+
+    def time_of(self, way: Way, count: int) -> Fraction | None:
+        """Try a number unless it was tried; None where there is no schedule, or no time or room for it."""
+        if count in way.tried:
+            return way.tried[count]
+        number, amount = self.ways.index(way), way.transfers(count)
+        made, took = self._took.get(number, (1, self._each))
+        if self.best is not None and not (way.allows(count) and self.options.fits(SLOWER * took * amount / made)):
+            return None
+        if not way.allows(count):
+            return None
+        began = time.monotonic()
+        try:
+            schedule = way.make(count)
+        except UnsupportedError as error:
+            self.lacking = error
+            return None
+        took = time.monotonic() - began
+        self._took[number] = amount, took
+        self._each = max(self._each, took / max(1, amount))
         if schedule is None:
             return None
-        tried[count] = seconds(self.instance, schedule)
-        if self.best is None or tried[count] < tried[self.best[0]]:
-            self.best = count, schedule
-            self.options.held.offer(lambda: schedule, float(tried[count]), in_words(count))
-        return tried[count]
+        found = way.tried[count] = seconds(self.instance, schedule)
+        if self.seconds is None or found < self.seconds:
+            self.best, self.seconds = (number, count, schedule), found
+            self.options.held.offer(lambda: schedule, float(found), in_words(count))
+        return found
 
-    def between(self, best: int) -> list[int]:
-        """Numbers between the best and its neighbours that take clearly longer, as far as they were not tried."""
-        tried = self.tried
+    def between(self, way: Way) -> list[int]:
+        """Numbers between the way's best and its neighbours that take clearly longer, as far as they were not tried.
+        Where the best is the largest that was tried, the largest that may be tried instead, if it is clearly larger."""
+        tried = way.tried
+        best = min(tried, key=lambda count: (tried[count], count))
         below = max((n for n in tried if n < best), default=best)
         above = min((n for n in tried if n > best), default=best)
+        if above == best and way.over and not way.allows(2 * best) and way.worse < 2:
+            largest = way.largest(best)
+            return [largest] if largest > LARGER * best else []
         worse = [other for other in (above, below) if tried[other] * (1 - WORTH) > tried[best]]
         return [n for n in dict.fromkeys((best + other) // 2 for other in worse) if n not in tried]

@@ -49,8 +49,9 @@ def reversed_transfers(there: FabricInstance, spread: Transfers, schedule: Sched
     twice.
     """
     _, target = ends(there.machine, spread)
-    key = spread.piece * there.machine.nodes + target
-    if len(np.unique(key)) < len(key):
+    seen = np.zeros((len(spread.piece_bytes), there.machine.nodes), dtype=bool)
+    seen[spread.piece, target] = True
+    if np.count_nonzero(seen) < len(target):
         raise ValueError("a rank receives a piece twice: backwards, its contribution would count twice")
     count = len(spread.piece)
     lengths = np.diff(spread.route_start)
