@@ -83,7 +83,7 @@ def test_a_torus_as_good_as_with_all_transfers(collective: str) -> None:
     assert replayed(instance) <= 1.02 * listed
 
 
-def test_on_by_itself_where_there_are_switches() -> None:
+def test_on_by_itself_where_there_are_boxes() -> None:
     assert isinstance(solved(made(**BOXES, bytes=2**20), None).solution, Quotient)
     assert not isinstance(solved(made(network="ring", nodes=5, bytes=2**20), None).solution, Quotient)
 
@@ -105,6 +105,7 @@ def test_a_machine_that_has_lost_its_symmetry_is_refused(lines: str, tmp_path: P
         ({"machine": "dgx-h100", "boxes": 4, "leaf": 2, "rails": False}, "symmetry is broken"),
         ({"network": "mesh", "rows": 3, "cols": 3}, "symmetry is broken"),
         ({**BOXES, "collective": "alltoall"}, "no algorithm for alltoall"),
+        ({**BOXES, "switching": "store_and_forward"}, "switches that cut through"),
         ({**BOXES, "collective": "broadcast"}, "no algorithm for broadcast"),
         ({**BOXES, "collective": "allreduce", "bytes": 2**20 + 1}, "not 32 equal shares"),
     ],
@@ -118,7 +119,9 @@ def test_one_refusal_in_words(keys: dict[str, Any], words: str) -> None:
 def test_a_link_for_several_ranks_is_refused() -> None:
     """Two switches of two ranks each, joined by one link: both ranks need it at once."""
     links = [(v, 4 + v % 2, 1.0) for v in range(4)] + [(4 + v % 2, v, 1.0) for v in range(4)]
-    record = synth.solve(machine(6, [*links, (4, 5, 1.0), (5, 4, 1.0)], [4, 5], bytes=8), "symmetric")
+    record = synth.solve(
+        machine(6, [*links, (4, 5, 1.0), (5, 4, 1.0)], [4, 5], bytes=8), "symmetric", options={"quotient": True}
+    )
     assert record["termination"] == "unsupported"
     assert "on the routes of several ranks at the same time" in record["message"]
 

@@ -81,9 +81,33 @@ class _Links(NamedTuple):
     rate: IntArray
 
 
+class _Clock(NamedTuple):
+    """The group, the bytes of every chunk, shape (chunks,), and ticks a second."""
+
+    group: Group
+    size: IntArray
+    ticks_per_s: int
+
+
+class _Taken(NamedTuple):
+    """In ticks: from when on a chunk is ``ready`` at a node, shape (chunks, nodes), and each resource of
+    :class:`Group` is ``free``, shape (resources,)."""
+
+    ready: IntArray
+    free: IntArray
+
+    @classmethod
+    def nothing(cls, machine: Machine, size: IntArray) -> _Taken:
+        """Everything free from the beginning."""
+        resources = 2 * machine.links + 1
+        return cls(np.zeros((len(size), machine.nodes), dtype=np.int64), np.zeros(resources, dtype=np.int64))
+
+
 def group_of(instance: FabricInstance) -> Group:
     """The shifts of a torus, or of boxes and of ranks within boxes. Raises :class:`UnsupportedError`."""
     machine, members = instance.machine, len(instance.members)
+    if instance.switching.mode == "store_and_forward" and machine.is_switch.any():
+        raise UnsupportedError("symmetric makes quotients for switches that cut through only")
     found = _grid_shifts(instance) or _box_shifts(instance)
     if prod(order for _, order in found) != members:
         raise UnsupportedError(BROKEN)
@@ -93,23 +117,29 @@ def group_of(instance: FabricInstance) -> Group:
     kept = [move for move in moves if move is not None]
     if len(kept) < len(found) or not _is_group(images, [order for _, order in found]):
         raise UnsupportedError(BROKEN)
-    groups = np.arange(int(machine.group.max(initial=-1)) + 1)
+    orders = np.array([order for _, order in found], dtype=np.int64)
+    return Group(images, orders, np.array(kept), *_modulo(machine, kept, members))
+
+
+def _modulo(machine: Machine, moves: list[IntArray], members: int) -> tuple[IntArray, BoolArray]:
+    """``resource`` and ``alone`` of :class:`Group`. Raises :class:`UnsupportedError` where a generator tears a group of
+    links apart."""
+    groups, grouped = np.arange(int(machine.group.max(initial=-1)) + 1), machine.group >= 0
     of_groups = []
-    grouped = machine.group >= 0
-    for move in kept:
+    for move in moves:
         image = groups.copy()
         image[machine.group[grouped]] = machine.group[move[grouped]]
         if np.any(image[machine.group[grouped]] != machine.group[move[grouped]]):
             raise UnsupportedError(BROKEN)
         of_groups.append(image)
-    link, group = orbits(machine.links, kept), orbits(len(groups), of_groups)
+    link, group = orbits(machine.links, moves), orbits(len(groups), of_groups)
     alone = np.bincount(link)[link] == members
     resource = np.stack([link, np.full_like(link, -1)], axis=1)
     if len(group):
         of_link = group[machine.group[grouped]]
         resource[grouped, 1] = machine.links + of_link
         alone[grouped] &= np.bincount(group)[of_link] == members
-    return Group(images, np.array([order for _, order in found], dtype=np.int64), np.array(kept), resource, alone)
+    return resource, alone
 
 
 def _grid_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
@@ -170,13 +200,13 @@ def origin_part(instance: FabricInstance, group: Group, count: int) -> tuple[Quo
         seconds += _most_seconds(machine, moves, size)
     ticks = clock.ticks_per_second(machine, seconds)
     found: list[tuple[Moves, IntArray, bool]] = []
-    ready = np.zeros((len(size), machine.nodes), dtype=np.int64)
-    free = np.zeros(2 * machine.links + 1, dtype=np.int64)
+    clock_of = _Clock(group, size, ticks)
+    taken = _Taken.nothing(machine, size)
     for moves, turned in steps:
         if turned:
-            none = np.zeros_like(ready), np.zeros_like(free)
-            moves = moves.backwards(_placed(machine.reversed(), group, moves, size, ticks, *none)[1])
-        start, arrive = _placed(machine, group, moves, size, ticks, ready, free)
+            there = machine.reversed()
+            moves = moves.backwards(_placed(there, clock_of, moves, _Taken.nothing(there, size))[1])
+        start, arrive = _placed(machine, clock_of, moves, taken)
         found.append((moves, start, turned))
     part = _joined(found, size, ticks)
     return Quotient(part, group.generators, group.orders), int(arrive.max())
@@ -271,25 +301,24 @@ def _routes(machine: Machine, origin: int, targets: Sequence[int], size: float) 
     return found
 
 
-def _placed(
-    machine: Machine, group: Group, moves: Moves, size: IntArray, ticks: int, ready: IntArray, free: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Start and arrival of every transfer in ticks; ``ready`` (chunks, nodes), ``free`` (resources) go on from what
-    they hold."""
+def _placed(machine: Machine, known: _Clock, moves: Moves, taken: _Taken) -> tuple[IntArray, IntArray]:
+    """Start and arrival of every transfer in ticks; what is ``taken`` goes on from what it holds."""
+    group, size, ticks = known
     table, rate = clock.duration_table(machine, ticks, size)
     net = machine.network
     tail, head = net.src.astype(np.int64), net.dst.astype(np.int64)
     links = _Links(tail, head, clock.latencies(machine, ticks), group.resource, table.T.copy(), rate)
     start, arrive = np.empty((2, len(moves.chunk)), dtype=np.int64)
-    if _place(moves, links, ready, free, start, arrive):
+    if _place(moves, links, taken, start, arrive):
         raise UnsupportedError("a route takes two links that a symmetry maps onto each other")
     return start, arrive
 
 
 @jit
-def _place(moves: Moves, links: _Links, ready: IntArray, free: IntArray, start: IntArray, arrive: IntArray) -> bool:
+def _place(moves: Moves, links: _Links, taken: _Taken, start: IntArray, arrive: IntArray) -> bool:
     """Each in turn as soon as its chunk is there and all that its route takes has been left for good; whether a route
     takes something twice."""
+    ready, free = taken.ready, taken.free
     for i in range(len(moves.chunk)):
         c, first, end = moves.chunk[i], moves.route_start[i], moves.route_start[i + 1]
         source, target = links.tail[moves.link[first]], links.head[moves.link[end - 1]]

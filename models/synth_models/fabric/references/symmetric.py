@@ -33,7 +33,7 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.cuts import cut_bound
 from synth_models.fabric.bounds.proven import Proven
-from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references.one_origin import NOBODY, Spread, directions, one_origin
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
@@ -96,7 +96,8 @@ def needs_quotient(instance: FabricInstance) -> bool:
     """Whether all transfers are too many, or are only made by boxes and so only modulo their symmetries."""
     if instance.collective in ROOTED_TREES:
         return False
-    return bool(instance.machine.is_switch.any()) or len(instance.members) > MOST_MEMBERS
+    boxes = bool(instance.machine.is_switch.any()) and several_boxes(instance)
+    return boxes or len(instance.members) > MOST_MEMBERS
 
 
 def _by_quotient(instance: FabricInstance, options: RunOptions) -> Outcome:
