@@ -23,6 +23,9 @@ _STEPS = (
     Parameter("extra", read_int(0, 64), 6, "pareto: rounds to try beyond the steps", question=True),
     Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
 )
+_QUOTIENT = Parameter(
+    "quotient", read_flag, None, "keep one origin's transfers and the symmetries only; default: where all are too many"
+)
 _RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
 _FILE = Parameter("file", str, None, "the file: MSCCL XML or an MSCCL++ plan", question=True)
 
@@ -115,7 +118,7 @@ FAMILY = Family(
         _reference("ring", "NCCL's rings: cycles through all ranks"),
         _reference("double_tree", "NCCL's double binary tree"),
         _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)"),
-        _reference("symmetric", "one origin's timetable moved to all others by a torus's symmetries (ours)"),
+        _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
         _reference("direct", "every rank sends straight to every other rank"),
         _reference("bruck", "Bruck's algorithm (MPI)"),

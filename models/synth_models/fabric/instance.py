@@ -29,7 +29,8 @@ from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faul
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
-MANY = 128  # ranks from which on methods that need no search are among the default ones
+MANY = 128  # ranks from which on methods that need no search are among the default ones,
+VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
@@ -129,22 +130,30 @@ class FabricInstance(Instance):
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks); ``symmetric`` is for as many on a grid."""
+    boxes of several ranks); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
-    if method == "hierarchical" and not _several(instance):
+    if method == "hierarchical" and not several_boxes(instance):
         return many and switches and knows(method, instance.collective)
-    if method == "symmetric" and (not many or switches or instance.machine.network.grid is None):
+    if method == "symmetric" and not _alike(instance):
         return False
     if method == "bfb" and switches:
         return False
-    if method == "two_level" and not _several(instance, equal=True):
+    if method == "two_level" and not several_boxes(instance, equal=True):
         return False
     return knows(method, instance.collective)
 
 
-def _several(instance: FabricInstance, equal: bool = False) -> bool:
+def _alike(instance: FabricInstance) -> bool:
+    """Whether there are many ranks on a grid, or so many in equal boxes that one rank's transfers have to do."""
+    if not instance.machine.is_switch.any():
+        return len(instance.members) >= MANY and instance.machine.network.grid is not None
+    to_and_from_all = instance.collective in ("allgather", "reduce_scatter", "allreduce")
+    return to_and_from_all and len(instance.members) >= VERY_MANY and several_boxes(instance, equal=True)
+
+
+def several_boxes(instance: FabricInstance, equal: bool = False) -> bool:
     """Whether there are several boxes, of several ranks each or some, and if so wanted of equally many."""
     sizes = {len(box) for box in instance.boxes}
     return len(instance.boxes) > 1 and max(sizes) > 1 and not (equal and len(sizes) > 1)

@@ -23,6 +23,7 @@ from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import Quotient, Schedule
 
 Place = tuple[int, int]
+Image = tuple[int, ...]
 Row = tuple[int, int, list[int], bool]  # start, piece, route, adds
 TICKS = 10
 
@@ -110,14 +111,13 @@ def drawn(rng: random.Random, found: Regular, pieces: list[int]) -> Quotient:
     spread = _spread(rng, found, pieces)
     rows = spread
     if collective != "allgather":
-        end = max(_arrival(found, row, pieces) for row in spread)
         back = _reversed(found)
         mirrored = _spread(rng, back, pieces)
         last = max(_arrival(back, row, pieces) for row in mirrored)
-        rows = [(last - _arrival(back, row, pieces), row[1], row[2][::-1], True) for row in mirrored]
+        ends = [last - _arrival(back, row, pieces) for row in mirrored]
+        rows = [(end, p, route[::-1], True) for end, (_, p, route, _) in zip(ends, mirrored, strict=True)]
         if collective == "allreduce":
             rows += [(start + last, piece, route, False) for start, piece, route, _ in spread]
-            assert end >= 0
     part = schedule_of([(0, size) for size in pieces], sorted(rows, key=lambda row: row[0]), TICKS)
     return Quotient(part, found.generators.copy(), found.orders.copy())
 
@@ -164,12 +164,13 @@ def _spread(rng: random.Random, found: Regular, pieces: list[int]) -> list[Row]:
         p, u, step = rng.choice(choices)
         level = [other for other in free if shared or (other[0] == 0) == (step[0] == 0)]
         start = max(have[p, u], *(free[other] for other in level)) + rng.choice([0, 0, 0, 1, 7])
-        row = (start, p, found.routes[step](u), False)
+        route = found.routes[step](u)
+        row = (start, p, route, False)
         rows.append(row)
         v = ((u[0] + step[0]) % a, (u[1] + step[1]) % b)
         have[p, v] = _arrival(found, row, pieces)
         for other in level:
-            free[other] = start + max(_lasts(found, e, pieces[p]) for e in row[2])
+            free[other] = start + max(_lasts(found, e, pieces[p]) for e in route)
     return rows
 
 
@@ -192,35 +193,52 @@ def whole_of(instance: FabricInstance, quotient: Quotient) -> Schedule | None:
     return schedule_of(pieces, transfers, part.ticks_per_s)
 
 
-def _elements(instance: FabricInstance, quotient: Quotient) -> dict[int, tuple[int, ...]] | None:
+def _elements(instance: FabricInstance, quotient: Quotient) -> dict[int, Image] | None:
     """The element that carries the first member to each, by member."""
     nodes, members = instance.machine.nodes, instance.members
     images = [tuple(image) for image in quotient.generators.tolist()]
     orders, same = quotient.orders.tolist(), tuple(range(nodes))
     if any(sorted(image) != list(same) for image in images) or any(order < 1 for order in orders):
         return None
-    if prod(orders) != len(members):
+    if prod(orders) != len(members) or not _is_group(images, orders):
         return None
-    found: dict[int, tuple[int, ...]] = {}
-    for powers in product(*map(range, orders)):
-        element = same
-        for image, power in zip(images, powers, strict=True):
-            for _ in range(power):
-                element = tuple(image[v] for v in element)
-        found[element[members[0]]] = element
-    for image, order in zip(images, orders, strict=True):
-        whole = same
-        for _ in range(order):
-            whole = tuple(image[v] for v in whole)
-        if whole != same or any(tuple(image[v] for v in other) != tuple(other[v] for v in image) for other in images):
-            return None
-    kinds = [2 if v in members else int(s) for v, s in enumerate(instance.machine.is_switch)]
-    if any(kinds[image[v]] != kinds[v] for image in images for v in range(nodes)):
+    if not all(_keeps_kinds(instance, image) for image in images):
         return None
+    products = [_product(images, powers, nodes) for powers in product(*map(range, orders))]
+    found = {element[members[0]]: element for element in products}
     return found if set(found) == set(members) else None
 
 
-def _links(instance: FabricInstance, element: tuple[int, ...]) -> list[int] | None:
+def _keeps_kinds(instance: FabricInstance, image: Image) -> bool:
+    """Whether members go to members and switches to switches."""
+    kinds = [2 if v in instance.members else int(s) for v, s in enumerate(instance.machine.is_switch)]
+    return all(kinds[there] == kind for there, kind in zip(image, kinds, strict=True))
+
+
+def _is_group(images: list[Image], orders: list[int]) -> bool:
+    """Whether the generators commute and come back after their orders."""
+    same = tuple(range(len(images[0]))) if images else ()
+    for image, order in zip(images, orders, strict=True):
+        if _product([image], (order,), len(image)) != same:
+            return False
+        if any(_after(image, other) != _after(other, image) for other in images):
+            return False
+    return True
+
+
+def _product(images: list[Image], powers: tuple[int, ...], nodes: int) -> Image:
+    element = tuple(range(nodes))
+    for image, power in zip(images, powers, strict=True):
+        for _ in range(power):
+            element = _after(image, element)
+    return element
+
+
+def _after(image: Image, element: Image) -> Image:
+    return tuple(image[v] for v in element)
+
+
+def _links(instance: FabricInstance, element: Image) -> list[int] | None:
     """Where the element carries every link: the i-th parallel one of a kind to the i-th. None where it cannot."""
     machine, net = instance.machine, instance.machine.network
     rows = list(zip(net.src.tolist(), net.dst.tolist(), net.bandwidth.tolist(), net.latency.tolist(), strict=True))

@@ -258,3 +258,19 @@ def test_views_list_all_transfers_or_say_how_many_there_are(monkeypatch: pytest.
     for view in (table, transfers):
         with pytest.raises(InputError, match="more than the 1 that are listed one by one"):
             view(instance, quotient)
+
+
+@pytest.mark.parametrize("value", [-(2**63), -(2**62), -1, 2**31, 2**62, 2**63 - 1])
+def test_extreme_numbers_are_refused_or_judged_as_all_transfers_are(value: int) -> None:
+    """The first number of each array of the stored form replaced: nothing but ``ValueError`` is raised."""
+    _, found, quotient = a_case(1)
+    packed = pack(quotient)
+    for key, stored in packed.items():
+        forged = np.array(stored, dtype=np.int64)
+        forged.reshape(-1)[0] = value
+        try:
+            read = unpack(found.instance, packed | {key: forged if forged.ndim else int(forged)})
+        except ValueError:
+            continue
+        assert isinstance(read, Quotient)
+        assert check_schedule(found.instance, read).value == judged(found.instance, read), (key, value)

@@ -11,6 +11,10 @@ of the data in chunks: with k chunks and depth d ``(k + d) M / (degree k b)`` an
 are these backwards; allreduce is both, for shares of the buffer that each have a rank as root.
 
 Complexity: N searches through N nodes a chunk for one origin; N^2 transfers a chunk, made as arrays.
+
+``quotient`` keeps one origin's transfers and the symmetries only
+(:mod:`synth_models.fabric.references.origin_part`), on machines of equal boxes as well; then the time is that of the
+cut into a rank or a box but for the first block's latency and last hop.
 """
 
 from __future__ import annotations
@@ -21,28 +25,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.family import Outcome
 from synth.graph.torus_trees import depths, disjoint_trees
-from synth.kernels import jit
 from synth.network.symmetry import translations
 from synth.options import RunOptions
-from synth_models.fabric.bounds.cuts import quick_cut
-from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.cuts import cut_bound, quick_cut
+from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.instance import FabricInstance, several_boxes
+from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.references.one_origin import NOBODY, Spread, directions, one_origin
+from synth_models.fabric.references.origin_part import Group, group_of, origin_part
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 ROOTED_TREES = ("broadcast", "reduce")
 MOST_TRANSFERS = 7_000_000
 MOST_CHUNKS = 4096
 MOST_MEMBERS = 2048
+MOST_IN_QUOTIENTS = 65_536  # ranks,
+MOST_OF_ORIGIN = 4_000_000  # transfers of one origin,
+MOST_LOOKED_AT = 2**28  # and on tori, squared chunks times ranks
+SAVES = 1 / 2000  # of the time: what twice the chunks must save in a quotient
 SEVERAL = 4
-NOBODY = -1
 
 
 class Neighbours(NamedTuple):
@@ -54,18 +65,11 @@ class Neighbours(NamedTuple):
     target: IntArray
 
 
-class Spread(NamedTuple):
-    """Sends of one origin's chunks in order of their start, shape (sends,) each: ``after`` is the send that brought the
-    chunk to ``source``, :data:`NOBODY` at the origin."""
-
-    chunk: IntArray
-    source: IntArray
-    direction: IntArray
-    after: IntArray
-
-
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``symmetric``."""
+    wanted = options.method.get("quotient")
+    if wanted or (wanted is None and needs_quotient(instance)):
+        return _by_quotient(instance, options)
     refused = refusal(instance, KNOWN, "symmetric", MOST_MEMBERS)
     if refused is not None:
         return refused
@@ -88,6 +92,84 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     return Outcome("finished", solution=schedule, message=f"{how}, {chunks.in_words(count)}{chunks.hurried(options)}")
 
 
+def needs_quotient(instance: FabricInstance) -> bool:
+    """Whether all transfers are too many, or are only made by boxes and so only modulo their symmetries."""
+    if instance.collective in ROOTED_TREES:
+        return False
+    boxes = bool(instance.machine.is_switch.any()) and several_boxes(instance)
+    return boxes or len(instance.members) > MOST_MEMBERS
+
+
+def _by_quotient(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """One origin's transfers and the group, with the cut that bounds them."""
+    known = tuple(name for name in KNOWN if name not in ROOTED_TREES)
+    refused = refusal(instance, known, "quotient=on", MOST_IN_QUOTIENTS)
+    if refused is not None:
+        return refused
+    n = len(instance.members)
+    if n == 1:
+        return empty(instance)
+    if instance.bytes % n:
+        return Outcome("unsupported", message=f"{instance.bytes} bytes are not {n} equal shares")
+    group = group_of(instance)
+    best = _best_quotient(instance, options, group)
+    orders = " x ".join(map(str, group.orders.tolist()))
+    message = f"every origin alike under {orders} symmetries, {chunks.in_words(len(best.part.piece_block))}"
+    message += chunks.hurried(options)
+    bound = cut_around_box(instance)
+    if bound is None:
+        return Outcome("finished", solution=best, message=message)
+    return Outcome("finished", best, float_below(bound.seconds), str(bound), bound.certificate(), message)
+
+
+def _best_quotient(instance: FabricInstance, options: RunOptions, group: Group) -> Quotient:
+    """The quotient of the best power of two of chunks; one that can be listed where one chunk's can be."""
+    n = len(instance.members)
+    twice, switches = instance.collective == "allreduce", bool(instance.machine.is_switch.any())
+    most = MOST_EXPANDED // n if n * n <= MOST_EXPANDED else MOST_OF_ORIGIN
+    best, ticks = origin_part(instance, group, 1)
+    least, count = ticks / best.part.ticks_per_s, 2
+    _hold(options, best, least)
+    while count <= min(MOST_CHUNKS, instance.bytes // n) and n * count * (1 + twice) <= most:
+        if options.out_of_time() or (not switches and (n * count) ** 2 > MOST_LOOKED_AT):
+            break
+        found, ticks = origin_part(instance, group, count)
+        seconds = ticks / found.part.ticks_per_s
+        if seconds > least * (1 - SAVES):
+            break
+        best, least, count = found, seconds, 2 * count
+        _hold(options, best, least)
+    return best
+
+
+def _hold(options: RunOptions, found: Quotient, seconds: float) -> None:
+    """Hand it over in case that the time limit ends the run."""
+    options.held.offer(lambda: found, seconds, chunks.in_words(len(found.part.piece_block)))
+
+
+def cut_around_box(instance: FabricInstance) -> Proven | None:
+    """The stronger of the cuts around the first box and around its first rank, in the direction of the collective;
+    None for an allreduce, of which more than a cut is proven (method ``bound``)."""
+    if instance.collective == "allreduce":
+        return None
+    links = Links.of(instance)
+    links = links.reverse if instance.collective == "reduce_scatter" else links
+    members = np.zeros(links.nodes, dtype=bool)
+    members[links.members] = True
+    found = []
+    for part in (instance.boxes[0], instance.members[:1]):
+        if len(part) < len(instance.members):
+            goals = np.zeros(links.nodes, dtype=bool)
+            goals[list(part)] = True
+            inside = goals.copy()  # and the switches that are joined to these ranks alone
+            joined = np.zeros(links.nodes, dtype=bool)
+            joined[links.src[~goals[links.dst]]] = joined[links.dst[~goals[links.src]]] = True
+            inside |= links.is_switch & ~joined
+            cut = cut_bound(links, ~inside, members & ~goals, goals)
+            found += [cut] if cut is not None else []
+    return max(found, key=lambda cut: cut.seconds, default=None)
+
+
 def neighbours(instance: FabricInstance) -> Neighbours | None:
     """The links of every node by direction, None where the steps along a grid are no symmetries or not all nodes are
     ranks of the group."""
@@ -98,10 +180,7 @@ def neighbours(instance: FabricInstance) -> Neighbours | None:
     image = translations(net)
     if image is None or net.links % net.nodes:
         return None
-    back = np.argsort(image, axis=1)
-    relative = back[net.src, net.dst]
-    order = np.lexsort((np.arange(net.links), net.latency, net.bandwidth, relative, net.src))
-    link = order.reshape(net.nodes, -1).astype(np.int64)
+    link = directions(net)
     return Neighbours(image, link, net.dst[link].astype(np.int64))
 
 
@@ -171,7 +250,7 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
         for k, origin in enumerate(instance.blocks.origin.tolist()):
             piece_of[origin, : len(sizes[k])] = np.arange(first[k], first[k + 1])
     seconds = float(size.max()) / net.bandwidth[where.link[0]]
-    sends = Spread(*_one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each))
+    sends = Spread(*one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each))
     piece = piece_of[:, sends.chunk].T  # (sends, origins)
     link = where.link[where.image[:, sends.source].T, sends.direction[:, None]]
     keep = (piece != NOBODY).ravel()
@@ -190,44 +269,6 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
         np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
         number[after[waits]],
     )
-
-
-@jit
-def _one_origin(
-    target: IntArray, seconds: FloatArray, latency: FloatArray, chunks_each: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Columns of :class:`Spread` from node 0. ``seconds``, ``latency``: of a chunk, by direction."""
-    n, directions = target.shape
-    total = (n - 1) * chunks_each
-    chunk, source, direction, after = np.empty((4, total), dtype=np.int64)
-    came = np.full((chunks_each, n), np.inf)
-    came[:, 0] = 0.0
-    brought = np.full((chunks_each, n), NOBODY, dtype=np.int64)
-    free = np.zeros(directions)
-    for k in range(total):
-        while True:
-            d = int(np.argmin(free))
-            begin, fresh, best_chunk, best = np.inf, -1, -1, -1
-            for c in range(chunks_each):
-                for u in range(n):
-                    v = target[u, d]
-                    soonest = max(came[c, u], free[d])
-                    if came[c, v] < np.inf or came[c, u] == np.inf or soonest > begin:
-                        continue
-                    lacking = 0
-                    for way in range(directions):
-                        lacking += came[c, target[v, way]] == np.inf
-                    if soonest < begin or lacking > fresh:
-                        begin, fresh, best_chunk, best = soonest, lacking, c, u
-            if begin == free[d]:
-                break
-            free[d] = begin  # nothing to send before; another direction may be free sooner
-        v = target[best, d]
-        came[best_chunk, v] = begin + seconds[d] + latency[d]
-        free[d] = begin + seconds[d]
-        chunk[k], source[k], direction[k], after[k] = best_chunk, best, d, brought[best_chunk, best]
-        brought[best_chunk, v] = k
-    return chunk, source, direction, after
 
 
 def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:

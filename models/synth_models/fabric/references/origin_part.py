@@ -1,0 +1,344 @@
+"""A quotient's making: the group of a machine, one origin's transfers, and start times modulo the group.
+
+Boxes: the origin, rank r of box b, sends its chunks through its own NIC to rank r of the boxes b + 1, b + 2, … in turn,
+and whoever has got one sends it to all other ranks of its box. Moved by the shifts of boxes and of ranks within boxes,
+every NIC and every port into a box's switch works like the origin's. Tori: as in
+:mod:`synth_models.fabric.references.one_origin`. What is summed up is the same backwards; an allreduce is both, for
+equal shares.
+
+Complexity: one origin's hops, and the machine's links a generator; nothing grows with the square of the ranks but the
+greedy search on tori, which looks through all ranks a send.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from synth.arrays import BoolArray, IntArray
+from synth.errors import UnsupportedError
+from synth.graph.symmetry import arc_images, orbits
+from synth.kernels import jit
+from synth.network.symmetry import unit_translations
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.automorphism import automorphism
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references.one_origin import directions, one_origin
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.solution import Quotient, Schedule
+
+BROKEN = "the machine's symmetry is broken, or it has none that carries every rank to every other one"
+
+
+class Group(NamedTuple):
+    """``generators``, shape (generators, nodes), ``orders``; ``moves``: the same of links, shape (generators, links).
+
+    ``resource``: what a hop over a link takes modulo the group, the orbit of the link and of its group of links (-1:
+    none), shape (links, 2). ``alone``: no element but the identity leaves the link, or its group, where it is."""
+
+    generators: IntArray
+    orders: IntArray
+    moves: IntArray
+    resource: IntArray
+    alone: BoolArray
+
+
+class Moves(NamedTuple):
+    """Transfers of one origin's chunks, each after whatever brings the chunk to where it starts: ``chunk``, shape
+    (transfers,), and ``link[route_start[i]:route_start[i + 1]]``, the route."""
+
+    chunk: IntArray
+    route_start: IntArray
+    link: IntArray
+
+    @classmethod
+    def of(cls, chunk: Sequence[int], routes: Sequence[IntArray]) -> Moves:
+        """From a chunk and a route a transfer."""
+        ends = np.cumsum([0, *map(len, routes)])
+        return cls(np.array(chunk, dtype=np.int64), ends.astype(np.int64), np.concatenate(routes))
+
+    def backwards(self, arrive: IntArray) -> Moves:
+        """The same from the last arrival to the first, every route turned round."""
+        order = np.argsort(-arrive, kind="stable")
+        routes = [self.link[self.route_start[i] : self.route_start[i + 1]][::-1] for i in order.tolist()]
+        return Moves.of(self.chunk[order].tolist(), routes)
+
+
+class _Links(NamedTuple):
+    """``tail``, ``head``, ``latency`` (ticks): shape (links,); ``resource``: shape (links, 2); ``ticks``: how long a
+    chunk occupies a link, shape (chunks, links of a bandwidth), and ``rate``: which of these it is, shape (links,)."""
+
+    tail: IntArray
+    head: IntArray
+    latency: IntArray
+    resource: IntArray
+    ticks: IntArray
+    rate: IntArray
+
+
+class _Clock(NamedTuple):
+    """The group, the bytes of every chunk, shape (chunks,), and ticks a second."""
+
+    group: Group
+    size: IntArray
+    ticks_per_s: int
+
+
+class _Taken(NamedTuple):
+    """In ticks: from when on a chunk is ``ready`` at a node, shape (chunks, nodes), and each resource of
+    :class:`Group` is ``free``, shape (resources,)."""
+
+    ready: IntArray
+    free: IntArray
+
+    @classmethod
+    def nothing(cls, machine: Machine, size: IntArray) -> _Taken:
+        """Everything free from the beginning."""
+        resources = 2 * machine.links + 1
+        return cls(np.zeros((len(size), machine.nodes), dtype=np.int64), np.zeros(resources, dtype=np.int64))
+
+
+def group_of(instance: FabricInstance) -> Group:
+    """The shifts of a torus, or of boxes and of ranks within boxes. Raises :class:`UnsupportedError`."""
+    machine, members = instance.machine, len(instance.members)
+    if instance.switching.mode == "store_and_forward" and machine.is_switch.any():
+        raise UnsupportedError("symmetric makes quotients for switches that cut through only")
+    found = _grid_shifts(instance) or _box_shifts(instance)
+    if prod(order for _, order in found) != members:
+        raise UnsupportedError(BROKEN)
+    net = machine.network
+    images = np.array([image for image, _ in found], dtype=np.int64).reshape(len(found), machine.nodes)
+    moves = [arc_images(image, net.src, net.dst, (machine.group >= 0, net.bandwidth, net.latency)) for image in images]
+    kept = [move for move in moves if move is not None]
+    if len(kept) < len(found) or not _is_group(images, [order for _, order in found]):
+        raise UnsupportedError(BROKEN)
+    orders = np.array([order for _, order in found], dtype=np.int64)
+    return Group(images, orders, np.array(kept), *_modulo(machine, kept, members))
+
+
+def _modulo(machine: Machine, moves: list[IntArray], members: int) -> tuple[IntArray, BoolArray]:
+    """``resource`` and ``alone`` of :class:`Group`. Raises :class:`UnsupportedError` where a generator tears a group of
+    links apart."""
+    groups, grouped = np.arange(int(machine.group.max(initial=-1)) + 1), machine.group >= 0
+    of_groups = []
+    for move in moves:
+        image = groups.copy()
+        image[machine.group[grouped]] = machine.group[move[grouped]]
+        if np.any(image[machine.group[grouped]] != machine.group[move[grouped]]):
+            raise UnsupportedError(BROKEN)
+        of_groups.append(image)
+    link, group = orbits(machine.links, moves), orbits(len(groups), of_groups)
+    alone = np.bincount(link)[link] == members
+    resource = np.stack([link, np.full_like(link, -1)], axis=1)
+    if len(group):
+        of_link = group[machine.group[grouped]]
+        resource[grouped, 1] = machine.links + of_link
+        alone[grouped] &= np.bincount(group)[of_link] == members
+    return resource, alone
+
+
+def _grid_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
+    """A step along every axis of a torus, ring or hypercube that is whole and in use, and the axis's length."""
+    machine = instance.machine
+    sides = machine.network.grid
+    if sides is None or machine.is_switch.any() or len(instance.members) < machine.nodes:
+        return []
+    return list(zip(unit_translations(machine.network), (side for side in sides if side > 1), strict=False))
+
+
+def _box_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
+    """Every box to the next, and every rank to the next one of its box."""
+    boxes = instance.boxes
+    if len({len(box) for box in boxes}) != 1:
+        raise UnsupportedError(BROKEN)
+    place = np.arange(len(instance.members)).reshape(len(boxes), -1)
+    found = []
+    for axis, order in enumerate(place.shape):
+        if order > 1:
+            image = automorphism(
+                instance.machine, np.concatenate(boxes).astype(np.int64), np.roll(place, -1, axis).ravel()
+            )
+            if image is None:
+                raise UnsupportedError(BROKEN)
+            found.append((image[0], order))
+    return found
+
+
+def _is_group(images: IntArray, orders: Sequence[int]) -> bool:
+    """Whether the generators commute and have these orders."""
+    for k, (image, order) in enumerate(zip(images, orders, strict=True)):
+        if any(not np.array_equal(image[other], other[image]) for other in images[:k]):
+            return False
+        power = np.arange(len(image))
+        for _ in range(order):
+            power = image[power]
+        if not np.array_equal(power, np.arange(len(image))):
+            return False
+    return True
+
+
+def origin_part(instance: FabricInstance, group: Group, count: int) -> tuple[Quotient, int]:
+    """The quotient whose origin's block is cut into ``count`` chunks, and the ticks that it takes."""
+    machine, members = instance.machine, len(instance.members)
+    size = np.array(chunks.equal(instance.bytes // members, count), dtype=np.int64)
+    spreading, back = instance.collective != "reduce_scatter", instance.collective != "allgather"
+    steps: list[tuple[Moves, bool]] = []
+    seconds = 0.0
+    for there in ([machine.reversed()] if back else []) + ([machine] if spreading else []):
+        moves = _moves(instance, there, group, size)
+        if not group.alone[moves.link].all():
+            raise UnsupportedError(
+                "a link is on the routes of several ranks at the same time: some symmetry leaves it where it is and "
+                "moves the ranks"
+            )
+        steps.append((moves, there is not machine))
+        seconds += _most_seconds(machine, moves, size)
+    ticks = clock.ticks_per_second(machine, seconds)
+    found: list[tuple[Moves, IntArray, bool]] = []
+    clock_of = _Clock(group, size, ticks)
+    taken = _Taken.nothing(machine, size)
+    for moves, turned in steps:
+        if turned:
+            there = machine.reversed()
+            moves = moves.backwards(_placed(there, clock_of, moves, _Taken.nothing(there, size))[1])
+        start, arrive = _placed(machine, clock_of, moves, taken)
+        found.append((moves, start, turned))
+    part = _joined(found, size, ticks)
+    return Quotient(part, group.generators, group.orders), int(arrive.max())
+
+
+def _most_seconds(machine: Machine, moves: Moves, size: IntArray) -> float:
+    """Time that is enough even one after the other."""
+    net = machine.network
+    lasts = size[moves.chunk] / np.minimum.reduceat(net.bandwidth[moves.link], moves.route_start[:-1])
+    return float(lasts.sum() + net.latency[moves.link].sum())
+
+
+def _joined(found: list[tuple[Moves, IntArray, bool]], size: IntArray, ticks: int) -> Schedule:
+    """One schedule of several steps; what is turned round adds."""
+    lengths = np.concatenate([np.diff(moves.route_start) for moves, _, _ in found])
+    return Schedule(
+        ticks,
+        np.zeros(len(size), dtype=np.int64),
+        size,
+        np.concatenate([start for _, start, _ in found]),
+        np.concatenate([moves.chunk for moves, _, _ in found]),
+        np.concatenate([np.full(len(start), turned) for _, start, turned in found]),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        np.concatenate([moves.link for moves, _, _ in found]),
+    )
+
+
+def _moves(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
+    """What the origin's chunks do on a machine, which may be the reversed one."""
+    if len(group.orders) and machine.network.grid is not None and not machine.is_switch.any():
+        return _on_grid(machine, size)
+    return _over_boxes(instance, machine, group, size)
+
+
+def _on_grid(machine: Machine, size: IntArray) -> Moves:
+    net = machine.network
+    link = directions(net)
+    kind = link[0]
+    seconds = float(size.max()) / net.bandwidth[kind]
+    sends = one_origin(net.dst[link].astype(np.int64), seconds, net.latency[kind].astype(float), len(size))
+    chunk, source, direction, _ = sends
+    return Moves(chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[source, direction])
+
+
+def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
+    """The own box first, then the other boxes in turn; what has come there goes on to its box at once."""
+    boxes = np.array(instance.boxes, dtype=np.int64)
+    routes = _routes(machine, int(boxes[0, 0]), [*boxes[0, 1:].tolist(), *boxes[1:, 0].tolist()], float(size.max()))
+    inside, between = routes[: boxes.shape[1] - 1], routes[boxes.shape[1] - 1 :]
+    chunk, links = [], []
+    for c in range(len(size)):
+        chunk += [c] * len(inside)
+        links += inside
+    for route in between:
+        inside = [group.moves[0][one] for one in inside]
+        for c in range(len(size)):
+            chunk += [c] * (1 + len(inside))
+            links += [route, *inside]
+    return Moves.of(chunk, links)
+
+
+def _routes(machine: Machine, origin: int, targets: Sequence[int], size: float) -> list[IntArray]:
+    """The route to every target over switches alone that is quickest for so many bytes. Raises
+    :class:`UnsupportedError` where there is none."""
+    net = machine.network
+    cost = (net.latency + size / net.bandwidth).tolist()
+    order = np.argsort(net.src, kind="stable").tolist()
+    first = np.searchsorted(net.src[order], np.arange(machine.nodes + 1)).tolist()
+    head, is_switch = net.dst.tolist(), machine.is_switch.tolist()
+    came: dict[int, int] = {}
+    best = {origin: 0.0}
+    queue = [(0.0, origin)]
+    while queue:
+        so_far, v = heapq.heappop(queue)
+        if so_far > best[v] or (v != origin and not is_switch[v]):
+            continue
+        for e in order[first[v] : first[v + 1]]:
+            w, then = head[e], so_far + cost[e]
+            if then < best.get(w, np.inf):
+                best[w], came[w] = then, e
+                heapq.heappush(queue, (then, w))
+    found = []
+    tail = net.src.tolist()
+    for v in targets:
+        if v not in came:
+            raise UnsupportedError(f"no route over switches alone leads from rank {origin} to rank {v}")
+        route = []
+        while v != origin:
+            route.append(came[v])
+            v = tail[came[v]]
+        found.append(np.array(route[::-1], dtype=np.int64))
+    return found
+
+
+def _placed(machine: Machine, known: _Clock, moves: Moves, taken: _Taken) -> tuple[IntArray, IntArray]:
+    """Start and arrival of every transfer in ticks; what is ``taken`` goes on from what it holds."""
+    group, size, ticks = known
+    table, rate = clock.duration_table(machine, ticks, size)
+    net = machine.network
+    tail, head = net.src.astype(np.int64), net.dst.astype(np.int64)
+    links = _Links(tail, head, clock.latencies(machine, ticks), group.resource, table.T.copy(), rate)
+    start, arrive = np.empty((2, len(moves.chunk)), dtype=np.int64)
+    if _place(moves, links, taken, start, arrive):
+        raise UnsupportedError("a route takes two links that a symmetry maps onto each other")
+    return start, arrive
+
+
+@jit
+def _place(moves: Moves, links: _Links, taken: _Taken, start: IntArray, arrive: IntArray) -> bool:
+    """Each in turn as soon as its chunk is there and all that its route takes has been left for good; whether a route
+    takes something twice."""
+    ready, free = taken.ready, taken.free
+    for i in range(len(moves.chunk)):
+        c, first, end = moves.chunk[i], moves.route_start[i], moves.route_start[i + 1]
+        source, target = links.tail[moves.link[first]], links.head[moves.link[end - 1]]
+        begin, passed, slowest = ready[c, source], np.int64(0), np.int64(0)
+        for k in range(first, end):
+            e = moves.link[k]
+            for kind in range(2):
+                if links.resource[e, kind] >= 0:
+                    begin = max(begin, free[links.resource[e, kind]] - passed)
+            passed += links.latency[e]
+            slowest = max(slowest, links.ticks[c, links.rate[e]])
+        passed = np.int64(0)
+        for k in range(first, end):
+            e = moves.link[k]
+            for kind in range(2):
+                if links.resource[e, kind] >= 0:
+                    if free[links.resource[e, kind]] > begin + passed:
+                        return True
+                    free[links.resource[e, kind]] = begin + passed + links.ticks[c, links.rate[e]]
+            passed += links.latency[e]
+        start[i], arrive[i] = begin, begin + passed + slowest
+        ready[c, target] = max(ready[c, target], arrive[i])
+    return False
