@@ -129,41 +129,42 @@ def test_the_number_of_chunks() -> None:
     assert flat[0] == 1
 
 
-def lasting(ways: list[Callable[[int], int]], most: int, least: int = 0) -> tuple[int, Counter[tuple[int, int]]]:
-    """The seconds of what :func:`most_promising` finds among ways whose schedules with so many chunks last as stated,
-    and how often it asked which way for which number."""
+def lasting(variants: list[Callable[[int], int]], most: int, least: int = 0) -> tuple[int, Counter[tuple[int, int]]]:
+    """The seconds of what :func:`most_promising` finds among variants whose schedules with so many chunks last as
+    stated, and how often it asked which variant for which number."""
     instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
     asked = Counter[tuple[int, int]]()
 
     def make(number: int, count: int) -> Schedule:
         asked[number, count] += 1
-        return timed(instance, Transfers.of([0], [ways[number](count)], [0], [[0]], [[]]))
+        return timed(instance, Transfers.of([0], [variants[number](count)], [0], [[0]], [[]]))
 
-    tried = [chunks.Way(partial(make, number), 1, most) for number in range(len(ways))]
+    tried = [chunks.Variant(partial(make, number), 1, most) for number in range(len(variants))]
     found = chunks.most_promising(instance, RunOptions(time_limit_s=None), tried, Fraction(least))
     assert found is not None
     number, count, schedule = found
-    assert chunks.seconds(instance, schedule) == ways[number](count)
-    return ways[number](count), asked
+    assert chunks.seconds(instance, schedule) == variants[number](count)
+    return variants[number](count), asked
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_most_promising_way_goes_first_and_the_best_is_found(seed: int) -> None:
-    """Ways that last a + b / k seconds with k chunks: what is found is within a fiftieth of the best of all, no number
-    is made twice, and with the bound at hand most of the ways are not made with many chunks."""
+    """Variants that last a + b / k seconds with k chunks: what is found is within a fiftieth of the best of all, no
+    number is made twice, and with the bound at hand most of the variants are not made with many chunks."""
     draw = np.random.default_rng(seed)
     most = 2 ** int(draw.integers(0, 8))
     terms = [(int(a), int(b)) for a, b in draw.integers(1000, 100_000, size=(int(draw.integers(1, 5)), 2))]
-    ways = [lambda k, a=a, b=b: a + b // k for a, b in terms]
-    best = min(way(k) for way in ways for k in range(1, most + 1))
-    found, asked = lasting(ways, most)
+    variants = [lambda k, a=a, b=b: a + b // k for a, b in terms]
+    best = min(variant(k) for variant in variants for k in range(1, most + 1))
+    found, asked = lasting(variants, most)
     assert best <= found <= best * 1.02
     assert set(asked.values()) == {1}
-    assert all(asked[number, 1] for number in range(len(ways)))
+    assert all(asked[number, 1] for number in range(len(variants)))
 
 
 def test_a_way_that_cannot_catch_up_is_left() -> None:
-    """With 8 chunks at most, what a way lasts beyond the bound shrinks to an eighth: 500 + 8000 / 8 is never 1000."""
+    """With 8 chunks at most, what a variant lasts beyond the bound shrinks to an eighth: 500 + 8000 / 8 is never
+    1000."""
     _, asked = lasting([lambda k: 900 + 800 // k, lambda k: 500 + 8000 // k], 8, 500)
     assert [count for number, count in asked if number == 1] == [1]
     assert asked[0, 8]

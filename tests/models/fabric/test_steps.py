@@ -19,7 +19,7 @@ import synth
 from synth.family import get_family
 from synth.options import RunOptions
 from synth_models.fabric.check.certificates import check_bound
-from synth_models.fabric.check.counting_proof import fault_of
+from synth_models.fabric.check.counted_steps import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps.method import solve

@@ -11,7 +11,7 @@ from models.fabric.small_machines import machine
 from models.fabric.steps_oracle import answer
 from models.fabric.test_steps import COLLECTIVES, options
 
-from synth_models.fabric.check.counting_proof import fault_of
+from synth_models.fabric.check.counted_steps import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE

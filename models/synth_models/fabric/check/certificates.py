@@ -18,7 +18,7 @@ from typing import Any
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
-from synth_models.fabric.check.counting_proof import check_refutation
+from synth_models.fabric.check.counted_steps import check_refutation
 from synth_models.fabric.check.infeasibility_proof import EPOCHS, epochs_faults
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS

@@ -1,6 +1,6 @@
 """That a question has no answer, verified from the record's certificate: SCCL's of steps, TE-CCL's of epochs.
 
-**Steps.** The certificate itself says it: ``argument`` is ``steps`` (:mod:`synth_models.fabric.check.counting_proof`).
+**Steps.** The certificate itself says it: ``argument`` is ``steps`` (:mod:`synth_models.fabric.check.counted_steps`).
 
 **Epochs.** The certificate proves a bound in seconds and has one key more, ``epochs``, which says why no plan of
 ``horizon`` epochs exists: the cut, distances or prices that a plan states as well

@@ -2,7 +2,7 @@
 
 Rules (Cai et al., PPoPP 2021, section 3): step s has ``rounds[s]`` >= 1 rounds; in it a link of capacity c carries at
 most c times that many chunks; all that is sent in a step is what its sender held when the step began, so what arrives
-can be sent on from the next one. Capacities and C are those of :mod:`synth_models.fabric.check.counting_proof`. In a
+can be sent on from the next one. Capacities and C are those of :mod:`synth_models.fabric.check.counted_steps`. In a
 reduction a send that adds brings the sender's sum as of the beginning of the step, which must have no contribution that
 the receiver has or gets in the same step; one that does not add brings a complete sum.
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from synth.family import Verdict
 from synth.text.untrusted import flags, whole, whole_numbers
-from synth_models.fabric.check import counting_proof
+from synth_models.fabric.check import counted_steps
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
@@ -40,10 +40,10 @@ def check_plan(instance: FabricInstance, schedule: Schedule) -> Verdict:
     sends and steps."""
     plan = schedule.plan
     rounds = whole_numbers(plan, "rounds", 1, MOST_ROUNDS).tolist()
-    chunks = whole(plan, "chunks", 1, counting_proof.MOST_CHUNKS)
-    if not 1 <= len(rounds) <= counting_proof.MOST_STEPS:
+    chunks = whole(plan, "chunks", 1, counted_steps.MOST_CHUNKS)
+    if not 1 <= len(rounds) <= counted_steps.MOST_STEPS:
         raise ValueError(f"a plan of {len(rounds)} steps")
-    copies = counting_proof.chunks_of_a_block(instance, chunks)
+    copies = counted_steps.chunks_of_a_block(instance, chunks)
     faults = list(_cutting_faults(instance, schedule, copies))
     if not faults:
         faults = list(_plan_faults(instance, plan, rounds, schedule.piece_block.tolist()))
@@ -66,7 +66,7 @@ def _plan_faults(
     if len(block_of) * len(instance.members) > MOST_SENDS:
         raise ValueError(f"a plan of {len(block_of)} chunks for {len(instance.members)} ranks")
     sends = _sends(instance, plan, len(rounds), len(block_of))
-    faults = list(_capacity_faults(instance, sends, rounds, counting_proof.capacities(instance)))
+    faults = list(_capacity_faults(instance, sends, rounds, counted_steps.capacities(instance)))
     yield from faults if faults else _replay(instance, block_of, sends)
 
 
@@ -75,8 +75,8 @@ def _front(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str]
     ``front_sends``: one a plan; ``front_rounds`` one a step; the rest one a send."""
     if "front_steps" not in plan:
         return [], []
-    steps = whole_numbers(plan, "front_steps", 1, counting_proof.MOST_STEPS).tolist()
-    chunks = whole_numbers(plan, "front_chunks", 1, counting_proof.MOST_CHUNKS, (len(steps),)).tolist()
+    steps = whole_numbers(plan, "front_steps", 1, counted_steps.MOST_STEPS).tolist()
+    chunks = whole_numbers(plan, "front_chunks", 1, counted_steps.MOST_CHUNKS, (len(steps),)).tolist()
     sends = whole_numbers(plan, "front_sends", 0, MOST_SENDS, (len(steps),)).tolist()
     rounds = whole_numbers(plan, "front_rounds", 1, MOST_ROUNDS, (sum(steps),)).tolist()
     keys = [key for key in ("step", "piece", "link", "adds") if f"front_{key}" in plan]
@@ -86,7 +86,7 @@ def _front(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str]
     found, wrong = [], []
     at, first = 0, 0
     for count, number, length in zip(steps, chunks, sends, strict=True):
-        copies = counting_proof.chunks_of_a_block(instance, number)
+        copies = counted_steps.chunks_of_a_block(instance, number)
         if copies * len(instance.blocks) > MOST_SENDS:
             raise ValueError(f"a plan of {number} chunks")
         part = {key: column[first : first + length] for key, column in columns.items()}
@@ -207,10 +207,8 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
     """Questions that are said to have no answer: those proven here, the faults, and those that rest on a solver."""
     if "refuted" not in plan:
         return [], [], []
-    rows = whole_numbers(plan, "refuted", 0, counting_proof.MOST_CHUNKS, (None, 4)).tolist()
-    length = iter(
-        whole_numbers(plan, "refuted_length", 0, counting_proof.HIGHEST_PRICE, (None, instance.machine.links))
-    )
+    rows = whole_numbers(plan, "refuted", 0, counted_steps.MOST_CHUNKS, (None, 4)).tolist()
+    length = iter(whole_numbers(plan, "refuted_length", 0, counted_steps.HIGHEST_PRICE, (None, instance.machine.links)))
     part = iter(whole_numbers(plan, "refuted_part", 0, instance.machine.nodes - 1, (None, instance.machine.nodes)))
     tables = _tables(instance, plan, [steps for steps, _, _, by in rows if by in (TIMED, LENGTHS)])
     proven, wrong, unverified = [], [], []
@@ -228,7 +226,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
             certificate["part"] = next(part, np.zeros(0, dtype=np.int64))
         elif by in (TIMED, LENGTHS):
             certificate |= next(tables)
-        fault = counting_proof.fault_of(instance, (steps, rounds, chunks), certificate)
+        fault = counted_steps.fault_of(instance, (steps, rounds, chunks), certificate)
         if fault is None:
             proven.append(f"{question}: {_NAMES[by]}")
         else:
@@ -242,10 +240,10 @@ def _tables(instance: FabricInstance, plan: Mapping[str, Any], steps: list[int])
     if not steps:
         return
     links = instance.machine.links
-    counts = whole_numbers(plan, "refuted_tables", 1, counting_proof.MOST_PRICES, (len(steps),)).tolist()
+    counts = whole_numbers(plan, "refuted_tables", 1, counted_steps.MOST_PRICES, (len(steps),)).tolist()
     price = np.asarray(plan["refuted_price"])
     which = np.asarray(plan["refuted_of"])
-    if max(steps) > counting_proof.MOST_STEPS or price.ndim != 1 or which.ndim != 1 or len(which) % len(steps):
+    if max(steps) > counted_steps.MOST_STEPS or price.ndim != 1 or which.ndim != 1 or len(which) % len(steps):
         raise ValueError("the prices of the refutations have no shape")
     ways, at = len(which) // len(steps), 0
     for k, (count, length) in enumerate(zip(counts, steps, strict=True)):

@@ -66,8 +66,8 @@ class Plan(NamedTuple):
             return (
                 "shares of a box exchanged" if self.between == SHARES else "everything exchanged, then inside each box"
             )
-        ways = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
-        words = "from box to box, " if self.passed_on else ways.get(self.between, "")
+        said = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
+        words = "from box to box, " if self.passed_on else said.get(self.between, "")
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
@@ -260,16 +260,16 @@ def from_one(
         return _over_two_trees(sends, root, begin, turn, max(2, rounds.between), seconds)
     if plan.between == "trees":
         trees, first, slack, lead = _trees(count), turn, plan.slack, LEAD
-        number, turned = turn // slack % len(trees), np.zeros_like(turn)
+        number, shifted = turn // slack % len(trees), np.zeros_like(turn)
     else:
-        trees, first, number, turned = _led(count, turn, rounds.between)
+        trees, first, number, shifted = _led(count, turn, rounds.between)
         slack, lead = 1, rounds.inside
     at_home = _at_home(sends, root, begin, turn, lead)
     for which, edges in enumerate(trees):
         mine = np.flatnonzero(number == which)
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
-            box = (home + 1 + (target - 1 + turned[mine]) % (count - 1)) % count
+            box = (home + 1 + (target - 1 + shifted[mine]) % (count - 1)) % count
             _, at[target] = rails.between(at[source], box, turn[mine])
             step = first[mine] + slack * wait
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
@@ -352,7 +352,7 @@ def _led(count: int, turn: IntArray, rounds: int) -> tuple[list[list[Edge]], Int
     return [_leader(others, rounds), star], first, (turn >= led).astype(np.int64), first % others
 
 
-def _leader(others: int, way: int) -> list[Edge]:
+def _leader(others: int, on_the_way: int) -> list[Edge]:
     """From the root to box 1, from there to all others, one a round.
 
     The offset of the k-th that it sends to is such that no two leaders, who begin a round after each other, ever send
@@ -361,12 +361,12 @@ def _leader(others: int, way: int) -> list[Edge]:
     """
     odd = others % 2
     left_out = 0 if odd else others // 2
-    shift = (left_out - way) % others
+    shift = (left_out - on_the_way) % others
     offsets = {
         (k + shift) % others: 2 * k % others if odd or 2 * k < others else (2 * k + 1) % others
         for k in range(1, others)
     }
-    return [(0, 1, 0), *((1, 1 + offsets[wait], way + wait) for wait in sorted(offsets))]
+    return [(0, 1, 0), *((1, 1 + offsets[wait], on_the_way + wait) for wait in sorted(offsets))]
 
 
 def _trees(count: int) -> list[list[Edge]]:

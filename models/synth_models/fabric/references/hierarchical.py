@@ -77,8 +77,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
     plans = _plans(instance)
-    ways = [_way(instance, plan) for plan in plans]
-    found = chunks.most_promising(instance, options, ways, quick_cut(instance).seconds)
+    variants = [_variant(instance, plan) for plan in plans]
+    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
     assert found is not None
     number, count, schedule = found
     words = f"{len(boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
@@ -107,13 +107,13 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     return [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
 
 
-def _way(instance: FabricInstance, plan: Plan) -> chunks.Way:
+def _variant(instance: FabricInstance, plan: Plan) -> chunks.Variant:
     """The schedules of a plan."""
     most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
     first = _first_chunks(instance, plan, most)
     while first > 1 and amount(first) > QUICK:
         first //= 2
-    return chunks.Way(partial(_made, instance, plan), first, most, amount, MOST_TRANSFERS)
+    return chunks.Variant(partial(_made, instance, plan), first, most, amount, MOST_TRANSFERS)
 
 
 def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
@@ -140,8 +140,8 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
     there are leaders."""
     net = instance.machine.network
     if plan.between in (SHARES, EVERYTHING):  # a piece is on its way for longer than its sender takes for all boxes
-        way = float(net.bandwidth.min() * net.latency.max())
-        wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * way))
+        on_the_way = float(net.bandwidth.min() * net.latency.max())
+        wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
         return max(1, min(most, wanted))
     if instance.collective not in ROOTED_TREES or not net.latency.max(initial=0.0):
         return 1

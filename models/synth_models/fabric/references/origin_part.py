@@ -202,12 +202,12 @@ def origin_part(instance: FabricInstance, group: Group, count: int) -> tuple[Quo
     found: list[tuple[Moves, IntArray, bool]] = []
     clock_of = _Clock(group, size, ticks)
     taken = _Taken.nothing(machine, size)
-    for moves, turned in steps:
-        if turned:
+    for moves, adds in steps:
+        if adds:
             there = machine.reversed()
             moves = moves.backwards(_placed(there, clock_of, moves, _Taken.nothing(there, size))[1])
         start, arrive = _placed(machine, clock_of, moves, taken)
-        found.append((moves, start, turned))
+        found.append((moves, start, adds))
     part = _joined(found, size, ticks)
     return Quotient(part, group.generators, group.orders), int(arrive.max())
 
@@ -228,7 +228,7 @@ def _joined(found: list[tuple[Moves, IntArray, bool]], size: IntArray, ticks: in
         size,
         np.concatenate([start for _, start, _ in found]),
         np.concatenate([moves.chunk for moves, _, _ in found]),
-        np.concatenate([np.full(len(start), turned) for _, start, turned in found]),
+        np.concatenate([np.full(len(start), adds) for _, start, adds in found]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([moves.link for moves, _, _ in found]),
     )

@@ -84,8 +84,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     share = _parts(instance, 1)
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
     first = _first_chunks(instance, most)
-    way = chunks.Way(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
-    found = chunks.most_promising(instance, options, [way], quick_cut(instance).seconds)
+    variant = chunks.Variant(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
+    found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
     assert found is not None
     _, count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"

@@ -16,7 +16,7 @@ from synth_models.fabric.solution import Schedule
 
 WORTH = Fraction(1, 100)  # doublings must save at least this part of the time to go on
 SLOWER = 1.5  # times as long as in proportion to the last number of chunks is what another may take
-NEAR = 1.05  # times the best way's seconds, within which a way's numbers of chunks are looked at more closely
+NEAR = 1.05  # times the best variant's seconds, within which a variant's numbers of chunks are looked at more closely
 ROUNDS = 3  # of that
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
@@ -51,8 +51,8 @@ def hurried(options: RunOptions) -> str:
 
 
 @dataclass
-class Way:
-    """One way to make a schedule in so many chunks: ``make`` returns None for a number that it cannot be made in.
+class Variant:
+    """One kind of schedule in so many chunks: ``make`` returns None for a number that it cannot be made in.
 
     ``first`` to ``most``: the numbers that are tried, ``first`` below the best. ``transfers``: how many a number has;
     with more than ``most_transfers`` it is not tried. ``tried``: the seconds of the schedules so far.
@@ -103,29 +103,29 @@ class Way:
 
 
 def most_promising(
-    instance: FabricInstance, options: RunOptions, ways: Sequence[Way], least: Fraction = Fraction(0)
+    instance: FabricInstance, options: RunOptions, variants: Sequence[Variant], least: Fraction = Fraction(0)
 ) -> tuple[int, int, Schedule] | None:
-    """The quickest schedule found: the number of its way among ``ways``, its chunks and itself.
+    """The quickest schedule found: the number of its variant among ``variants``, its chunks and itself.
 
-    Every way is tried once, then always the one whose next doubling promises the least time, until two doublings of it
-    in a row save less than :data:`WORTH`, or it cannot catch up with what is there; then numbers between good ones.
+    Every variant is tried once, then always the one whose next doubling promises the least time, until two doublings of
+    it in a row save less than :data:`WORTH`, or it cannot catch up with what is there; then numbers between good ones.
     Ends where a schedule takes ``least``, a lower bound, but for the gap asked for; at the time limit with the best so
-    far. Raises :class:`UnsupportedError` where every way does.
+    far. Raises :class:`UnsupportedError` where every variant does.
     """
-    race = _Race(instance, options, ways, least)
-    while (way := race.ahead()) is not None:
-        before = min(way.tried.values(), default=None)
-        found = race.time_of(way, way.next)
+    race = _Race(instance, options, variants, least)
+    while (variant := race.ahead()) is not None:
+        before = min(variant.tried.values(), default=None)
+        found = race.time_of(variant, variant.next)
         if found is None:
-            way.over = True
+            variant.over = True
             continue
-        way.worse = 0 if before is None or found < before * (1 - WORTH) else way.worse + 1
-        way.over = way.worse == 2
-    for way in race.near():
+        variant.worse = 0 if before is None or found < before * (1 - WORTH) else variant.worse + 1
+        variant.over = variant.worse == 2
+    for variant in race.near():
         for _ in range(ROUNDS):
-            fresh = [] if race.ended() else race.between(way)
+            fresh = [] if race.ended() else race.between(variant)
             for number in fresh:
-                race.time_of(way, number)
+                race.time_of(variant, number)
             if not fresh:
                 break
     if race.best is None and race.lacking is not None:
@@ -141,22 +141,25 @@ def best_number(
     first: int = 1,
 ) -> tuple[int, Schedule] | None:
     """The number of chunks from ``first`` to ``most``, and its schedule; None if ``make`` returns None for the first.
-    Found as :func:`most_promising` does of one way."""
-    found = most_promising(instance, options, [Way(make, first, most)])
+    Found as :func:`most_promising` does of one variant."""
+    found = most_promising(instance, options, [Variant(make, first, most)])
     return None if found is None else found[1:]
 
 
 class _Race:
-    """Ways, the ``best`` schedule so far (with its way's number and its chunks), and the seconds that making a transfer
-    has taken at most."""
+    """Variants, the ``best`` schedule so far (with its variant's number and its chunks), and the seconds that making a
+    transfer has taken at most."""
 
-    def __init__(self, instance: FabricInstance, options: RunOptions, ways: Sequence[Way], least: Fraction) -> None:
-        self.instance, self.options, self.ways, self.least = instance, options, ways, least
+    def __init__(
+        self, instance: FabricInstance, options: RunOptions, variants: Sequence[Variant], least: Fraction
+    ) -> None:
+        self.instance, self.options, self.variants, self.least = instance, options, variants, least
         self.best: tuple[int, int, Schedule] | None = None
         self.seconds: Fraction | None = None  # of the best
         self.lacking: UnsupportedError | None = None
         self._each = 0.0
-        self._took: dict[int, tuple[int, float]] = {}  # by way: the transfers that were made last, and in which time
+        # by variant: the transfers that were made last, and in which time
+        self._took: dict[int, tuple[int, float]] = {}
 
     def ended(self) -> bool:
         """Whether there is a schedule, and no reason or no time to look for another."""
@@ -165,43 +168,45 @@ class _Race:
         enough = self.seconds * Fraction(1 - self.options.relative_gap) <= self.least
         return enough or self.options.out_of_time()
 
-    def ahead(self) -> Way | None:
-        """The way to go on with: one that was not tried, the first of them; else the most promising."""
+    def ahead(self) -> Variant | None:
+        """The variant to go on with: one that was not tried, the first of them; else the most promising."""
         if self.ended():
             return None
-        going = [way for way in self.ways if not way.over and (self.best is None or self._may_lead(way))]
-        return min(going, key=lambda way: (bool(way.tried), way.promised(self.least)), default=None)
+        going = [
+            variant for variant in self.variants if not variant.over and (self.best is None or self._may_lead(variant))
+        ]
+        return min(going, key=lambda variant: (bool(variant.tried), variant.promised(self.least)), default=None)
 
-    def near(self) -> list[Way]:
-        """The ways whose best is near the best of all, the best first."""
+    def near(self) -> list[Variant]:
+        """The variants whose best is near the best of all, the best first."""
         if self.seconds is None:
             return []
-        found = [(min(way.tried.values()), number) for number, way in enumerate(self.ways) if way.tried]
-        return [self.ways[number] for seconds, number in sorted(found) if seconds <= NEAR * self.seconds]
+        found = [(min(variant.tried.values()), number) for number, variant in enumerate(self.variants) if variant.tried]
+        return [self.variants[number] for seconds, number in sorted(found) if seconds <= NEAR * self.seconds]
 
-    def _may_lead(self, way: Way) -> bool:
+    def _may_lead(self, variant: Variant) -> bool:
         """Whether it may become quicker than the best with some number of chunks."""
-        if not way.tried:
+        if not variant.tried:
             return True
-        most = max(way.next, way.most)
-        if way.most_transfers < math.inf:
-            most = min(most, int(way.next * way.most_transfers / max(1, way.transfers(way.next))))
+        most = max(variant.next, variant.most)
+        if variant.most_transfers < math.inf:
+            most = min(most, int(variant.next * variant.most_transfers / max(1, variant.transfers(variant.next))))
         assert self.seconds is not None
-        return way.expected(max(most, way.next), self.least) < self.seconds
+        return variant.expected(max(most, variant.next), self.least) < self.seconds
 
-    def time_of(self, way: Way, count: int) -> Fraction | None:
+    def time_of(self, variant: Variant, count: int) -> Fraction | None:
         """Try a number unless it was tried; None where there is no schedule, or no time or room for it."""
-        if count in way.tried:
-            return way.tried[count]
-        number, amount = self.ways.index(way), way.transfers(count)
+        if count in variant.tried:
+            return variant.tried[count]
+        number, amount = self.variants.index(variant), variant.transfers(count)
         made, took = self._took.get(number, (1, self._each))
-        if self.best is not None and not (way.allows(count) and self.options.fits(SLOWER * took * amount / made)):
+        if self.best is not None and not (variant.allows(count) and self.options.fits(SLOWER * took * amount / made)):
             return None
-        if not way.allows(count):
+        if not variant.allows(count):
             return None
         began = time.monotonic()
         try:
-            schedule = way.make(count)
+            schedule = variant.make(count)
         except UnsupportedError as error:
             self.lacking = error
             return None
@@ -210,21 +215,22 @@ class _Race:
         self._each = max(self._each, took / max(1, amount))
         if schedule is None:
             return None
-        found = way.tried[count] = seconds(self.instance, schedule)
+        found = variant.tried[count] = seconds(self.instance, schedule)
         if self.seconds is None or found < self.seconds:
             self.best, self.seconds = (number, count, schedule), found
             self.options.held.offer(lambda: schedule, float(found), in_words(count))
         return found
 
-    def between(self, way: Way) -> list[int]:
-        """Numbers between the way's best and its neighbours that take clearly longer, as far as they were not tried.
-        Where the best is the largest that was tried, the largest that may be tried instead, if it is clearly larger."""
-        tried = way.tried
+    def between(self, variant: Variant) -> list[int]:
+        """Numbers between the variant's best and its neighbours that take clearly longer, as far as they were not
+        tried. Where the best is the largest that was tried, the largest that may be tried instead, if it is clearly
+        larger."""
+        tried = variant.tried
         best = min(tried, key=lambda count: (tried[count], count))
         below = max((n for n in tried if n < best), default=best)
         above = min((n for n in tried if n > best), default=best)
-        if above == best and way.over and not way.allows(2 * best) and way.worse < 2:
-            largest = way.largest(best)
+        if above == best and variant.over and not variant.allows(2 * best) and variant.worse < 2:
+            largest = variant.largest(best)
             return [largest] if largest > LARGER * best else []
         worse = [other for other in (above, below) if tried[other] * (1 - WORTH) > tried[best]]
         return [n for n in dict.fromkeys((best + other) // 2 for other in worse) if n not in tried]

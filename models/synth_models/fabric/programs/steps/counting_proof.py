@@ -12,7 +12,7 @@ import numpy as np
 from synth.graph.max_flow import MaximumFlow
 from synth.solvers.rows import Term
 from synth.time_expanded.rows import sparse_rows
-from synth_models.fabric.check.counting_proof import Question, chunks_of_a_block, fault_of
+from synth_models.fabric.check.counted_steps import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps.lp_relaxation import Relaxed, certificates, lengths_of, relaxed

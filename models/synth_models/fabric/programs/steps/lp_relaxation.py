@@ -3,7 +3,7 @@
 A block's chunks may be cut as finely as one likes; a part of a chunk that is spread to all crosses an arc at most once
 for all goals (a flow to every goal, none above what the arc carries of the block). This is the linear relaxation of
 :mod:`synth_models.fabric.programs.steps.trees` and :mod:`synth_models.fabric.programs.steps.flows`; its dual prices
-arcs by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counting_proof`.
+arcs by step, and is the certificate ``timed`` of :mod:`synth_models.fabric.check.counted_steps`.
 
 | symbol | here | index | unit |
 |---|---|---|---|

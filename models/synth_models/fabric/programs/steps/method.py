@@ -22,7 +22,7 @@ from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.catalogue import takes
-from synth_models.fabric.check.counting_proof import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
+from synth_models.fabric.check.counted_steps import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
 from synth_models.fabric.check.steps import HOPS, LENGTHS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps.counting_proof import Certificate

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from synth.options import RunOptions
 from synth.solvers import program
-from synth_models.fabric.check.counting_proof import Question, chunks_of_a_block
+from synth_models.fabric.check.counted_steps import Question, chunks_of_a_block
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps import flows, sums, trees
