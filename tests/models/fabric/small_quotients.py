@@ -126,10 +126,15 @@ def _reversed(found: Regular) -> Regular:
     """The same machine with time running backwards: step d leads over the links of the route from the other end."""
     flipped: dict[Place, Callable[[Place], list[int]]] = {}
     for (i, j), route in found.routes.items():
-        flipped[-i, -j] = lambda u, i=i, j=j, route=route: route(  # type: ignore[misc]
-            ((u[0] - i) % found.sides[0], (u[1] - j) % found.sides[1])
-        )[::-1]
+        flipped[-i, -j] = _backwards(route, (i, j), found.sides)
     return Regular(found.instance, found.sides, flipped, found.generators, found.orders)
+
+
+def _backwards(route: Callable[[Place], list[int]], step: Place, sides: Place) -> Callable[[Place], list[int]]:
+    def backwards(u: Place) -> list[int]:
+        return route(((u[0] - step[0]) % sides[0], (u[1] - step[1]) % sides[1]))[::-1]
+
+    return backwards
 
 
 def _lasts(found: Regular, link: int, size: int) -> int:

@@ -57,8 +57,8 @@ def one_origin(
                     if came[c, v] < np.inf or came[c, u] == np.inf or soonest > begin:
                         continue
                     lacking = 0
-                    for way in range(directions):
-                        lacking += came[c, target[v, way]] == np.inf
+                    for onward in range(directions):
+                        lacking += came[c, target[v, onward]] == np.inf
                     if soonest < begin or lacking > fresh:
                         begin, fresh, best_chunk, best = soonest, lacking, c, u
             if begin == free[d]:

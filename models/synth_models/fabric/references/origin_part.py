@@ -12,7 +12,6 @@ greedy search on tori, which looks through all ranks a send.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
@@ -30,6 +29,16 @@ from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.one_origin import directions, one_origin
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import hop_times
+from synth_models.fabric.scheduling.reservations import (
+    NextFree,
+    Uses,
+    earliest_behind,
+    new_next_free,
+    reserve_behind,
+    uses_of,
+)
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Quotient, Schedule
 
 BROKEN = "the machine's symmetry is broken, or it has none that carries every rank to every other one"
@@ -38,69 +47,61 @@ BROKEN = "the machine's symmetry is broken, or it has none that carries every ra
 class Group(NamedTuple):
     """``generators``, shape (generators, nodes), ``orders``; ``moves``: the same of links, shape (generators, links).
 
-    ``resource``: what a hop over a link takes modulo the group, the orbit of the link and of its group of links (-1:
-    none), shape (links, 2). ``alone``: no element but the identity leaves the link, or its group, where it is."""
+    A hop over a link takes the link's ``orbit``, shape (links,), and the ``port`` of that, the orbit of its group of
+    links (-1: none), shape (links,). ``alone``: no element but the identity leaves the link, or its group, where it
+    is."""
 
     generators: IntArray
     orders: IntArray
     moves: IntArray
-    resource: IntArray
+    orbit: IntArray
+    port: IntArray
     alone: BoolArray
 
 
 class Moves(NamedTuple):
-    """Transfers of one origin's chunks, each after whatever brings the chunk to where it starts: ``chunk``, shape
-    (transfers,), and ``link[route_start[i]:route_start[i + 1]]``, the route."""
+    """Transfers of one origin's chunks, each after whatever brings the chunk to where it starts: ``piece``, the chunk,
+    shape (transfers,); ``link[route_start[i]:route_start[i + 1]]``, the route. ``piece_bytes``: shape (chunks,)."""
 
-    chunk: IntArray
+    piece_bytes: IntArray
+    piece: IntArray
     route_start: IntArray
     link: IntArray
 
     @classmethod
-    def of(cls, chunk: Sequence[int], routes: Sequence[IntArray]) -> Moves:
+    def of(cls, piece_bytes: IntArray, piece: Sequence[int], routes: Sequence[IntArray]) -> Moves:
         """From a chunk and a route a transfer."""
         ends = np.cumsum([0, *map(len, routes)])
-        return cls(np.array(chunk, dtype=np.int64), ends.astype(np.int64), np.concatenate(routes))
+        return cls(piece_bytes, np.array(piece, dtype=np.int64), ends.astype(np.int64), np.concatenate(routes))
 
     def backwards(self, arrive: IntArray) -> Moves:
         """The same from the last arrival to the first, every route turned round."""
         order = np.argsort(-arrive, kind="stable")
         routes = [self.link[self.route_start[i] : self.route_start[i + 1]][::-1] for i in order.tolist()]
-        return Moves.of(self.chunk[order].tolist(), routes)
+        return Moves.of(self.piece_bytes, self.piece[order].tolist(), routes)
 
 
-class _Links(NamedTuple):
-    """``tail``, ``head``, ``latency`` (ticks): shape (links,); ``resource``: shape (links, 2); ``ticks``: how long a
-    chunk occupies a link, shape (chunks, links of a bandwidth), and ``rate``: which of these it is, shape (links,)."""
+class _Ends(NamedTuple):
+    """Of every transfer, shape (transfers,) each: its ``chunk``, the ranks ``source`` and ``target``, and how many
+    ticks it ``lasts``."""
 
-    tail: IntArray
-    head: IntArray
-    latency: IntArray
-    resource: IntArray
-    ticks: IntArray
-    rate: IntArray
-
-
-class _Clock(NamedTuple):
-    """The group, the bytes of every chunk, shape (chunks,), and ticks a second."""
-
-    group: Group
-    size: IntArray
-    ticks_per_s: int
+    chunk: IntArray
+    source: IntArray
+    target: IntArray
+    lasts: IntArray
 
 
 class _Taken(NamedTuple):
-    """In ticks: from when on a chunk is ``ready`` at a node, shape (chunks, nodes), and each resource of
-    :class:`Group` is ``free``, shape (resources,)."""
+    """From which tick on a chunk is ``ready`` at a node, shape (chunks, nodes), and what is ``reserved``, a resource an
+    orbit of :class:`Group`."""
 
     ready: IntArray
-    free: IntArray
+    reserved: NextFree
 
     @classmethod
     def nothing(cls, machine: Machine, size: IntArray) -> _Taken:
         """Everything free from the beginning."""
-        resources = 2 * machine.links + 1
-        return cls(np.zeros((len(size), machine.nodes), dtype=np.int64), np.zeros(resources, dtype=np.int64))
+        return cls(np.zeros((len(size), machine.nodes), dtype=np.int64), new_next_free(2 * machine.links))
 
 
 def group_of(instance: FabricInstance) -> Group:
@@ -121,9 +122,9 @@ def group_of(instance: FabricInstance) -> Group:
     return Group(images, orders, np.array(kept), *_modulo(machine, kept, members))
 
 
-def _modulo(machine: Machine, moves: list[IntArray], members: int) -> tuple[IntArray, BoolArray]:
-    """``resource`` and ``alone`` of :class:`Group`. Raises :class:`UnsupportedError` where a generator tears a group of
-    links apart."""
+def _modulo(machine: Machine, moves: list[IntArray], members: int) -> tuple[IntArray, IntArray, BoolArray]:
+    """``orbit``, ``port`` and ``alone`` of :class:`Group`. Raises :class:`UnsupportedError` where a generator tears a
+    group of links apart."""
     groups, grouped = np.arange(int(machine.group.max(initial=-1)) + 1), machine.group >= 0
     of_groups = []
     for move in moves:
@@ -134,12 +135,12 @@ def _modulo(machine: Machine, moves: list[IntArray], members: int) -> tuple[IntA
         of_groups.append(image)
     link, group = orbits(machine.links, moves), orbits(len(groups), of_groups)
     alone = np.bincount(link)[link] == members
-    resource = np.stack([link, np.full_like(link, -1)], axis=1)
+    port = np.full(machine.links, -1, dtype=np.int64)
     if len(group):
         of_link = group[machine.group[grouped]]
-        resource[grouped, 1] = machine.links + of_link
+        port[link[grouped]] = of_link
         alone[grouped] &= np.bincount(group)[of_link] == members
-    return resource, alone
+    return link, port, alone
 
 
 def _grid_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
@@ -197,25 +198,24 @@ def origin_part(instance: FabricInstance, group: Group, count: int) -> tuple[Quo
                 "moves the ranks"
             )
         steps.append((moves, there is not machine))
-        seconds += _most_seconds(machine, moves, size)
+        seconds += _most_seconds(machine, moves)
     ticks = clock.ticks_per_second(machine, seconds)
     found: list[tuple[Moves, IntArray, bool]] = []
-    clock_of = _Clock(group, size, ticks)
     taken = _Taken.nothing(machine, size)
     for moves, adds in steps:
         if adds:
             there = machine.reversed()
-            moves = moves.backwards(_placed(there, clock_of, moves, _Taken.nothing(there, size))[1])
-        start, arrive = _placed(machine, clock_of, moves, taken)
+            moves = moves.backwards(_placed(there, group, ticks, moves, _Taken.nothing(there, size))[1])
+        start, arrive = _placed(machine, group, ticks, moves, taken)
         found.append((moves, start, adds))
     part = _joined(found, size, ticks)
     return Quotient(part, group.generators, group.orders), int(arrive.max())
 
 
-def _most_seconds(machine: Machine, moves: Moves, size: IntArray) -> float:
+def _most_seconds(machine: Machine, moves: Moves) -> float:
     """Time that is enough even one after the other."""
     net = machine.network
-    lasts = size[moves.chunk] / np.minimum.reduceat(net.bandwidth[moves.link], moves.route_start[:-1])
+    lasts = moves.piece_bytes[moves.piece] / np.minimum.reduceat(net.bandwidth[moves.link], moves.route_start[:-1])
     return float(lasts.sum() + net.latency[moves.link].sum())
 
 
@@ -227,7 +227,7 @@ def _joined(found: list[tuple[Moves, IntArray, bool]], size: IntArray, ticks: in
         np.zeros(len(size), dtype=np.int64),
         size,
         np.concatenate([start for _, start, _ in found]),
-        np.concatenate([moves.chunk for moves, _, _ in found]),
+        np.concatenate([moves.piece for moves, _, _ in found]),
         np.concatenate([np.full(len(start), adds) for _, start, adds in found]),
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([moves.link for moves, _, _ in found]),
@@ -248,13 +248,13 @@ def _on_grid(machine: Machine, size: IntArray) -> Moves:
     seconds = float(size.max()) / net.bandwidth[kind]
     sends = one_origin(net.dst[link].astype(np.int64), seconds, net.latency[kind].astype(float), len(size))
     chunk, source, direction, _ = sends
-    return Moves(chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[source, direction])
+    return Moves(size, chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[source, direction])
 
 
 def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
     """The own box first, then the other boxes in turn; what has come there goes on to its box at once."""
     boxes = np.array(instance.boxes, dtype=np.int64)
-    routes = _routes(machine, int(boxes[0, 0]), [*boxes[0, 1:].tolist(), *boxes[1:, 0].tolist()], float(size.max()))
+    routes = _routes(machine, int(boxes[0, 0]), [*boxes[0, 1:].tolist(), *boxes[1:, 0].tolist()], int(size.max()))
     inside, between = routes[: boxes.shape[1] - 1], routes[boxes.shape[1] - 1 :]
     chunk, links = [], []
     for c in range(len(size)):
@@ -265,80 +265,51 @@ def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: 
         for c in range(len(size)):
             chunk += [c] * (1 + len(inside))
             links += [route, *inside]
-    return Moves.of(chunk, links)
+    return Moves.of(size, chunk, links)
 
 
-def _routes(machine: Machine, origin: int, targets: Sequence[int], size: float) -> list[IntArray]:
+def _routes(machine: Machine, origin: int, targets: Sequence[int], size: int) -> list[IntArray]:
     """The route to every target over switches alone that is quickest for so many bytes. Raises
     :class:`UnsupportedError` where there is none."""
-    net = machine.network
-    cost = (net.latency + size / net.bandwidth).tolist()
-    order = np.argsort(net.src, kind="stable").tolist()
-    first = np.searchsorted(net.src[order], np.arange(machine.nodes + 1)).tolist()
-    head, is_switch = net.dst.tolist(), machine.is_switch.tolist()
-    came: dict[int, int] = {}
-    best = {origin: 0.0}
-    queue = [(0.0, origin)]
-    while queue:
-        so_far, v = heapq.heappop(queue)
-        if so_far > best[v] or (v != origin and not is_switch[v]):
-            continue
-        for e in order[first[v] : first[v + 1]]:
-            w, then = head[e], so_far + cost[e]
-            if then < best.get(w, np.inf):
-                best[w], came[w] = then, e
-                heapq.heappush(queue, (then, w))
+    routes = Routes(machine, size)
     found = []
-    tail = net.src.tolist()
-    for v in targets:
-        if v not in came:
-            raise UnsupportedError(f"no route over switches alone leads from rank {origin} to rank {v}")
-        route = []
-        while v != origin:
-            route.append(came[v])
-            v = tail[came[v]]
-        found.append(np.array(route[::-1], dtype=np.int64))
+    for target in targets:
+        route = routes.direct(origin, target)
+        if route is None:
+            raise UnsupportedError(f"no route over switches alone leads from rank {origin} to rank {target}")
+        found.append(np.array(route, dtype=np.int64))
     return found
 
 
-def _placed(machine: Machine, known: _Clock, moves: Moves, taken: _Taken) -> tuple[IntArray, IntArray]:
+def _placed(machine: Machine, group: Group, ticks: int, moves: Moves, taken: _Taken) -> tuple[IntArray, IntArray]:
     """Start and arrival of every transfer in ticks; what is ``taken`` goes on from what it holds."""
-    group, size, ticks = known
-    table, rate = clock.duration_table(machine, ticks, size)
-    net = machine.network
-    tail, head = net.src.astype(np.int64), net.dst.astype(np.int64)
-    links = _Links(tail, head, clock.latencies(machine, ticks), group.resource, table.T.copy(), rate)
-    start, arrive = np.empty((2, len(moves.chunk)), dtype=np.int64)
-    if _place(moves, links, taken, start, arrive):
+    hops = hop_times(machine, moves, ticks, hop_by_hop=False)
+    uses = uses_of(moves.route_start, group.orbit[moves.link], group.port, hops.offset, hops.duration, False)
+    if _takes_twice(uses):
         raise UnsupportedError("a route takes two links that a symmetry maps onto each other")
-    return start, arrive
+    first, last = moves.route_start[:-1], moves.route_start[1:] - 1
+    net = machine.network
+    source, target = net.src[moves.link[first]].astype(np.int64), net.dst[moves.link[last]].astype(np.int64)
+    ends = _Ends(moves.piece, source, target, hops.arrival[last])
+    start = _one_by_one(uses, ends, taken.reserved, taken.ready)
+    return start, start + ends.lasts
+
+
+def _takes_twice(uses: Uses) -> bool:
+    """Whether a transfer needs something at two moments that are closer than the time for which it needs it."""
+    transfer = np.repeat(np.arange(len(uses.row) - 1), np.diff(uses.row))
+    order = np.lexsort((uses.offset, uses.resource, transfer))
+    same = (np.diff(transfer[order]) == 0) & (np.diff(uses.resource[order]) == 0)
+    return bool(np.any(same & (np.diff(uses.offset[order]) < uses.duration[order][:-1])))
 
 
 @jit
-def _place(moves: Moves, links: _Links, taken: _Taken, start: IntArray, arrive: IntArray) -> bool:
-    """Each in turn as soon as its chunk is there and all that its route takes has been left for good; whether a route
-    takes something twice."""
-    ready, free = taken.ready, taken.free
-    for i in range(len(moves.chunk)):
-        c, first, end = moves.chunk[i], moves.route_start[i], moves.route_start[i + 1]
-        source, target = links.tail[moves.link[first]], links.head[moves.link[end - 1]]
-        begin, passed, slowest = ready[c, source], np.int64(0), np.int64(0)
-        for k in range(first, end):
-            e = moves.link[k]
-            for kind in range(2):
-                if links.resource[e, kind] >= 0:
-                    begin = max(begin, free[links.resource[e, kind]] - passed)
-            passed += links.latency[e]
-            slowest = max(slowest, links.ticks[c, links.rate[e]])
-        passed = np.int64(0)
-        for k in range(first, end):
-            e = moves.link[k]
-            for kind in range(2):
-                if links.resource[e, kind] >= 0:
-                    if free[links.resource[e, kind]] > begin + passed:
-                        return True
-                    free[links.resource[e, kind]] = begin + passed + links.ticks[c, links.rate[e]]
-            passed += links.latency[e]
-        start[i], arrive[i] = begin, begin + passed + slowest
-        ready[c, target] = max(ready[c, target], arrive[i])
-    return False
+def _one_by_one(uses: Uses, ends: _Ends, reserved: NextFree, ready: IntArray) -> IntArray:
+    """The start of each in turn: as soon as its chunk is there and all that its route takes has been left for good."""
+    start = np.empty(len(ends.chunk), dtype=np.int64)
+    for i in range(len(ends.chunk)):
+        c, v = ends.chunk[i], ends.target[i]
+        start[i], _ = earliest_behind(reserved, uses, i, ready[c, ends.source[i]])
+        reserve_behind(reserved, uses, i, start[i])
+        ready[c, v] = max(ready[c, v], start[i] + ends.lasts[i])
+    return start

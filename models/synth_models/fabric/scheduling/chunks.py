@@ -172,9 +172,7 @@ class _Race:
         """The variant to go on with: one that was not tried, the first of them; else the most promising."""
         if self.ended():
             return None
-        going = [
-            variant for variant in self.variants if not variant.over and (self.best is None or self._may_lead(variant))
-        ]
+        going = (each for each in self.variants if not each.over and (self.best is None or self._may_lead(each)))
         return min(going, key=lambda variant: (bool(variant.tried), variant.promised(self.least)), default=None)
 
     def near(self) -> list[Variant]:
@@ -198,11 +196,11 @@ class _Race:
         """Try a number unless it was tried; None where there is no schedule, or no time or room for it."""
         if count in variant.tried:
             return variant.tried[count]
+        if not variant.allows(count):
+            return None
         number, amount = self.variants.index(variant), variant.transfers(count)
         made, took = self._took.get(number, (1, self._each))
-        if self.best is not None and not (variant.allows(count) and self.options.fits(SLOWER * took * amount / made)):
-            return None
-        if not variant.allows(count):
+        if self.best is not None and not self.options.fits(SLOWER * took * amount / made):
             return None
         began = time.monotonic()
         try:

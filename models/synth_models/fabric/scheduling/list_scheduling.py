@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -95,7 +95,7 @@ def timed(
     machine = instance.machine
     ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
     hop_by_hop = instance.switching.mode == "store_and_forward"
-    hops = _hops(machine, transfers, ticks, hop_by_hop)
+    hops = hop_times(machine, transfers, ticks, hop_by_hop)
     uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, False)
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
     followers = _followers(*waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival)
@@ -127,7 +127,7 @@ def completion(instance: FabricInstance, schedule: Schedule) -> int:
         return 0
     if schedule.ends is not None and schedule.ends[0] is instance.machine:
         return schedule.ends[1]
-    hops = _hops(instance.machine, schedule, schedule.ticks_per_s, False)
+    hops = hop_times(instance.machine, schedule, schedule.ticks_per_s, False)
     return int((np.repeat(schedule.start, np.diff(schedule.route_start)) + hops.arrival).max())
 
 
@@ -154,7 +154,27 @@ def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     return start, waiting[order]
 
 
-class _Hops(NamedTuple):
+class Moved(Protocol):
+    """Pieces and their routes, as :class:`Transfers` has them."""
+
+    @property
+    def piece_bytes(self) -> IntArray:
+        """Shape (pieces,)."""
+
+    @property
+    def piece(self) -> IntArray:
+        """Shape (transfers,)."""
+
+    @property
+    def route_start(self) -> IntArray:
+        """Shape (transfers + 1,)."""
+
+    @property
+    def link(self) -> IntArray:
+        """Shape (links of routes,)."""
+
+
+class HopTimes(NamedTuple):
     """Of every link of a route, in ticks, shape (links of routes,): ``offset`` from the transfer's start until it is
     occupied; ``arrival`` from there until what crosses it has arrived whole behind it; ``duration`` of its use."""
 
@@ -163,7 +183,7 @@ class _Hops(NamedTuple):
     duration: IntArray
 
 
-def _hops(machine: Machine, moved: Transfers | Schedule, ticks_per_s: int, hop_by_hop: bool) -> _Hops:
+def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool) -> HopTimes:
     """The times of all routes; ``hop_by_hop``: every switch receives all before it sends."""
     sizes, size_row = np.unique(moved.piece_bytes, return_inverse=True)
     table, link_row = clock.duration_table(machine, ticks_per_s, sizes)
@@ -180,7 +200,7 @@ def _hops(machine: Machine, moved: Transfers | Schedule, ticks_per_s: int, hop_b
         size_row.reshape(-1).astype(np.int64)[moved.piece],
         hop_by_hop,
     )
-    return _Hops(offset, arrival, duration)
+    return HopTimes(offset, arrival, duration)
 
 
 @jit
@@ -195,7 +215,7 @@ def _offsets(
     size_row: IntArray,
     hop_by_hop: bool,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Columns of :class:`_Hops`."""
+    """Columns of :class:`HopTimes`."""
     offset = np.zeros(len(link), dtype=np.int64)
     arrival = np.zeros(len(link), dtype=np.int64)
     longest = np.zeros(len(link), dtype=np.int64)
