@@ -237,6 +237,8 @@ def test_arrays_of_the_wrong_kind_are_faults_and_no_errors() -> None:
         verdict = check_schedule(found.instance, Quotient(good.part, generators, orders))
         assert verdict.value is None
         assert words in verdict.faults[0], verdict.faults
+    added = replace(good, part=replace(good.part, adds=~good.part.adds))
+    assert "but allgather has no sums" in check_schedule(found.instance, added).faults[0]
     planned = replace(good, part=replace(good.part, plan={"kind": "steps"}))
     assert "has a plan" in check_schedule(found.instance, planned).faults[0]
     for collective in ("alltoall", "broadcast"):
