@@ -8,9 +8,7 @@ class of links is the orbit of one link.
 from __future__ import annotations
 
 import random
-from fractions import Fraction
 from itertools import product
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,12 +46,7 @@ def acted_on(rng: random.Random, collective: str) -> Acted | None:
     switches = [node for k in range(rng.choice([0, 1, 2])) for node in _cosets(rng, sides, 1 + k)]
     others = _cosets(rng, sides, 3) if rng.random() < 0.2 else []
     nodes = members + others + switches
-    ports = [(4, g) for _, g in members] if rng.random() < 0.7 else _cosets(rng, sides, 4)
-    rows = []
-    for u in [members[0]] * 2 + [*switches, *others]:
-        for v in rng.sample(nodes, 2):
-            for ends in ((u, v), (v, u)) if u != v else ():
-                rows += _orbit(rng, sides, ends, rng.choice(ports) if rng.random() < 0.15 else None)
+    rows = _links(rng, sides, [members[0], members[0], *switches, *others], nodes)
     rng.shuffle(rows)
     number = dict(zip(nodes, rng.sample(range(len(nodes)), len(nodes)), strict=True))
     links = [(number[u], number[v], rate, delay, port and f"port{sorted(port[1])}") for u, v, rate, delay, port in rows]
@@ -63,13 +56,15 @@ def acted_on(rng: random.Random, collective: str) -> Acted | None:
         net = machine(len(nodes), links, [number[v] for v in switches], ranks=ranks, relay=True, **keys)
     except ValueError:
         return None
-    images = []
-    for axis in range(len(sides)):
-        image, unit = [0] * len(nodes), tuple(int(axis == k) for k in range(len(sides)))
-        for v in nodes:
-            image[number[v]] = number[_moved(v, unit, sides)]
-        images.append(image)
-    return Acted(net, np.array(images), np.array(sides))
+    return Acted(net, np.array([_image(nodes, number, sides, axis) for axis in range(len(sides))]), np.array(sides))
+
+
+def _image(nodes: list[Node], number: dict[Node, int], sides: Element, axis: int) -> list[int]:
+    """Where a step along an axis moves every node."""
+    image, unit = [0] * len(nodes), tuple(int(axis == k) for k in range(len(sides)))
+    for v in nodes:
+        image[number[v]] = number[_moved(v, unit, sides)]
+    return image
 
 
 def _moved(node: Node, by: Element, sides: Element) -> Node:
@@ -85,6 +80,18 @@ def _cosets(rng: random.Random, sides: Element, number: int) -> list[Node]:
         for step in steps:
             found = number, found[1] | _moved(found, step, sides)[1]
     return list(dict.fromkeys(_moved(found, g, sides) for g in product(*map(range, sides))))
+
+
+def _links(rng: random.Random, sides: Element, tails: list[Node], nodes: list[Node]) -> list[Any]:
+    """Orbits of links there and back between each of these nodes and two others, some behind ports."""
+    members = [coset for number, coset in nodes if number == 0]
+    ports = [(4, coset) for coset in members] if rng.random() < 0.7 else _cosets(rng, sides, 4)
+    rows = []
+    for u in tails:
+        for v in rng.sample(nodes, 2):
+            for ends in ((u, v), (v, u)) if u != v else ():
+                rows += _orbit(rng, sides, ends, rng.choice(ports) if rng.random() < 0.15 else None)
+    return rows
 
 
 def _orbit(rng: random.Random, sides: Element, ends: tuple[Node, Node], port: Node | None) -> list[Any]:
@@ -116,8 +123,8 @@ def _spread(
     """From the first member to all others: start, route and arrival of every transfer; None where nothing leads on."""
     net, stores = instance.machine.network, instance.switching.mode == "store_and_forward"
     tail, head = (net.dst, net.src) if backwards else (net.src, net.dst)
-    lasts = [ceil(Fraction(share * TICKS) / Fraction(rate)) for rate in net.bandwidth.tolist()]
-    late = [ceil(Fraction(delay) * TICKS) for delay in net.latency.tolist()]
+    lasts = np.ceil(share * TICKS / net.bandwidth).astype(int)  # exact for these bandwidths
+    late = np.ceil(net.latency * TICKS).astype(int)
     have, now, rows = [instance.members[0]], 0, list[tuple[int, list[int], int]]()
     while set(instance.members) - set(have):
         routes = [route for u in have for route in _routes(instance, tail, head, u, have)]
@@ -125,15 +132,20 @@ def _spread(
             return None
         route = rng.choice(routes)
         have.append(int(head[route[-1]]))
-        forks = [other for other in routes if other[0] == route[0] and head[other[-1]] != have[-1]]
-        if instance.switching.multicast and not backwards and forks and len(route) == 2:
-            have.append(int(head[forks[0][-1]]))
-            route += [e for e in forks[0] if e not in route]
+        if instance.switching.multicast and not backwards and len(route) == 2:
+            fork = _fork(route, routes, head)
+            have.append(int(head[fork[-1]]))
+            route += [e for e in fork if e not in route]
         for hop in [[e] for e in route] if stores else [route]:
-            end = now + sum(late[e] for e in hop) + max(lasts[e] for e in hop)
+            end = now + int(late[hop].sum() + lasts[hop].max())
             rows.append((now, hop, end))
             now = end
     return rows
+
+
+def _fork(route: list[int], routes: list[list[int]], head: Any) -> list[int]:
+    """Another route over the first link to another rank, or the route itself."""
+    return next((one for one in routes if one[0] == route[0] and head[one[-1]] != head[route[-1]]), route)
 
 
 def _routes(instance: FabricInstance, tail: Any, head: Any, start: int, have: list[int]) -> list[list[int]]:
