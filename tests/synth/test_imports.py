@@ -76,7 +76,7 @@ assert sys.modules["scipy.optimize"] is scipy.optimize
 
 COMPILER = ("numba", "llvmlite")
 DRAWN_ON = ("pandas", "networkx", "matplotlib", "pyomo", "ortools", "highspy", "pyarrow", "jinja2", *COMPILER)
-LONG = ("pull", "tacos", "first_fit", "longest_first")  # searches that may be worth a compiler
+LONG = ("pull", "tacos")  # searches that may be worth a compiler
 SOLVING = ("tto",)  # looks for its trees by CP-SAT
 WITHOUT_SCIPY = {
     "bine": ("groups-16-allreduce", "leaders"),

@@ -74,6 +74,24 @@ def test_references_are_valid_and_not_better(shape: str, longest_first: bool, m:
     assert record.value == 1
 
 
+@pytest.mark.parametrize("shape", ["ring", "segment"])
+@pytest.mark.parametrize("longest_first", [False, True])
+@pytest.mark.parametrize("m", [2, 3, 6, 9, 16])
+def test_every_circuit_has_the_first_wavelength_that_was_free(shape: str, longest_first: bool, m: int) -> None:
+    seen: list[tuple[set[tuple[int, int]], int]] = []  # links (direction, the lower node) and wavelength of a circuit
+    hops = []
+    for u, v, direction, wavelength in first_fit(m, shape, longest_first).rows:
+        step = 1 if direction == 0 else -1
+        nodes = [(u + step * k) % m for k in range((step * (v - u)) % m + 1)]
+        links = {(direction, node) for node in (nodes[:-1] if direction == 0 else nodes[1:])}
+        held = {other for used, other in seen if used & links}
+        assert wavelength == min(set(range(len(held) + 1)) - held)
+        seen.append((links, wavelength))
+        hops.append(len(links))
+    assert len(seen) == m * (m - 1)
+    assert hops == sorted(hops, reverse=True) or not longest_first
+
+
 @pytest.mark.parametrize(("nodes", "wavelengths", "steps"), [(8, 2, 4), (7, 2, 3), (8, 3, 3)])
 def test_method_rwa(nodes: int, wavelengths: int, steps: int) -> None:
     """8 nodes need 8 wavelengths, 7 need 6; the steps are those over w, rounded up."""

@@ -7,15 +7,11 @@ first. O(m^4) time; no guarantee beyond validity; nothing is random.
 
 from __future__ import annotations
 
-import numpy as np
-
-from synth.arrays import IntArray
 from synth.family import Outcome
-from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring
-from synth_models.optree.parts.one_stage import Stage, load_bound, published_wavelengths, shape_within
+from synth_models.optree.parts.one_stage import Stage, load_bound, shape_within
 
 MOST_NODES = 512
 
@@ -45,9 +41,20 @@ def first_fit(nodes: int, shape: str, longest_first: bool) -> Stage:
     rows = [(u, v, _short_way(nodes, u, v, shape)) for u in range(nodes) for v in range(nodes) if u != v]
     if longest_first:
         rows.sort(key=lambda row: -_hops(nodes, *row))
-    table = np.array(rows, dtype=np.int64)
-    colours = _first_fit(nodes, table, published_wavelengths(nodes, shape) * 3 + 3)
-    return Stage(tuple((u, v, d, int(colour)) for (u, v, d), colour in zip(rows, colours, strict=True)))
+    taken = [[0] * nodes for _ in range(2)]  # by direction and link: the wavelengths, as bits of one number
+    return Stage(tuple((u, v, d, _first_free(taken[d], *((u, v) if d == 0 else (v, u)))) for u, v, d in rows))
+
+
+def _first_free(taken: list[int], first: int, end: int) -> int:
+    """Take, and return, the first wavelength that is free on all links from node ``first`` to node ``end``."""
+    links = range(first, end) if first < end else (*range(first, len(taken)), *range(end))
+    held = 0
+    for link in links:
+        held |= taken[link]
+    free = ~held & (held + 1)
+    for link in links:
+        taken[link] |= free
+    return free.bit_length() - 1
 
 
 def _hops(nodes: int, u: int, v: int, direction: int) -> int:
@@ -61,25 +68,3 @@ def _short_way(nodes: int, u: int, v: int, shape: str) -> int:
     if 2 * forward == nodes:
         return min(u, v) % 2
     return 0 if 2 * forward < nodes else 1
-
-
-@jit
-def _first_fit(nodes: int, table: IntArray, most: int) -> IntArray:
-    taken = np.zeros((2, nodes, most), np.bool_)
-    colours = np.empty(len(table), np.int64)
-    for i in range(len(table)):
-        u, v, d = table[i]
-        hops = (v - u) % nodes if d == 0 else (u - v) % nodes
-        first = u if d == 0 else v
-        for colour in range(most):
-            free = True
-            for k in range(hops):
-                if taken[d, (first + k) % nodes, colour]:
-                    free = False
-                    break
-            if free:
-                for k in range(hops):
-                    taken[d, (first + k) % nodes, colour] = True
-                colours[i] = colour
-                break
-    return colours
