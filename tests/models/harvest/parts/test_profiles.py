@@ -103,6 +103,40 @@ def test_flows_reach_the_load_their_profile_states(seed, gpus, ports):
         assert largest == pytest.approx(load, rel=1e-9)
 
 
+@settings(max_examples=some(40), deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_a_program_that_comes_again_has_its_own_values(seed):
+    """Of programs that differ in one number, each has what it has where nothing is remembered."""
+    random = np.random.default_rng(seed)
+    pairs, links = shift_pairs(6, 2), random_topology(random, 6, 2)
+    distance = _distances(links.tobytes(), 6)
+    assume(distance[pairs[:, 0], pairs[:, 1]].max() < 6)
+    listed = path_flow.list_routes(pairs, links, distance, 5)
+    orbit, one = np.arange(len(links)), np.ones(6)
+    asked = [(volume, links[:, 2] + more) for volume in (one, random.random(6) + 0.5) for more in (0, 1)]
+    alone = []
+    for volume, count in asked:
+        path_flow._known.clear()
+        alone.append(path_flow.solve(listed, volume, orbit, count))
+    for (volume, count), shares in zip(asked * 2, alone * 2, strict=True):
+        assert path_flow.solve(listed, volume, orbit, count).tolist() == shares.tolist()
+        assert len(path_flow._known) <= len(asked)
+
+
+def test_only_so_many_programs_are_remembered(monkeypatch):
+    monkeypatch.setattr(path_flow, "REMEMBERED", 3)
+    monkeypatch.setattr(path_flow, "_known", {})
+    links = circulant(6, {1: 1, 3: 1})
+    pairs = shift_pairs(6, 2)
+    listed = path_flow.list_routes(pairs, links, _distances(links.tobytes(), 6), 5)
+    for volume in range(1, 10):
+        path_flow.solve(listed, np.linspace(1, volume, 6), np.arange(len(links)), links[:, 2])
+    assert len(path_flow._known) == 3
+    monkeypatch.setattr(path_flow, "MOST_REMEMBERED", 10)
+    path_flow.solve(listed, np.linspace(1, 20, 6), np.arange(len(links)), links[:, 2])
+    assert len(path_flow._known) == 3
+
+
 @settings(max_examples=some(20), deadline=None)
 @given(seed=st.integers(0, 10**6), gpus=st.integers(4, 7), ports=st.integers(2, 3))
 def test_layered_program_and_listed_routes_agree(seed, gpus, ports):

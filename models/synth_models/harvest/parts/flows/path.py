@@ -22,6 +22,7 @@ pattern, topology and hop limit, so that its rows are sparse matrices from the s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from synth.kernels import jit
 from synth.solvers import model_file
 from synth.solvers.lp import linprog
 from synth.solvers.names import Names, all_named
+
+MOST_REMEMBERED = 20_000  # coefficients of a program whose values are remembered
+REMEMBERED = 1_000  # programs
+_known: dict[bytes, FloatArray] = {}
 
 
 @dataclass(frozen=True)
@@ -137,14 +142,35 @@ def once(routes: Routes, pairs: int) -> Any:
 
 
 def least_load(loads: Any, equal: Any, right: FloatArray, names: Names | None = None) -> FloatArray:
-    """Values of least last entry with ``loads @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS.
-    ``names``: those of columns and rows in an exported file."""
+    """Values of least last entry with ``loads @ x <= 0``, ``equal @ x = right``, ``x >= 0`` (sparse), by HiGHS; not to
+    be written to. ``names``: those of columns and rows in an exported file. The last small programs are remembered: one
+    that states a profile comes again for the routes, and for the next method that asks about the same topology."""
     cost = np.zeros(loads.shape[1])
     cost[-1] = 1.0
     words: dict[str, Any] = {"c": cost, "A_ub": loads, "b_ub": np.zeros(loads.shape[0]), "A_eq": equal, "b_eq": right}
     model_file.offer("linprog", words, names)
+    if loads.nnz + equal.nnz > MOST_REMEMBERED:
+        return _solved(words)
+    key = _digest(loads, equal, right)
+    values = _known.pop(key, None)
+    if values is None:
+        values = _solved(words)
+        values.setflags(write=False)
+    _known[key] = values  # the last that was asked for
+    if len(_known) > REMEMBERED:
+        del _known[next(iter(_known))]
+    return values
+
+
+def _solved(words: dict[str, Any]) -> FloatArray:
     found: Any = linprog(**words, method="highs")
     if found.status != 0:
         raise RuntimeError(f"the concurrent-flow program ended with: {found.message}")
     values: FloatArray = found.x
     return values
+
+
+def _digest(loads: Any, equal: Any, right: FloatArray) -> bytes:
+    """Tells programs apart: all their numbers, with the lengths of the rows and of the parts."""
+    parts = [part for rows in (loads, equal) for part in (rows.indptr, rows.indices, rows.data)]
+    return blake2b(b"".join(b"%d %b" % (part.size, part.tobytes()) for part in (*parts, right))).digest()
