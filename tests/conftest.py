@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell: deaf to interrupts
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(100_000, 20, 100)  # thousands of collected tests are looked through each time
+    gc.set_threshold(100_000, 20, 100)
     examples.configure(config)
 
 
@@ -65,6 +65,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         solver = known_solvers().get(call.params.get("solver")) if call else None
         if solver is not None and not solver.installed:
             item.add_marker(pytest.mark.skip(reason=f"{solver.name} is not installed"))
+
+
+def pytest_collection_finish() -> None:
+    """No garbage collection looks through the collected tests again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
