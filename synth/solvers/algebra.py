@@ -1,7 +1,8 @@
 """Pyomo, imported so that it leaves scipy's statistics, integration and geometry alone.
 
 Pyomo defers its import of scipy, and of what it calls scipy for, unless scipy is there already: then it imports
-``scipy.stats``, ``scipy.integrate`` and ``scipy.spatial`` at once, which takes longer than Pyomo itself.
+``scipy.stats``, ``scipy.integrate`` and ``scipy.spatial`` at once, which takes longer than Pyomo itself. It does the
+same when anybody imports scipy for the first time after it; so the package itself, without its parts, comes before.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import scipy  # noqa: F401
 
 
 @contextmanager

@@ -59,6 +59,11 @@ def test_what_a_family_imports(name: str) -> None:
     assert set(by_methods).isdisjoint({*DRAWING, *BY_PYOMO})
 
 
+@pytest.mark.parametrize("part", ["scipy", "scipy.sparse", "scipy.optimize"])
+def test_whoever_imports_scipy_after_pyomo_has_what_it_asked_for(part: str) -> None:
+    assert drawn_in(("pyomo.environ", *BY_PYOMO), {"synth.solvers.algebra"}, {part}) == [["pyomo.environ"]] * 2
+
+
 def test_a_program_that_is_solved_imports_none_either() -> None:
     program = """
 import sys
