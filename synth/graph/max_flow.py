@@ -7,6 +7,7 @@ to the sink, and the value, do not.
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from synth.clock.start_up_costs import uncounted
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 
+REMEMBERED_ARCS = 20_000  # of a network that is remembered
 SMALL_CAPACITY = 2**30  # between two nodes, and of all arcs out of the source, below which scipy cannot overflow
 
 
@@ -160,6 +162,19 @@ def reached(network: Residual, source: int) -> BoolArray:
     return seen
 
 
+def _graph(nodes: int, tail: AnyIntArray, head: AnyIntArray, capacity: AnyIntArray) -> Any:
+    with uncounted():
+        from scipy.sparse import csr_array
+
+    return csr_array((capacity.astype(np.int32), (tail, head)), shape=(nodes, nodes))
+
+
+@lru_cache(maxsize=4)
+def _known_graph(nodes: int, *arcs: bytes) -> Any:
+    """The same of arrays of 64 bits: a network is asked for the flows between many pairs of its nodes."""
+    return _graph(nodes, *(np.frombuffer(array, dtype=np.int64) for array in arcs))
+
+
 class MaximumFlow:
     """A maximum flow from the source to the sink, another node.
 
@@ -172,7 +187,7 @@ class MaximumFlow:
     ) -> None:
         self._nodes, self._tail, self._head = nodes, tail, head
         self._source, self._sink = source, sink
-        self._left: Any = None  # scipy's residual capacities
+        self._graph: Any = None  # scipy's capacities, where it is asked
         total = float(capacity.sum(dtype=np.float64))
         if total >= 2.0**62:
             raise OverflowError("the capacities of all arcs do not fit 64 bits")
@@ -190,15 +205,22 @@ class MaximumFlow:
 
     def _by_scipy(self, capacity: AnyIntArray) -> None:
         with uncounted():
-            from scipy.sparse import csr_array
             from scipy.sparse.csgraph import maximum_flow
 
-        shape = (self._nodes, self._nodes)
-        graph: Any = csr_array((capacity.astype(np.int32), (self._tail, self._head)), shape=shape)
-        found = maximum_flow(graph, self._source, self._sink)
+        arcs = (self._tail, self._head, capacity)
+        if len(capacity) <= REMEMBERED_ARCS:
+            self._graph = _known_graph(self._nodes, *(array.astype(np.int64).tobytes() for array in arcs))
+        else:
+            self._graph = _graph(self._nodes, *arcs)
+        found = maximum_flow(self._graph, self._source, self._sink)
         self.value, self._flow = int(found.flow_value), found.flow
-        self._left = csr_array(graph - found.flow)
-        self._left.eliminate_zeros()
+
+    @cached_property
+    def _left(self) -> Any:
+        """scipy's residual capacities."""
+        left = type(self._graph)(self._graph - self._flow)
+        left.eliminate_zeros()
+        return left
 
     def _by_kernel(self, capacity: AnyIntArray) -> None:
         self._residual = residual(self._nodes, self._tail, self._head, capacity)
@@ -207,14 +229,14 @@ class MaximumFlow:
     @property
     def source_side(self) -> BoolArray:
         """The source's side of the least cut nearest to the source, shape (nodes,)."""
-        if self._left is None:
+        if self._graph is None:
             return reached(self._residual, self._source)
         return self._reached(self._left, self._source)
 
     @property
     def sink_side(self) -> BoolArray:
         """The sink's side of the least cut nearest to the sink, shape (nodes,)."""
-        if self._left is None:
+        if self._graph is None:
             start, arc, head, room = self._residual
             return reached(Residual(start, arc, head, room.reshape(-1, 2)[:, ::-1].reshape(-1).copy()), self._sink)
         return self._reached(self._left.T.tocsr(), self._sink)
@@ -222,7 +244,7 @@ class MaximumFlow:
     @property
     def on_arcs(self) -> IntArray:
         """The flow on every arc, shape (arcs,), of arcs of which no two have the same ends."""
-        if self._left is None:
+        if self._graph is None:
             return self._residual.room[1::2].copy()
         flow = self._flow.tocoo()
         of = dict(zip(zip(flow.row.tolist(), flow.col.tolist(), strict=True), flow.data.tolist(), strict=True))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from examples import some
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_graphs import Graph, graphs
 
@@ -64,6 +65,22 @@ def test_value_and_cuts(small: int, capacities: st.SearchStrategy[int], data: st
         found = MaximumFlow(graph.nodes, graph.tail, graph.head, graph.size, source, sink)
         sides = ids(found.source_side), ids(found.sink_side)
     assert (found.value, *sides) == expected(graph, source, sink)
+
+
+@settings(max_examples=some(50))
+@given(graph=graphs(sizes=SMALL), data=st.data())
+def test_a_network_asked_again(graph: Graph, data: st.DataObject) -> None:
+    """Many pairs of nodes of one network and of the same with another capacity, cuts asked for late or not at all."""
+    assume(graph.nodes > 1)
+    other = Graph(graph.nodes, graph.tail, graph.head, graph.size + 1)
+    pairs = [tuple(data.draw(st.permutations(range(graph.nodes)))[:2]) for _ in range(4)]
+    asked = [(one, *pair) for pair in pairs for one in (graph, other, graph)]
+    flows = [MaximumFlow(one.nodes, one.tail, one.head, one.size, *pair) for one, *pair in asked]
+    for (one, source, sink), found in zip(asked, flows, strict=True):
+        value, near_source, near_sink = expected(one, source, sink)
+        assert found.value == value
+        if data.draw(st.booleans()):
+            assert (ids(found.source_side), ids(found.sink_side)) == (near_source, near_sink)
 
 
 @pytest.mark.parametrize("small", [0, 2**30], ids=["kernel", "scipy"])
