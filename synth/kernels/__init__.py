@@ -10,6 +10,7 @@ makes it compile what it did not compile the first time.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import signal
@@ -38,6 +39,7 @@ MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored
 LOADING_S = 0.4  # processor time of all plain calls: what importing numba and loading a few kernels takes,
 LOADED_S = 0.05  # and what loading one takes where numba has been imported
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
+COLLECTED_SELDOM = (100_000, 20, 100)  # thresholds of the garbage collector
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
 KERNELS: dict[tuple[str, str], Kernel] = {}
@@ -276,12 +278,19 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
         _shorten_what_numba_says_of_shapes()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
-        """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.start_up_costs`."""
+        """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.start_up_costs`. Has
+        garbage looked for seldom meanwhile: that would take a tenth of it, and what numba makes is kept."""
+
+        def __init__(self) -> None:
+            self._before: list[tuple[int, int, int]] = []  # compilations cause others
 
         def on_start(self, event: Any) -> None:
             start_up_costs.begin()
+            self._before.append(gc.get_threshold())
+            gc.set_threshold(*COLLECTED_SELDOM)
 
         def on_end(self, event: Any) -> None:
+            gc.set_threshold(*self._before.pop())
             start_up_costs.end()
 
     event.register("numba:compile", Compiling())
