@@ -344,7 +344,11 @@ def _unusual(keys: FabricKeys) -> Iterator[str]:
     for key, usual in _PLAIN.items():
         value = getattr(keys, key)
         if value != usual:
-            yield (key if value else f"no{key}") if isinstance(value, bool) else f"{key.replace('_', '')}{value:g}"
+            yield (
+                (key if value else f"no{key}")
+                if isinstance(value, bool)
+                else f"{key.replace('_', '')}{value:g}".replace("+", "")
+            )
 
 
 def _short(size: int) -> str:

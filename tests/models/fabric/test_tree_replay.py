@@ -170,7 +170,8 @@ class _Trees:
             for _ in range(6):
                 up, come = self.tree(hub, members, True)
                 down, got = self.tree(hub, members, False)
-                if come == got == members and not set(up) & set(down):
+                meet = sum(self.ends[e][1] == hub for e in up) > 1
+                if come == got == members and meet and not set(up) & set(down):
                     return self.add(piece, up + down, [], False)
         return None
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, FloatArray
+from synth.arrays import SAME, BoolArray, FloatArray
 from synth.family import Outcome
 from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import search
@@ -41,6 +41,7 @@ from synth_models.fabric.solution import Schedule
 KNOWN = ("allreduce",)
 MOST_TRANSFERS, MOST_CHUNKS = 1_000_000, 256
 MOST_HUBS = 512
+LEAST_SHARE = 1e-6  # of the data that a hub gets
 LACKING = "in_network needs switches that add and copy, a hub joined to all ranks over such or one in every box"
 
 
@@ -53,24 +54,23 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if not instance.machine.abilities.any or instance.switching.mode == "store_and_forward":
         return Outcome("unsupported", message=LACKING)
-    hubs = hub_routes(instance)
+    hubs, inside = hub_routes(instance), None
     if hubs:
-        schedule = _over_hubs(instance, hubs)
-        return Outcome("finished", schedule, message=f"over {len(schedule.piece_block)} hubs, all at once")
-    inside = box_trees(instance)
-    if inside is None:
-        return Outcome("unsupported", message=LACKING)
-    share = int(instance.bytes) // len(instance.members)
-    most = max(1, min(MOST_CHUNKS, share))
-    amount = len(instance.members) * 4 * len(instance.boxes)
-    variant = chunks.Variant(
-        partial(_over_boxes, instance, inside), 1, most, lambda count: amount * count, MOST_TRANSFERS
-    )
+        share = _shares(instance.machine, hubs)
+        hubs, share = [hubs[k] for k in np.flatnonzero(share)], share[share > 0]
+        make, amount, words = partial(_over_hubs, instance, hubs, share), len(hubs), f"over {len(hubs)} hubs"
+    else:
+        inside = box_trees(instance)
+        if inside is None:
+            return Outcome("unsupported", message=LACKING)
+        make, amount = partial(_over_boxes, instance, inside), len(instance.members) * 4 * len(instance.boxes)
+        words = "sums and copies in the switches of boxes"
+    most = max(1, min(MOST_CHUNKS, instance.bytes // len(instance.members)))
+    variant = chunks.Variant(make, 1, most, lambda count: amount * count, MOST_TRANSFERS)
     found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
     assert found is not None
     _, count, schedule = found
-    words = f"sums and copies in the switches of boxes, {chunks.in_words(count)} a share"
-    return Outcome("finished", schedule, message=words + chunks.hurried(options))
+    return Outcome("finished", schedule, message=f"{words}, {chunks.in_words(count)} a share{chunks.hurried(options)}")
 
 
 def merged(paths: Iterable[Sequence[int]]) -> list[int]:
@@ -119,40 +119,67 @@ def _paths(machine: Machine, hub: int, through: BoolArray, members: Sequence[int
     return found
 
 
-def _over_hubs(instance: FabricInstance, hubs: list[list[int]]) -> Schedule:
-    """Every hub its share of the data, all at once."""
-    share = _shares(instance.machine, hubs)
-    ends = np.rint(np.cumsum(share) * instance.bytes).astype(np.int64)
+def _over_hubs(instance: FabricInstance, hubs: list[list[int]], share: FloatArray, count: int) -> Schedule:
+    """Every hub its share of the data in ``count`` chunks, of all hubs in turn."""
+    ends = np.rint(np.cumsum(np.tile(share / count, count)) * instance.bytes).astype(np.int64)
     ends[-1] = instance.bytes
     size = np.diff(ends, prepend=0)
-    used = np.flatnonzero(size > 0).tolist()
+    used = np.flatnonzero(size > 0)
+    routes = [hubs[k % len(hubs)] for k in used.tolist()]
     pieces = list(range(len(used)))
-    routes = [hubs[k] for k in used]
-    return timed(instance, Transfers.of([0] * len(used), size[used], pieces, routes, [[] for _ in used]))
+    return timed(instance, Transfers.of([0] * len(used), size[used], pieces, routes, [[] for _ in pieces]))
 
 
 def _shares(machine: Machine, hubs: list[list[int]]) -> FloatArray:
-    """The part of the data of each hub with which the busiest link, or group of links, has least to do."""
-    if len(hubs) == 1:
-        return np.ones(1)
+    """The part of the data of each hub with which the busiest link, or group of links, has least to do; of those with
+    the least latency alone where that is as good, for their chunks keep step."""
+    whole, least = _balanced(machine, hubs)
+    lowest = min(_height(machine, route) for route in hubs)
+    chosen = [k for k, route in enumerate(hubs) if _height(machine, route) <= lowest * (1 + SAME)]
+    part, seconds = _balanced(machine, [hubs[k] for k in chosen])
+    if seconds > least * (1 + SAME):
+        return whole
+    found = np.zeros(len(hubs))
+    found[chosen] = part
+    return found
+
+
+def _height(machine: Machine, route: Sequence[int]) -> float:
+    """Seconds of latency of the longest way over a hub."""
+    above: dict[int, float] = {}
+    for e in route:
+        u, v = int(machine.network.src[e]), int(machine.network.dst[e])
+        above[v] = max(above.get(v, 0.0), above.get(u, 0.0) + float(machine.network.latency[e]))
+    return max(above.values())
+
+
+def _balanced(machine: Machine, hubs: list[list[int]]) -> tuple[FloatArray, float]:
+    """The shares, and the seconds a byte that the busiest link then has to do."""
     net, groups = machine.network, len(machine.group_names)
     load = np.zeros((machine.links + groups, len(hubs)))
     for k, route in enumerate(hubs):
         load[route, k] = 1 / net.bandwidth[route]
         grouped = [e for e in route if machine.group[e] >= 0]
-        np.maximum.at(load[:, k], machine.links + machine.group[grouped], 1 / net.bandwidth[grouped])
+        np.add.at(load[:, k], machine.links + machine.group[grouped], 1 / net.bandwidth[grouped])
     rows = np.unique(load[load.any(axis=1)], axis=0)
     scale = rows.max()
-    answer = linprog(
-        np.append(np.zeros(len(hubs)), 1.0),
-        np.hstack([rows / scale, -np.ones((len(rows), 1))]),
-        np.zeros(len(rows)),
-        np.append(np.ones(len(hubs)), 0.0)[None, :],
-        np.ones(1),
-        method="highs",
-    )
-    found: FloatArray = np.maximum(answer.x[:-1], 0.0)
+    least = _least(rows / scale, np.ones((1, len(hubs))))
+    even = _least(np.eye(len(hubs)), np.ones((1, len(hubs))), rows / scale, float((rows @ least).max() / scale))
+    found = np.where(even < LEAST_SHARE, 0.0, even)
     found /= found.sum()
+    return found, float((rows @ found).max())
+
+
+def _least(rows: FloatArray, total: FloatArray, within: FloatArray | None = None, most: float = 0.0) -> FloatArray:
+    """Shares of 1 in all for which the largest of ``rows @ shares`` is least, with ``within @ shares`` at most ``most``."""
+    count = rows.shape[1]
+    upper, right = np.hstack([rows, -np.ones((len(rows), 1))]), np.zeros(len(rows))
+    if within is not None:
+        upper = np.vstack([upper, np.hstack([within, np.zeros((len(within), 1))])])
+        right = np.append(right, np.full(len(within), most * (1 + SAME)))
+    cost = np.append(np.zeros(count), 1.0)
+    answer = linprog(cost, upper, right, np.hstack([total, [[0.0]]]), np.ones(1), method="highs")
+    found: FloatArray = np.maximum(answer.x[:-1], 0.0)
     return found
 
 
