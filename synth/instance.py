@@ -18,6 +18,7 @@ from synth.text.quantities import shown
 from synth.views.notebook_html import card
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
+LONGEST_NAME = 100  # characters of an instance's name, which names folders
 HIDDEN = ("format", "family", "name", "source")
 Parsed = TypeVar("Parsed", bound="Part")
 
@@ -49,7 +50,7 @@ class Instance(Part):
 
     format: Literal["synth-instance/1"] = FORMAT
     family: str
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    name: str = Field(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}$")
     source: str = Field(min_length=1, description="where the instance comes from")
 
     _file: Path | None = PrivateAttr(default=None)

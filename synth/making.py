@@ -7,6 +7,7 @@ typed already.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr,
 
 from synth.errors import Fault, InputError, one_of
 from synth.family import Family, load
-from synth.instance import Instance, faults_of, parse
+from synth.instance import LONGEST_NAME, Instance, faults_of, parse
 from synth.options import as_text, read_flag
 from synth.text import amounts
 from synth.text.input_file import InputFile
@@ -118,15 +119,24 @@ class Keys(BaseModel):
     def instance(
         self, family: str, instance_type: type[AnyInstance], name: str, *, notes: Sequence[str] = (), **raw: Any
     ) -> AnyInstance:
-        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given. ``notes``
-        say what a reader of the parameters alone would not know (what was rounded, what failed); they end the source.
-        Raises :class:`InputError`."""
-        whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": self.name or name}
+        """The validated instance of these raw data, with ``source``, and with ``name`` where none was given (of a long
+        one its beginning and a hash). ``notes`` say what a reader of the parameters alone would not know (what was
+        rounded, what failed); they end the source. Raises :class:`InputError`."""
+        name = self.name or _cut(name)
+        whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": name}
         whole["source"] = ". ".join([whole["source"], *notes])
         instance = parse(whole, instance_type, f"synth make {family}")
         assert isinstance(instance, instance_type)
         instance._notes = tuple(notes)
         return instance
+
+
+def _cut(name: str) -> str:
+    """The name, or its beginning and a hash of it where it is longer than an instance's may be."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: LONGEST_NAME - 1 - len(digest)]}-{digest}"
 
 
 def make(family: Family, parameters: Mapping[str, Any]) -> Instance:

@@ -41,9 +41,9 @@ class Asked:
     methods: Annotated[list[str] | None, METHODS] = None
     solver: Annotated[str | None, SOLVER] = None
     time_limit: Annotated[str, Option(help=LIMIT)] = "60s"
-    gap: Annotated[float, Option(min=0.0, help="Gap, (value − bound) / value, at which a solver may stop.")] = (
-        RELATIVE_GAP
-    )
+    gap: Annotated[
+        float, Option(min=0.0, max=1.0, help="Gap, (value − bound) / value, at which a solver may stop.")
+    ] = RELATIVE_GAP
     threads: Annotated[int, Option(min=1, help="Threads of each run.")] = 1
     seed: Annotated[int, Option(min=0, help="Seed of solvers and of every random choice.")] = 0
     options: Annotated[list[str] | None, OWN] = None

@@ -79,7 +79,7 @@ class RunGrid(_Part):
     solvers: list[str] | None = None
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] = [0]
     time_limits: Annotated[list[str], Field(min_length=1)] = [DEFAULT_LIMIT]
-    gap: Annotated[float, Field(ge=0)] = RELATIVE_GAP
+    gap: Annotated[float, Field(ge=0, le=1)] = RELATIVE_GAP
     threads: Annotated[int, Field(ge=1)] = 1
     options: dict[str, Text] = {}
 

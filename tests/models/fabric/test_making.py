@@ -335,6 +335,15 @@ def test_different_instances_have_different_names() -> None:
     assert names[2:5] == [names[0] + more for more in ("-stored", "-stored-buffer", "-stored-nocopies")]
 
 
+def test_names_of_many_keys_are_short_and_still_different() -> None:
+    """A name that would be longer than instances' may be is cut, never refused: nobody typed it."""
+    several = ["+".join(["4", "6"] * 20), "+".join(["4", "6"] * 19 + ["6", "4"])]
+    names = [made(machine="dgx-h100", gpus=gpus, collective="broadcast", bytes=8).name for gpus in several]
+    assert len(set(names)) == len(several)
+    assert all(len(name) == 100 and name.startswith("dgx-h100-x40-gpus4-6-4-6") for name in names)
+    assert names == [made(machine="dgx-h100", gpus=gpus, collective="broadcast", bytes=8).name for gpus in several]
+
+
 def test_a_partition_names_its_parts(tmp_path: Path) -> None:
     broken = tmp_path / "f.txt"
     broken.write_text("node ib0\nnode ib1\n")

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from examples import some_of
+from models.fabric.coset_machines import Acted, acted_on, one_after_the_other
+from models.fabric.slow_replay import replay as slow_replay
 from models.fabric.small_machines import machine, schedule_of
 from models.fabric.small_quotients import Regular, boxes, drawn, judged, torus, whole_of
 
@@ -18,6 +21,7 @@ from synth_models.fabric import solution
 from synth_models.fabric.check import replay
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import GENERATORS, ORDERS, Quotient, Schedule, expanded, pack, unpack
 from synth_models.fabric.views import describe as views_describe
 from synth_models.fabric.views.describe import describe
@@ -43,7 +47,7 @@ def on_the_quotient(instance: FabricInstance, quotient: Quotient, monkeypatch: p
         return check_schedule(instance, quotient)
 
 
-def broken(rng: random.Random, found: Regular, quotient: Quotient) -> Quotient:
+def broken(rng: random.Random, found: Regular | Acted, quotient: Quotient) -> Quotient:
     """The quotient with something else in one place (which may be as right as before)."""
     part, k = quotient.part, rng.randrange(quotient.part.transfers)
     start, link, piece, adds = part.start.copy(), part.link.copy(), part.piece.copy(), part.adds.copy()
@@ -130,6 +134,28 @@ def test_the_verdict_on_a_broken_quotient_is_that_of_its_expansion(seed: int, mo
         assert check_schedule(found.instance, bad).value == want
 
 
+@pytest.mark.parametrize("seed", some_of(range(20)))
+def test_any_group_and_way_of_switching_as_the_plain_replay_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switches and ports that elements leave where they are, multicast, hops into switches; some of it broken. The
+    oracle: all transfers listed from the statement, and the plain replay in fractions."""
+    rng, verdicts = random.Random(seed), {True: 0, False: 0}
+    while sum(verdicts.values()) < 50:
+        found = acted_on(rng, rng.choice(COLLECTIVES))
+        quotient = None if found is None else one_after_the_other(rng, found)
+        if found is None or quotient is None:
+            continue
+        for one in (quotient, *(broken(rng, found, quotient) for _ in range(4))):
+            whole, want = whole_of(found.instance, one), None
+            if whole is not None:
+                faults, ticks = slow_replay(found.instance, whole)
+                want = None if faults else float_above(Fraction(ticks, whole.ticks_per_s))
+            got = on_the_quotient(found.instance, one, monkeypatch)
+            assert got.value == want, got.faults
+            assert got.ok == (want is not None)
+            verdicts[got.ok] += 1
+    assert min(verdicts.values()) >= 2
+
+
 def test_breaking_breaks_and_spares() -> None:
     """The property above sees both verdicts, and every way to break one."""
     verdicts = {True: 0, False: 0}
@@ -211,6 +237,8 @@ def test_arrays_of_the_wrong_kind_are_faults_and_no_errors() -> None:
         verdict = check_schedule(found.instance, Quotient(good.part, generators, orders))
         assert verdict.value is None
         assert words in verdict.faults[0], verdict.faults
+    added = replace(good, part=replace(good.part, adds=~good.part.adds))
+    assert "but allgather has no sums" in check_schedule(found.instance, added).faults[0]
     planned = replace(good, part=replace(good.part, plan={"kind": "steps"}))
     assert "has a plan" in check_schedule(found.instance, planned).faults[0]
     for collective in ("alltoall", "broadcast"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -56,6 +57,19 @@ def value(method: str, instance: FabricInstance) -> float:
     assert verdict.faults == []
     assert verdict.value is not None
     return verdict.value
+
+
+@pytest.mark.parametrize("seed", some_of(range(15)))
+def test_reductions_over_ranks_that_only_forward(seed: int) -> None:
+    """A process group that leaves out some ranks, which forward: of several equally quick ways over them none may end
+    at one, since backwards it would send on what it never got."""
+    rng = random.Random(seed)
+    grid = [{"kind": "mesh", "rows": 3, "cols": 3}, {"kind": "machine", "name": "ndv2", "boxes": 2, "gpus": (4, 4)}]
+    for network in grid:
+        ranks = rng.sample(range(8), rng.choice([4, 5, 6]))
+        for method, collective in (("double_tree", "reduce"), ("pat", "reduce_scatter"), ("double_tree", "allreduce")):
+            size = len(ranks) * rng.choice([1, 3])
+            value(method, named(network, collective=collective, bytes=size, ranks=ranks, relay=True))
 
 
 def test_ring_of_five_one_byte_a_block() -> None:

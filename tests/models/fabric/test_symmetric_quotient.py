@@ -59,6 +59,11 @@ def replayed(instance: FabricInstance) -> float:
         {"network": "torus", "rows": 2, "cols": 4, "layers": 3},
         {"network": "hypercube", "dimension": 3},
         {"machine": "dgx-h100", "boxes": 3, "ranks": "0-3,8-11,16-19"},
+        {"machine": "dgx-h100", "boxes": 3, "ranks": "17,18,1,9,0,10,8,2,16"},
+        {"machine": "dgx-h100", "boxes": 3, "ranks": "9,1,17"},
+        {"network": "star", "nodes": 4, "ranks": "2,0,3,1"},
+        {"network": "ring", "nodes": 5, "ranks": "3,1,0,4,2"},
+        {"network": "torus", "rows": 2, "cols": 3, "layers": 3, "ranks": "13,2-12,0,1,17,16,14,15"},
     ],
 )
 def test_every_quotient_is_replayed(collective: str, keys: dict[str, Any]) -> None:

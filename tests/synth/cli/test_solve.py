@@ -141,6 +141,8 @@ def test_seed_reproduces(tmp_path: Path) -> None:
         (("ring4.json", "--threads", "0"), "--threads"),
         (("ring4.json", "--seed", "-1"), "--seed"),
         (("ring4.json", "--gap", "x"), "--gap"),
+        (("ring4.json", "--gap", "inf"), "--gap': Input should be less than or equal to 1"),
+        (("ring4.json", "--gap", "nan"), "Invalid value for '--gap'"),
         (("ring4.json", "--frobnicate"), "No such option"),
         ((), "Missing argument"),
         (("bad.json",), "chunks = 0: must be >= 1"),

@@ -88,7 +88,7 @@ def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
             faults.take(_clash_faults(one, part, hops, found, "an image of transfer"))
             faults.count += count - len(found)
 
-    faults, ticks, what = _replayed(one, part, clash_faults)
+    faults, ticks, what = _replayed(one, part, clash_faults, instance.collective)
     if what is None:
         return Verdict(None, facts, faults.told())
     value = float_above(Fraction(ticks, part.ticks_per_s))
@@ -104,15 +104,19 @@ def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
 
 
 def _replayed(
-    instance: FabricInstance, schedule: Schedule, clash_faults: Callable[[Hops, _Faults], None]
+    instance: FabricInstance,
+    schedule: Schedule,
+    clash_faults: Callable[[Hops, _Faults], None],
+    part_of: str | None = None,
 ) -> tuple[_Faults, int, Held | None]:
     """The faults of shape, routes, links and possession, the ticks until the last arrival and who held what; None for
-    that where there are faults. ``clash_faults`` adds those of links that would carry two transfers."""
+    that where there are faults. ``clash_faults`` adds those of links that would carry two transfers. ``part_of``: the
+    collective that is meant where the instance is a part of it."""
     faults = _Faults()
     faults.take(_shape_faults(instance, schedule))
     if not faults.count:
         faults.take(_cutting_faults(instance, schedule))
-        faults.take(_sum_faults(instance, schedule))
+        faults.take(_sum_faults(instance, schedule, part_of or instance.collective))
     if faults.count:
         return faults, 0, None
     hops = hops_of(instance, schedule)
@@ -211,10 +215,10 @@ def _totals(block: IntArray, size: IntArray, blocks: int) -> IntArray:
     return total
 
 
-def _sum_faults(instance: FabricInstance, schedule: Schedule) -> Iterator[str]:
+def _sum_faults(instance: FabricInstance, schedule: Schedule, collective: str) -> Iterator[str]:
     if not np.any(instance.blocks.origin == EVERYONE):
         for i in np.flatnonzero(schedule.adds):
-            yield f"transfer {i}: adds to a partial sum, but {instance.collective} has no sums"
+            yield f"transfer {i}: adds to a partial sum, but {collective} has no sums"
 
 
 def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Iterator[str]:

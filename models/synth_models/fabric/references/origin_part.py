@@ -22,7 +22,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.symmetry import arc_images, orbits
 from synth.kernels import jit
-from synth.network.symmetry import unit_translations
+from synth.network.symmetry import translation, unit_translations
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.automorphism import automorphism
@@ -154,7 +154,7 @@ def _grid_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
 
 def _box_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
     """Every box to the next, and every rank to the next one of its box."""
-    boxes = instance.boxes
+    boxes = _boxes(instance)
     if len({len(box) for box in boxes}) != 1:
         raise UnsupportedError(BROKEN)
     place = np.arange(len(instance.members)).reshape(len(boxes), -1)
@@ -168,6 +168,19 @@ def _box_shifts(instance: FabricInstance) -> list[tuple[IntArray, int]]:
                 raise UnsupportedError(BROKEN)
             found.append((image[0], order))
     return found
+
+
+def _boxes(instance: FabricInstance) -> list[tuple[int, ...]]:
+    """The boxes in the machine's order, whatever the group's is, from the origin's on, each from the rank that has the
+    origin's place. Where every rank is a box, those of the group in its order."""
+    boxes = instance.boxes
+    if max(map(len, boxes)) == 1:
+        return boxes
+    origin = instance.members[0]
+    ordered = sorted(tuple(sorted(box)) for box in boxes)
+    home = next(b for b, box in enumerate(ordered) if origin in box)
+    by = ordered[home].index(origin)
+    return [(*box[by:], *box[:by]) for box in (*ordered[home:], *ordered[:home])]
 
 
 def _is_group(images: IntArray, orders: Sequence[int]) -> bool:
@@ -237,23 +250,26 @@ def _joined(found: list[tuple[Moves, IntArray, bool]], size: IntArray, ticks: in
 def _moves(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
     """What the origin's chunks do on a machine, which may be the reversed one."""
     if len(group.orders) and machine.network.grid is not None and not machine.is_switch.any():
-        return _on_grid(machine, size)
+        return _on_grid(instance, machine, size)
     return _over_boxes(instance, machine, group, size)
 
 
-def _on_grid(machine: Machine, size: IntArray) -> Moves:
-    net = machine.network
+def _on_grid(instance: FabricInstance, machine: Machine, size: IntArray) -> Moves:
+    """What node 0 would send, carried to the origin."""
+    net, sides = machine.network, machine.network.grid
+    assert sides is not None
+    there = translation(sides, tuple(map(int, np.unravel_index(instance.members[0], sides))))
     link = directions(net)
     kind = link[0]
     seconds = float(size.max()) / net.bandwidth[kind]
     sends = one_origin(net.dst[link].astype(np.int64), seconds, net.latency[kind].astype(float), len(size))
     chunk, source, direction, _ = sends
-    return Moves(size, chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[source, direction])
+    return Moves(size, chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[there[source], direction])
 
 
 def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
     """The own box first, then the other boxes in turn; what has come there goes on to its box at once."""
-    boxes = np.array(instance.boxes, dtype=np.int64)
+    boxes = np.array(_boxes(instance), dtype=np.int64)
     routes = _routes(machine, int(boxes[0, 0]), [*boxes[0, 1:].tolist(), *boxes[1:, 0].tolist()], int(size.max()))
     inside, between = routes[: boxes.shape[1] - 1], routes[boxes.shape[1] - 1 :]
     chunk, links = [], []

@@ -24,7 +24,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.moves import Moves, in_chunks, pieces_of
+from synth_models.fabric.scheduling.moves import Moves, in_chunks, only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
@@ -101,14 +101,15 @@ def _spreading(instance: FabricInstance, trees: Trees, count: int) -> Transfers:
 
 
 def _template(instance: FabricInstance, trees: Trees, slots: Sequence[tuple[int, int]], size: int) -> Transfers:
-    """One piece a slot (variant, holder), with the steps as priorities, over the best routes for ``size`` bytes."""
+    """One piece a slot (variant, holder), with the steps as priorities, over the best routes for ``size`` bytes; to no
+    rank outside the group that sends it to nobody, which backwards would send what it has not."""
     moves = Moves(
         Routes.of(instance, size), [0] * len(slots), [size] * len(slots), [holder for _, holder in slots], take=False
     )
     for slot, (variant, holder) in enumerate(slots):
         for u, v, step in trees.edges(holder, variant):
             moves.send(slot, u, v, step)
-    return moves.transfers()
+    return only_useful(instance.machine, moves.transfers(), instance.members)
 
 
 def _rows(pieces: IntArray, width: int, count: int | None = None) -> IntArray:
