@@ -220,8 +220,7 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
         else " ".join(str(v) for v in dict.fromkeys(heads[e] for e in route) if not is_switch[v])
         for route in routes
     ]
-    tails = net.src.tolist()
-    sources = [" ".join(str(u) for u in dict.fromkeys(tails[e] for e in route) if not is_switch[u]) for route in routes]
+    sources = _sources(instance.machine, routes)
     several = any(" " in row for row in sources)
     piece = schedule.piece[order]
     block = schedule.piece_block[piece]
@@ -239,3 +238,9 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     if np.any(instance.blocks.origin < 0):
         columns["adds"] = schedule.adds[order].astype(np.int64)
     return pd.DataFrame(columns)
+
+
+def _sources(machine: Machine, routes: list[list[int]]) -> list[str]:
+    """The ranks that every route begins at, separated by spaces."""
+    tails, is_switch = machine.network.src.tolist(), machine.is_switch
+    return [" ".join(str(u) for u in dict.fromkeys(tails[e] for e in route) if not is_switch[u]) for route in routes]

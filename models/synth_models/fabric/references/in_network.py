@@ -171,7 +171,7 @@ def _balanced(machine: Machine, hubs: list[list[int]]) -> tuple[FloatArray, floa
 
 
 def _least(rows: FloatArray, total: FloatArray, within: FloatArray | None = None, most: float = 0.0) -> FloatArray:
-    """Shares of 1 in all for which the largest of ``rows @ shares`` is least, with ``within @ shares`` at most ``most``."""
+    """Shares of 1 in all with the least maximum of ``rows @ shares``; ``within @ shares`` is ``most`` or less."""
     count = rows.shape[1]
     upper, right = np.hstack([rows, -np.ones((len(rows), 1))]), np.zeros(len(rows))
     if within is not None:
@@ -198,31 +198,31 @@ def box_trees(instance: FabricInstance) -> BoxTrees | None:
         return None
     machine, boxes = instance.machine, instance.boxes
     routes = Routes(machine, max(1, instance.bytes // len(instance.members)))
-    sums, copies = [], []
-    for box in boxes:
-        to: list[list[int]] = []
-        out: list[list[int]] = []
-        for v in box:
-            up = [routes.direct(u, v) for u in box if u != v]
-            down = [routes.direct(v, u) for u in box if u != v]
-            if None in up or None in down:
-                return None
-            to.append(merged([path for path in up if path]))
-            out.append(forked([path for path in down if path]))
-            if not (_parts(machine, to[-1], 1) and _parts(machine, out[-1], 0)):
-                return None
-        sums.append(to)
-        copies.append(out)
-    between = []
-    for i in range(len(boxes[0])):
-        ways = [[routes.direct(a[i], b[i]) if a is not b else () for b in boxes] for a in boxes]
-        if any(way is None for row in ways for way in row):
-            return None
-        between.append([[list(way or ()) for way in row] for row in ways])
-    return BoxTrees(sums, copies, between)
+    try:
+        sums, copies = zip(*(_inside(routes, box) for box in boxes), strict=True)
+        between = [[[_way(routes, u, v) for v in place] for u in place] for place in zip(*boxes, strict=True)]
+    except LookupError:
+        return None
+    fine = all(_able(machine, up, 1) for box in sums for up in box)
+    fine &= all(_able(machine, down, 0) for box in copies for down in box)
+    return BoxTrees(list(sums), list(copies), between) if fine else None
 
 
-def _parts(machine: Machine, route: Sequence[int], end: int) -> bool:
+def _inside(routes: Routes, box: Sequence[int]) -> tuple[list[list[int]], list[list[int]]]:
+    """From all others of a box to each rank, and from it to them. Raises :class:`LookupError` where there is no way."""
+    sums = [merged([_way(routes, u, rank) for u in box if u != rank]) for rank in box]
+    return sums, [forked([_way(routes, rank, u) for u in box if u != rank]) for rank in box]
+
+
+def _way(routes: Routes, source: int, target: int) -> list[int]:
+    """The links of a direct route, none from a rank to itself. Raises :class:`LookupError` where there is none."""
+    found = () if source == target else routes.direct(source, target)
+    if found is None:
+        raise LookupError
+    return list(found)
+
+
+def _able(machine: Machine, route: Sequence[int], end: int) -> bool:
     """Whether the switches where links meet (``end`` 1) or part (0) add or copy there."""
     ends = (machine.network.src, machine.network.dst)[end][list(route)]
     able = machine.abilities.adds if end else machine.abilities.copies
