@@ -97,7 +97,8 @@ FAMILY = Family(
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
     default_methods=(
-        "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "recursive_doubling", "direct",
+        "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network",
+        "recursive_doubling", "direct",
         "bruck", "bfb", "tacos", "pull", "forest", "flow",
     ),
     methods=by_name(
@@ -119,6 +120,7 @@ FAMILY = Family(
         _reference("double_tree", "NCCL's double binary tree"),
         _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)"),
         _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT),
+        _reference("in_network", "allreduce with sums and copies in switches (NVLS, SHARP; ours)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
         _reference("direct", "every rank sends straight to every other rank"),
         _reference("bruck", "Bruck's algorithm (MPI)"),

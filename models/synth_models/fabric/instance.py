@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal
@@ -13,7 +14,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
+from synth.network.spec import Bandwidth
 from synth.schedule.collective import ROOTED
+from synth_models.fabric.problem.abilities import ANY_NUMBER, Abilities, Streams
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
     SHARED_OUT,
@@ -41,12 +44,19 @@ class Switching(Part):
     ``cut_through``: a transfer goes from rank to rank over a route whose inner nodes are switches; with ``multicast``
     the route may be an out-tree. ``store_and_forward``: a hop into a switch is a transfer of its own; without
     ``buffer`` a piece leaves the switch when it has arrived or never, with ``copies`` on several links at once.
+
+    ``adds``, of every switch: cut through, streams of one piece that come in over several links may leave as their sum
+    (in-trees); stored, with ``buffer``, a switch adds up what comes. ``streams``, ``add_rate``: as in
+    :class:`synth_models.fabric.problem.abilities.Ability`, whose own statements of single switches come on top.
     """
 
     mode: Literal["cut_through", "store_and_forward"] = "cut_through"
     multicast: bool = False
     buffer: bool = False
     copies: bool = True
+    adds: bool | None = None
+    streams: Streams | None = None
+    add_rate: Bandwidth | None = None
 
 
 class Failed(Part):
@@ -112,12 +122,19 @@ class FabricInstance(Instance):
     def machine(self) -> Machine:
         """What can be used: without failed links and nodes, and without ranks that forward nothing. Node numbers are
         those of the file; links are renumbered in the file's order."""
-        return _usable(built(self.network), self.failed, self.members, self.relay)
+        return _able(_usable(built(self.network), self.failed, self.members, self.relay), self.switching)
 
     @cached_property
     def blocks(self) -> Blocks:
         """What has to move."""
         return blocks_of(self.collective, self.members, self.bytes, self.the_root, self.demand or ())
+
+    @property
+    def special_switches(self) -> bool:
+        """Whether some switch adds, or copies where not all do: programs with one rule for all switches say so."""
+        able = self.machine.abilities
+        adds = bool(able.adds.any() or self.switching.adds)
+        return adds or bool(able.copies.any() and not self.switching.multicast)
 
     @property
     def the_root(self) -> int | None:
@@ -130,7 +147,8 @@ class FabricInstance(Instance):
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
+    boxes of several ranks), ``in_network`` (switches that add); ``symmetric`` is for as many on a grid, or
+    :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
@@ -139,6 +157,8 @@ def suited(instance: FabricInstance, method: str) -> bool:
     if method == "symmetric" and not _alike(instance):
         return False
     if method == "bfb" and switches:
+        return False
+    if method == "in_network" and not instance.machine.abilities.adds.any():
         return False
     if method == "two_level" and not several_boxes(instance, equal=True):
         return False
@@ -175,6 +195,24 @@ def _usable(machine: Machine, failed: Failed, members: tuple[int, ...], relay: b
     return machine.slowed(failed.shares).without(links, gone)
 
 
+def _able(machine: Machine, switching: Switching) -> Machine:
+    """The machine with what the instance says of all switches that cut through."""
+    if switching.mode == "store_and_forward" or not (switching.adds or switching.multicast):
+        return machine
+    every, stated = machine.is_switch, machine.abilities
+    streams = np.where(stated.streams == ANY_NUMBER, switching.streams or ANY_NUMBER, stated.streams)
+    return replace(
+        machine,
+        stated=Abilities(
+            stated.copies | (every & switching.multicast),
+            stated.adds | (every & bool(switching.adds)),
+            streams,
+            np.minimum(stated.add_rate, switching.add_rate or np.inf),
+            stated.copy_rate,
+        ),
+    )
+
+
 def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
     network = raw.get("network")
@@ -183,6 +221,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     own = own_faults(network) if network.get("kind") == "links" else []
     yield from own
     yield from _size_faults(raw)
+    yield from _switching_faults(raw.get("switching"))
     if own:
         return
     try:
@@ -207,6 +246,23 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from _range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)
     yield from _partition_faults(raw, usable, members)
+
+
+def _switching_faults(switching: Any) -> Iterator[Fault]:
+    """What switches add, and how, where they cannot."""
+    if not isinstance(switching, dict) or not isinstance(switching.get("adds") or False, bool):
+        return
+    if switching.get("mode") == "store_and_forward" and switching.get("adds"):
+        for key, default in (("buffer", False), ("copies", True)):
+            if switching.get(key, default) is False:
+                yield Fault(f"switching.{key}", "must be true where switches add what they store", False, True)
+        for key in ("streams", "add_rate"):
+            if switching.get(key) is not None:
+                yield Fault(f"switching.{key}", "has no meaning where switches store", switching[key], True)
+    elif switching.get("mode") != "store_and_forward":
+        for key in ("streams", "add_rate"):
+            if switching.get(key) is not None and not (switching.get("adds") or switching.get("multicast")):
+                yield Fault(f"switching.{key}", "has no meaning without adds or multicast", switching[key], True)
 
 
 def _json(value: Any) -> str:

@@ -31,8 +31,15 @@ from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 _SIDES = ("rows", "cols", "layers", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
 _OF_TREE = ("leaf", "rails", "oversubscription", "spines")
-_PLAIN = {"multicast": False, "buffer": False, "copies": True}  # what is usual
-_ONLY_WITH = {"multicast": "cut_through", "buffer": "store_and_forward", "copies": "store_and_forward"}
+# what is usual, and where else it has a meaning
+_PLAIN = {"multicast": False, "buffer": False, "copies": True, "adds": False, "streams": None, "add_rate": None}
+_ONLY_WITH = {
+    "multicast": "cut_through",
+    "buffer": "store_and_forward",
+    "copies": "store_and_forward",
+    "streams": "cut_through",
+    "add_rate": "cut_through",
+}
 
 
 def _raw_machine(value: Any) -> Any:
@@ -148,6 +155,11 @@ class FabricKeys(NetworkKeys):
     multicast: Flag = Field(False, description="cut_through: a transfer may fork in switches")
     buffer: Flag = Field(False, description="store_and_forward: a piece may wait in a switch")
     copies: Flag = Field(True, description="store_and_forward: a piece may leave a switch on several links")
+    adds: Flag = Field(
+        False, description="every switch adds: streams of one piece that meet leave as their sum (stored: with buffer)"
+    )
+    streams: int | None = Field(None, ge=1, description="with multicast or adds: how many at once in every switch")
+    add_rate: Rate | None = Field(None, description="with adds: of a sum out of a port (default: as the link)")
 
     @classmethod
     def names(cls) -> list[str]:
@@ -329,9 +341,14 @@ def _unusual(keys: FabricKeys) -> Iterator[str]:
         yield "relay"
     if keys.switching is not None and keys.switching != _mode(keys.machine, None):
         yield "stored" if keys.switching == "store_and_forward" else "cutthrough"
-    yield from (
-        key if getattr(keys, key) else f"no{key}" for key, usual in _PLAIN.items() if getattr(keys, key) != usual
-    )
+    for key, usual in _PLAIN.items():
+        value = getattr(keys, key)
+        if value != usual:
+            yield (
+                (key if value else f"no{key}")
+                if isinstance(value, bool)
+                else f"{key.replace('_', '')}{value:g}".replace("+", "")
+            )
 
 
 def _short(size: int) -> str:

@@ -203,7 +203,8 @@ def expanded(instance: FabricInstance, schedule: Schedule | Quotient, most: int 
 
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     """Columns ``start_s,piece,block,bytes,origin,src,dst,links`` and, for reductions, ``adds``: a row a transfer in
-    order of time. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a multicast;
+    order of time. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a multicast,
+    ``src`` several for an in-tree;
     ``links`` are numbers of links, separated by spaces."""
     import pandas as pd
 
@@ -219,6 +220,8 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
         else " ".join(str(v) for v in dict.fromkeys(heads[e] for e in route) if not is_switch[v])
         for route in routes
     ]
+    sources = _sources(instance.machine, routes)
+    several = any(" " in row for row in sources)
     piece = schedule.piece[order]
     block = schedule.piece_block[piece]
     origin = instance.blocks.origin[block]
@@ -228,10 +231,16 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
         "block": block,
         "bytes": schedule.piece_bytes[piece],
         "origin": ["sum" if v < 0 else str(v) for v in origin.tolist()],
-        "src": net.src[schedule.link[begins]] if len(order) else np.zeros(0, dtype=np.int64),
+        "src": sources if several else net.src[schedule.link[begins]] if len(order) else np.zeros(0, dtype=np.int64),
         "dst": last,
         "links": [" ".join(map(str, route)) for route in routes],
     }
     if np.any(instance.blocks.origin < 0):
         columns["adds"] = schedule.adds[order].astype(np.int64)
     return pd.DataFrame(columns)
+
+
+def _sources(machine: Machine, routes: list[list[int]]) -> list[str]:
+    """The ranks that every route begins at, separated by spaces."""
+    tails, is_switch = machine.network.src.tolist(), machine.is_switch
+    return [" ".join(str(u) for u in dict.fromkeys(tails[e] for e in route) if not is_switch[u]) for route in routes]

@@ -17,10 +17,10 @@ from synth_models.fabric.solution import Schedule
 
 def replay(instance: FabricInstance, schedule: Schedule) -> tuple[set[str], int]:
     """The kinds of faults, and the tick of the last arrival."""
-    return _Replay(instance, schedule).run()
+    return Replay(instance, schedule).run()
 
 
-class _Replay:
+class Replay:
     def __init__(self, instance: FabricInstance, schedule: Schedule) -> None:
         self.instance = instance
         machine = instance.machine
@@ -69,8 +69,9 @@ class _Replay:
         self.play()
         return self.faults, max((tick for tick, _, _ in self.arrivals), default=0)
 
-    def is_route(self, route: list[int]) -> bool:
+    def is_route(self, route: list[int], forks: bool | None = None) -> bool:
         switching = self.instance.switching
+        forks = switching.multicast if forks is None else forks
         if switching.mode == "store_and_forward":
             return len(route) == 1
         source = self.ends[route[0]][0]
@@ -83,7 +84,7 @@ class _Replay:
                 return False
             if u != source and not self.switch[u]:
                 return False
-            if not switching.multicast and k and self.ends[route[k - 1]][1] != u:
+            if not forks and k and self.ends[route[k - 1]][1] != u:
                 return False
             reached.append(v)
             left.add(u)

@@ -20,8 +20,15 @@ parts of a partition and 0 within, that is the volume over the capacity between 
 them is the strength of the network (Nash-Williams, Tutte 1961; Cunningham 1985); with c = 1 on what leaves the ranks
 behind one switch it is ``2 (N - 1) M`` over their ports.
 
-This needs every transfer to pay its own way: **no multicast, no copies in switches** (where there are switches at all),
-and no rank outside the group that forwards (it would be a switch that copies).
+This needs every transfer to pay its own way: **no node multiplies data**, by multicast or by copies or sums in switches
+(where there are switches at all), and no rank outside the group that forwards (it would be a switch that copies).
+
+**Switches that copy or add** (cut through) are taken among the members, as ends that contribute nothing: what leads
+from one end to the next, over other switches, pays its own way again. Components are formed of all ends; only those
+with a member count as parts. Before the first part knows all, the transfers between components join all parts, k - 1
+of them at least also over components without a member, and each other part becomes complete by one more into it. So
+all transfers of a byte cost at least twice the integral of parts(x) - 1: of Kruskal's edges those that join two
+components with members.
 
 **Any switching** (``partition``). Let P cut *all* nodes, switches too, into k parts with at least one member each, and
 count crossings of links from part to part instead of transfers. Also over these knowledge spreads one crossing at a
@@ -38,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,12 +62,14 @@ MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
 
 
 def pays_its_way(links: Links) -> bool:
-    """Whether every transfer from rank to rank occupies links for itself alone: nothing is copied under way."""
+    """Whether every transfer from rank to rank occupies links for itself alone: nothing is copied or added up under
+    way."""
     switching = links.instance.switching
     used = np.zeros(links.nodes, dtype=bool)
     used[links.src] = True
-    copying = switching.multicast if switching.mode == "cut_through" else switching.copies
-    return not copying or not np.any(used & links.is_switch)
+    if switching.mode == "cut_through":
+        return not (switching.multicast or links.instance.machine.abilities.any) or not np.any(used & links.is_switch)
+    return not (switching.copies or switching.adds) or not np.any(used & links.is_switch)
 
 
 def only_members(links: Links) -> bool:
@@ -73,7 +82,9 @@ def only_members(links: Links) -> bool:
 
 def counts_each(links: Links) -> bool:
     """Whether a transfer may cross several links of a group at once other than along one path."""
-    return links.instance.switching.mode == "cut_through" and links.instance.switching.multicast
+    switching = links.instance.switching
+    forks = switching.multicast or links.instance.machine.abilities.any
+    return switching.mode == "cut_through" and forks
 
 
 def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
@@ -85,7 +96,7 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
     left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     resources = resources_of(links, look, begin, left, each=counts_each(links))
     best = _strongest_partition(links, begin, left, more, known)
-    if pays_its_way(links) and only_members(links):
+    if (pays_its_way(links) or links.instance.special_switches) and only_members(links):
         best = _strongest_tree(resources, more, best)
     return best
 
@@ -108,17 +119,47 @@ def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven
 
 
 def spanning(links: Links, length: IntArray) -> tuple[int, FloatArray]:
-    """Length of the minimum spanning tree of the members, and how often its ways use every link."""
-    tree, load = _spanning(*links.out, links.src, links.dst, length, links.members, links.nodes)
+    """Length of the minimum spanning tree of the members, and how often its ways use every link; with multiplying
+    switches among them, of what joins members."""
+    ends = terminals(links)
+    is_member = np.isin(ends, links.members)
+    tree, load = _spanning(_Graph(*links.out, links.src, links.dst), length, ends, is_member, links.nodes)
     return int(tree), load
+
+
+def terminals(links: Links) -> IntArray:
+    """The members, and behind them the switches that copy or add."""
+    able = links.instance.machine.abilities
+    used = np.zeros(links.nodes, dtype=bool)
+    used[links.src] = True
+    several = np.flatnonzero(used & (able.copies | able.adds) & links.is_switch)
+    return np.concatenate([links.members, several.astype(np.int64)])
+
+
+class _Graph(NamedTuple):
+    """Links ``out[start[v]:start[v + 1]]`` leave node v; ``src``, ``dst`` of every link."""
+
+    start: IntArray
+    out: IntArray
+    src: IntArray
+    dst: IntArray
+
+
+class _Tree(NamedTuple):
+    """Edges of a spanning tree of terminals, shape (terminals - 1,) each: ``length``, the terminals that they join (the
+    way leads from ``source`` to ``target``)."""
+
+    length: IntArray
+    source: IntArray
+    target: IntArray
 
 
 @jit
 def _spanning(
-    out_start: IntArray, out: IntArray, src: IntArray, dst: IntArray, length: IntArray, members: IntArray, nodes: int
+    graph: _Graph, length: IntArray, ends: IntArray, is_member: BoolArray, nodes: int
 ) -> tuple[np.int64, FloatArray]:
-    """Prim's algorithm on ``min(d(u, v), d(v, u))``."""
-    count = len(members)
+    """Prim's algorithm on ``min(d(u, v), d(v, u))`` of all terminals, then the edges that join members (Kruskal)."""
+    count = len(ends)
     came = np.empty((count, nodes), dtype=np.int64)
     distance = np.empty((count, count), dtype=np.int64)
     first = np.empty(nodes, dtype=np.int64)
@@ -126,17 +167,46 @@ def _spanning(
     order = np.empty(nodes, dtype=np.int64)
     for i in range(count):
         first[:] = UNREACHABLE
-        first[members[i]] = 0
-        found = search(out_start, out, dst, length, first, through, came[i], order)
+        first[ends[i]] = 0
+        found = search(graph.start, graph.out, graph.dst, length, first, through, came[i], order)
         for j in range(count):
-            distance[i, j] = found[members[j]]
-    load = np.zeros(len(src), dtype=np.float64)
+            distance[i, j] = found[ends[j]]
+    tree = _prim(distance)
+    load = np.zeros(len(graph.src), dtype=np.float64)
+    total = np.int64(0)
+    part, has_member = np.arange(count), is_member.copy()
+    for k in np.argsort(tree.length, kind="mergesort"):
+        a, b = tree.source[k], tree.target[k]
+        while part[a] != a:
+            a = part[a]
+        while part[b] != b:
+            b = part[b]
+        part[b] = a
+        joins = has_member[a] and has_member[b]
+        has_member[a] = has_member[a] or has_member[b]
+        if not joins:
+            continue
+        total += tree.length[k]
+        source, v = tree.source[k], ends[tree.target[k]]
+        while came[source, v] >= 0:
+            load[came[source, v]] += 1.0
+            v = graph.src[came[source, v]]
+    return total, load
+
+
+@jit
+def _prim(distance: IntArray) -> _Tree:
+    """A minimum spanning tree under the lesser of the distances there and back."""
+    count = len(distance)
+    tree = _Tree(
+        np.zeros(count - 1, dtype=np.int64), np.zeros(count - 1, dtype=np.int64), np.zeros(count - 1, dtype=np.int64)
+    )
     near = np.full(count, UNREACHABLE, dtype=np.int64)
     begin = np.zeros(count, dtype=np.int64)
     forth = np.zeros(count, dtype=np.bool_)
     inside = np.zeros(count, dtype=np.bool_)
-    total, i = np.int64(0), 0
-    for _ in range(count - 1):
+    i = 0
+    for k in range(count - 1):
         inside[i] = True
         best = -1
         for j in range(count):
@@ -148,15 +218,10 @@ def _spanning(
                 near[j], begin[j], forth[j] = distance[j, i], i, False
             if best < 0 or near[j] < near[best]:
                 best = j
-        total += near[best]
-        source, v = begin[best], members[best]
-        if not forth[best]:
-            source, v = best, members[begin[best]]
-        while came[source, v] >= 0:
-            load[came[source, v]] += 1.0
-            v = src[came[source, v]]
+        tree.length[k] = near[best]
+        tree.source[k], tree.target[k] = (begin[best], best) if forth[best] else (best, begin[best])
         i = best
-    return total, load
+    return tree
 
 
 def _tree_words(links: Links, length: IntArray) -> Callable[[], str]:

@@ -85,21 +85,26 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     A byte makes at least 2 (k - 1) transfers between any k groups of members (one group must be the first to know all,
     which takes a transfer from each other one or on its behalf; each other one must still be completed later). With
     groups of members nearer than x to each other, these cost x or more; summed over all x that is two spanning trees.
+
+    A switch that copies or adds where it cuts through is one more end of transfers, with nothing to contribute: groups
+    are formed of members and such switches, and only those with a member count.
     """
     must_be_allreduce(instance)
     fabric = Fabric(instance)
-    if not transfers_pay_alone(fabric):
-        raise ValueError("gossip proves nothing where switches copy")
+    if not transfers_pay_alone(fabric) and not instance.special_switches:
+        raise ValueError("gossip proves nothing where all switches copy")
     if np.any(_joined(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
         raise ValueError("gossip proves nothing where ranks outside the group forward")
     length = _lengths(fabric, certificate)
-    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[fabric.members] for u in fabric.members])
+    ends = np.concatenate([fabric.members, _multiplying(fabric)])
+    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[ends] for u in ends])
     apart = np.minimum(one_way, one_way.T)
-    if np.any(apart >= UNREACHABLE):
+    members = len(fabric.members)
+    if np.any(apart[:members, :members] >= UNREACHABLE):
         raise ValueError("some members cannot reach each other")
     everyone = fabric.mask(fabric.members)
     capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
-    return 2 * instance.bytes * _spanning_tree(apart), capacity
+    return 2 * instance.bytes * _spanning_tree(apart, members), capacity
 
 
 def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
@@ -120,10 +125,14 @@ ARGUMENTS: dict[str, Argument] = {"cut": cut, "prices": prices, "gossip": gossip
 
 
 def transfers_pay_alone(fabric: Fabric) -> bool:
-    """Whether no switch makes several transfers of one."""
+    """Whether no switch makes several transfers of one, or one of several."""
     switching = fabric.instance.switching
-    copies = switching.copies if switching.mode == "store_and_forward" else switching.multicast
-    return not (copies and np.any(_joined(fabric) & ~fabric.is_rank))
+    if switching.mode == "store_and_forward":
+        multiplies = switching.copies or bool(switching.adds)
+    else:
+        able = fabric.instance.machine.abilities
+        multiplies = switching.multicast or bool(np.any(able.copies | able.adds))
+    return not (multiplies and np.any(_joined(fabric) & ~fabric.is_rank))
 
 
 def _joined(fabric: Fabric) -> BoolArray:
@@ -131,8 +140,9 @@ def _joined(fabric: Fabric) -> BoolArray:
 
 
 def along_paths(instance: FabricInstance) -> Sharing:
-    """A transfer is a path, or with multicast a tree."""
-    return "each" if instance.switching.multicast else "path"
+    """A transfer is a path, or a tree where routes may part or meet."""
+    able = instance.machine.abilities
+    return "each" if instance.switching.multicast or np.any(able.copies | able.adds) else "path"
 
 
 def must_be_allreduce(instance: FabricInstance) -> None:
@@ -140,16 +150,41 @@ def must_be_allreduce(instance: FabricInstance) -> None:
         raise ValueError(f"this argument proves nothing for {instance.collective}")
 
 
-def _spanning_tree(apart: IntArray) -> int:
-    """Length of the minimum spanning tree, by joining the nearest outsider again and again."""
-    near, outside, total = apart[0].copy(), np.ones(len(apart), dtype=bool), 0
+def _multiplying(fabric: Fabric) -> IntArray:
+    """Switches in use that copy or add streams which pass through."""
+    able = fabric.instance.machine.abilities
+    return np.flatnonzero((able.copies | able.adds) & _joined(fabric) & ~fabric.is_rank)
+
+
+def _spanning_tree(apart: IntArray, members: int) -> int:
+    """Length of the minimum spanning tree, by joining the nearest outsider again and again; of its edges, the shortest
+    first, those that join two groups of which each has one of the first ``members``."""
+    near, outside = apart[0].copy(), np.ones(len(apart), dtype=bool)
+    from_ = np.zeros(len(apart), dtype=np.int64)
     outside[0] = False
+    edges = []
     while outside.any():
         rest = np.flatnonzero(outside)
-        nearest = rest[int(near[rest].argmin())]
-        total += int(near[nearest])
+        nearest = int(rest[near[rest].argmin()])
+        edges.append((int(near[nearest]), int(from_[nearest]), nearest))
         outside[nearest] = False
-        near = np.minimum(near, apart[nearest])
+        closer = apart[nearest] < near
+        near[closer], from_[closer] = apart[nearest][closer], nearest
+    group = list(range(len(apart)))
+    has_member = [v < members for v in group]
+
+    def of(v: int) -> int:
+        while group[v] != v:
+            group[v] = group[group[v]]
+            v = group[v]
+        return v
+
+    total = 0
+    for length, u, v in sorted(edges):
+        a, b = of(u), of(v)
+        total += length if has_member[a] and has_member[b] else 0
+        group[b] = a
+        has_member[a] = has_member[a] or has_member[b]
     return total
 
 

@@ -92,7 +92,7 @@ def _read(instance: FabricInstance, certificate: Mapping[str, Any]) -> tuple[Fab
         raise ValueError("backwards is neither true nor false")
     fabric = Fabric(instance, bool(backwards))
     if not transfers_pay_alone(fabric):
-        raise ValueError("arrivals prove nothing where switches copy")
+        raise ValueError("arrivals prove nothing where switches copy or add")
     if untrusted.whole(certificate, "ticks_per_s", 1, 10**18) != fabric.ticks_per_s:
         raise ValueError(f"ticks_per_s is not {fabric.ticks_per_s}")
     found, links = certificate["windows"], (len(fabric.tail),)

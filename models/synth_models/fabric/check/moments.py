@@ -65,7 +65,7 @@ def moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What all demands are worth, and what the links can carry in their windows."""
     fabric = Fabric(instance)
     if not transfers_pay_alone(fabric):
-        raise ValueError("moments prove nothing where switches copy")
+        raise ValueError("moments prove nothing where switches copy or add")
     finer = untrusted.whole(certificate, "finer", 1, 2**40)
     ticks = fabric.ticks_per_s * finer
     if ticks > 10**18 or int(fabric.delay.max(initial=0)) * finer * fabric.nodes > LONGEST:

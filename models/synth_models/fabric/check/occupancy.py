@@ -57,6 +57,32 @@ def overlapping(hops: Hops, taken: Sequence[Taken]) -> tuple[int, list[Clash]]:
     return total, found
 
 
+def streams_at_once(machine: Machine, schedule: Schedule, hops: Hops) -> list[tuple[int, int, int, int]]:
+    """Switches that copy or add more transfers at a time than their ``streams``: node, how many it may, the first tick
+    of that, how many it does. A transfer takes one from the first use of a link of its at the switch to the last."""
+    limit, net = machine.abilities.streams, machine.network
+    found = []
+    for node in np.flatnonzero(limit > 0).tolist():
+        into, out = net.dst[schedule.link] == node, net.src[schedule.link] == node
+        times = (np.bincount(hops.owner[side], minlength=schedule.transfers) > 1 for side in (into, out))
+        several = np.logical_or(*times)
+        rows = np.flatnonzero((into | out) & several[hops.owner])
+        if not len(rows):
+            continue
+        numbers, which = np.unique(hops.owner[rows], return_inverse=True)
+        first, last = np.full(len(numbers), np.iinfo(np.int64).max), np.zeros(len(numbers), dtype=np.int64)
+        np.minimum.at(first, which, hops.begin[rows])
+        np.maximum.at(last, which, hops.begin[rows] + hops.ticks[hops.span[rows]])
+        ticks = np.concatenate([last, first])  # of one tick, what ends goes before what begins
+        change = np.repeat([-1, 1], len(numbers))
+        order = np.argsort(ticks, kind="stable")
+        running = np.cumsum(change[order])
+        over = np.flatnonzero(running > limit[node])
+        if len(over):
+            found.append((node, int(limit[node]), int(ticks[order][over[0]]), int(running[over[0]])))
+    return found
+
+
 @jit
 def _overlaps(
     row_start: IntArray,

@@ -90,7 +90,7 @@ def orbit_moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> N
     """What all demands and their images are worth, and what the links can carry in their windows."""
     fabric = Fabric(instance, bool(untrusted.flags({"backwards": [certificate.get("backwards", 0)]}, "backwards")[0]))
     if not transfers_pay_alone(fabric) or len(instance.blocks) != 1:
-        raise ValueError("orbit_moments prove nothing where switches copy, or of several blocks")
+        raise ValueError("orbit_moments prove nothing where switches copy or add, or of several blocks")
     finer = untrusted.whole(certificate, "finer", 1, 2**40)
     ticks = fabric.ticks_per_s * finer
     if ticks > 10**18 or int(fabric.delay.max(initial=0)) * finer * fabric.nodes > LONGEST:

@@ -22,7 +22,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
-NOT_THERE, LEFT_TWICE, INCOMPLETE, DOUBLED = range(1, 5)
+NOT_THERE, LEFT_TWICE, INCOMPLETE, DOUBLED, NO_SUM = range(1, 6)
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Held:
 
 
 class _Events(NamedTuple):
-    """Starts and arrivals, those of a piece together and in order of time.
+    """Departures and arrivals, those of a piece together and in order of time. A transfer departs once, or from each of
+    its sources.
 
-    ``sent[sent_start[p]:sent_start[p + 1]]``: the transfers of piece p; ``come[come_start[p]:come_start[p + 1]]``: the
-    hops that bring it somewhere. ``start`` (ticks), ``source`` (the node it leaves): shape (transfers,). ``arrive``
-    (ticks), ``owner`` (the transfer), ``head`` (the node reached): shape (hops,).
+    ``sent[sent_start[p]:sent_start[p + 1]]``: the departures of piece p; ``come[come_start[p]:come_start[p + 1]]``: the
+    hops that bring it somewhere. ``start`` (ticks), ``source`` (the node it leaves), ``of`` (the transfer): shape
+    (departures,). ``arrive`` (ticks), ``owner`` (the transfer), ``head`` (the node reached): shape (hops,).
     """
 
     sent_start: IntArray
@@ -56,6 +57,7 @@ class _Events(NamedTuple):
     come: Int32Array
     start: IntArray
     source: Int32Array
+    of: Int32Array
     arrive: IntArray
     owner: Int32Array
     head: Int32Array
@@ -73,10 +75,12 @@ class _Ends(NamedTuple):
 
 class _HandsOn(NamedTuple):
     """What transfers do with sums. ``route_start``: shape (transfers + 1,); ``adds`` (to what the receiver has),
-    ``came`` (as :func:`_came_before`): shape (transfers,). ``buffer``, ``copies``: what switches that store can."""
+    ``several`` (sources), ``came`` (as :func:`_came_before`): shape (transfers,). ``buffer``, ``copies``: what switches
+    that store can."""
 
     route_start: IntArray
     adds: BoolArray
+    several: BoolArray
     came: Int32Array
     buffer: bool
     copies: bool
@@ -109,27 +113,42 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     net, pieces = machine.network, len(schedule.piece_block)
     reduces = bool(np.any(blocks.origin == EVERYONE))
     piece = schedule.piece.astype(np.int32)
-    sent_start, sent = rows_by(piece, pieces, schedule.start, np.zeros(0, dtype=bool))
+    of, start, source = _departures(instance, schedule, hops)
+    sent_start, sent = rows_by(piece[of], pieces, start, np.zeros(0, dtype=bool))
     reached = np.where(hops.arrive >= 0, piece[hops.owner], np.int32(-1))
     late = schedule.adds[hops.owner] if np.any(schedule.adds) else np.zeros(0, dtype=bool)
     come_start, come = rows_by(reached, pieces, hops.arrive, late)
-    source = net.src[schedule.link[schedule.route_start[:-1]]]
     head = net.dst[schedule.link]
     code = np.zeros(schedule.transfers, dtype=np.int8)
     missing = np.zeros((MOST_KEPT, 4), dtype=np.int64)
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[list(instance.members)] = np.arange(len(instance.members))
     block_origin, block_goal = blocks.origin[schedule.piece_block], blocks.goal[schedule.piece_block]
-    events = _Events(sent_start, sent, come_start, come, schedule.start, source, hops.arrive, hops.owner, head)
-    ends = _Ends(block_origin, block_goal, place, machine.is_switch)
+    events = _Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
+    adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
+    passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
+    ends = _Ends(block_origin, block_goal, place, passes_on)
     if reduces:
-        came = _came_before(piece, source, head, schedule.route_start, machine.is_switch, pieces)
-        hands_on = _HandsOn(schedule.route_start, schedule.adds, came, switching.buffer, switching.copies)
+        first = net.src[schedule.link[schedule.route_start[:-1]]]
+        came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
+        several = np.bincount(of, minlength=schedule.transfers) > 1
+        hands_on = _HandsOn(schedule.route_start, schedule.adds, several, came, switching.buffer, switching.copies)
         sums = _nothing_moved(machine.nodes, len(instance.members), schedule.transfers)
         count, chain, redundant = _sums(events, ends, hands_on, sums, code, missing)
     else:
+        code[np.bincount(of, minlength=schedule.transfers) > 1] = NO_SUM
         count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
     return Held(code, missing[: min(count, MOST_KEPT)], int(count), int(chain), int(redundant))
+
+
+def _departures(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[Int32Array, IntArray, Int32Array]:
+    """Transfer, tick and node of every departure."""
+    src = instance.machine.network.src
+    if hops.leaves is None:
+        of = np.arange(schedule.transfers, dtype=np.int32)
+        return of, schedule.start, src[schedule.link[schedule.route_start[:-1]]]
+    rows = np.flatnonzero(hops.leaves >= 0)
+    return hops.owner[rows], hops.leaves[rows], src[schedule.link[rows]]
 
 
 def _came_before(
@@ -169,7 +188,7 @@ def _copies(
     very tick, and without ``copies`` once for every time that it has come."""
     sent, come, start, arrive, is_switch = events.sent, events.come, events.start, events.arrive, ends.is_switch
     nodes = len(is_switch)
-    chain = np.zeros(len(start), dtype=np.int32)
+    chain = np.zeros(len(code), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
     depth = np.zeros(nodes, dtype=np.int32)  # over how many transfers it came,
     at = np.zeros(nodes, dtype=np.int64)  # when (a switch),
@@ -195,10 +214,9 @@ def _copies(
                 else:
                     redundant += 1
                 continue
-            i = sent[n]
-            u = events.source[i]
+            i, u, now = events.of[sent[n]], events.source[sent[n]], start[sent[n]]
             n += 1
-            if here[u] != p or (is_switch[u] and not buffer and at[u] != start[i]):
+            if here[u] != p or (is_switch[u] and not buffer and at[u] != now):
                 code[i] = NOT_THERE
             elif is_switch[u] and not copies:
                 if parcels[u] == 0:
@@ -265,9 +283,8 @@ def _sums(
                         free[s] = slots + 2 * size - 1 - s
                     frees[0] = size
                     sums = _Sums(has, waits, free, frees, of_piece, depth, chain, carried, left_once)
-                i = events.sent[n]
-                _leaves(sums, events, ends, hands_on, p, i, code)
-                longest = max(longest, chain[i])
+                _leaves(sums, events, ends, hands_on, p, events.sent[n], code)
+                longest = max(longest, chain[events.of[events.sent[n]]])
                 n += 1
                 continue
             k = events.come[a]
@@ -283,17 +300,22 @@ def _sums(
                         code[i] = max(code[i], DOUBLED)
                     has[v, w] |= has[row, w]
                 depth[v] = max(depth[v], chain[i])
+            else:
+                if hands_on.several[i] and not _same(has, carried[i], full):
+                    code[i] = INCOMPLETE
+                if _same(has, v, full):
+                    redundant += 1
+                else:
+                    _copy(has, full, v)
+                    depth[v] = chain[i]
+            if hands_on.adds[i] or hands_on.several[i]:
+                row = carried[i]
                 waits[row] -= 1
                 if waits[row] == 0:
                     free[frees[0]] = row
                     frees[0] += 1
-            elif _same(has, v, full):
-                redundant += 1
-            else:
-                _copy(has, full, v)
-                depth[v] = chain[i]
         for n in range(events.sent_start[p], behind):  # what is in switches
-            i = events.sent[n]
+            i = events.of[events.sent[n]]
             if hands_on.adds[i] and ends.is_switch[events.head[hands_on.route_start[i + 1] - 1]]:
                 free[frees[0]] = carried[i]
                 frees[0] += 1
@@ -309,28 +331,36 @@ def _sums(
 
 @jit(inlined=True)
 def _leaves(
-    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, i: int, code: npt.NDArray[np.int8]
+    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, n: int, code: npt.NDArray[np.int8]
 ) -> None:
-    """Transfer i starts with what its source has of piece p, or with what came to the switch that it leaves. To send
-    nothing is a fault, and to hand on as complete what is not. A row must be free."""
-    start, arrive, came = events.start, events.arrive, hands_on.came
-    full, empty, u = len(ends.is_switch), len(ends.is_switch) + 1, events.source[i]
+    """Departure n: its transfer takes what its source has of piece p, or what came to the switch that it leaves. To
+    send nothing is a fault, to hand on as complete what is not, and to add what shares a contribution with what comes
+    from another source. A row must be free."""
+    arrive, came, i, now = events.arrive, hands_on.came, events.of[n], events.start[n]
+    full, empty, u = len(ends.is_switch), len(ends.is_switch) + 1, events.source[n]
     before = came[i]
     value, deep = empty, np.int32(0)
     if not ends.is_switch[u]:
         _own(u, p, sums.of_piece, sums.has, sums.depth, ends.place)
         value, deep = u, sums.depth[u]
-    elif before >= 0 and (arrive[before] == start[i] or (hands_on.buffer and arrive[before] < start[i])):
+    elif before >= 0 and (arrive[before] == now or (hands_on.buffer and arrive[before] < now)):
         value, deep = sums.carried[before], sums.chain[before]
         if not hands_on.copies and sums.left_once[before]:
             code[i] = LEFT_TWICE
         sums.left_once[before] = True
-    sums.chain[i] = deep + 1
+    further = hands_on.several[i] and sums.chain[i] > 0
+    sums.chain[i] = max(sums.chain[i], deep + 1)
     if _same(sums.has, value, empty):
         code[i] = NOT_THERE
-    elif not hands_on.adds[i] and not _same(sums.has, value, full):
+    elif not hands_on.adds[i] and not hands_on.several[i] and not _same(sums.has, value, full):
         code[i] = INCOMPLETE
-    if hands_on.adds[i]:
+    if further:
+        row = sums.carried[i]
+        for w in range(sums.has.shape[1]):
+            if sums.has[value, w] & sums.has[row, w]:
+                code[i] = max(code[i], DOUBLED)
+            sums.has[row, w] |= sums.has[value, w]
+    elif hands_on.adds[i] or hands_on.several[i]:
         sums.frees[0] -= 1
         row = sums.free[sums.frees[0]]
         sums.carried[i] = row

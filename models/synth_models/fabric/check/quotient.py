@@ -124,6 +124,8 @@ def _not_alike(instance: FabricInstance) -> str | None:
         return f"{instance.collective} does not ask the same of every rank: only {', '.join(OF_ORIGIN)} do"
     if len(members) < 2:
         return "there is one rank only"
+    if instance.machine.abilities.streams.any():
+        return "switches copy or add a limited number of streams, which only schedules with all transfers show"
     if instance.collective == "allreduce":
         if instance.bytes % len(members):
             return f"{instance.bytes} bytes are not {len(members)} equal shares"
@@ -194,6 +196,9 @@ def _no_symmetry(machine: Machine, image: IntArray) -> str | None:
     links = _moved_links(machine, image)
     if links is None:
         return "does not map the links onto links of the same bandwidth and latency"
+    able = machine.abilities
+    if any(np.any(row != row[image]) for row in (able.copies, able.adds, able.add_rate)):
+        return "maps switches onto others that copy or add otherwise"
     groups = _moved_groups(machine, links)
     grouped = machine.group >= 0
     if np.any(groups[machine.group[grouped]] != machine.group[links[grouped]]):

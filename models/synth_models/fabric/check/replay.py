@@ -24,8 +24,8 @@ from synth.family import Verdict
 from synth.kernels import jit
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
-from synth_models.fabric.check import possession, quotient, route_hops
-from synth_models.fabric.check.occupancy import Clash, clashes
+from synth_models.fabric.check import gathered_hops, possession, quotient, route_hops
+from synth_models.fabric.check.occupancy import Clash, clashes, streams_at_once
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import Held, held
 from synth_models.fabric.check.route_hops import Hops, hops_of
@@ -55,6 +55,7 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
         count, found = clashes(instance.machine, schedule, hops)
         faults.take(_clash_faults(instance, schedule, hops, found))
         faults.count += count - len(found)
+        faults.take(_stream_faults(instance, schedule, hops))
 
     faults, ticks, what = _replayed(instance, schedule, clash_faults)
     if what is None:
@@ -237,6 +238,12 @@ def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> I
             route_hops.SEVERAL: f"has a route of {schedule.route_start[i + 1] - schedule.route_start[i]} links, but "
             "switches that store are reached by transfers of their own",
             route_hops.TOO_LONG: f"takes longer than {route_hops.LONGEST} ticks",
+            gathered_hops.NO_TREE: "the links of its several sources do not meet in one place",
+            gathered_hops.NO_ADDING: f"streams meet in node {v}, which does not add",
+            gathered_hops.NO_COPYING: f"parts in node {u}, which does not copy",
+            gathered_hops.FROM_SWITCH: f"starts at the switch {names[u]}",
+            gathered_hops.TO_SWITCH: f"ends at the switch {names[v]}",
+            gathered_hops.TOO_LONG: f"takes longer than {gathered_hops.LONGEST} ticks",
         }[what]
         yield f"{_where(instance, schedule, i, e, int(schedule.start[i]))}: {said}"
 
@@ -251,6 +258,13 @@ def _clash_faults(
         thing = f"group {_group(instance, int(machine.group[e]))}" if of_group else "the link"
         where = _where(instance, schedule, i, e, int(hops.begin[k]))
         yield f"{where}: {thing} carries {other_one} {j} until {until}"
+
+
+def _stream_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Iterator[str]:
+    """Switches that copy or add more transfers at once than they can."""
+    for node, most, tick, count in streams_at_once(instance.machine, schedule, hops):
+        name = instance.machine.names[node]
+        yield f"switch {name} at {_time(schedule, tick)}: copies or adds {count} transfers at once, {most} at most"
 
 
 def _group(instance: FabricInstance, group: int) -> str:
@@ -271,11 +285,22 @@ def _possession_faults(
             said = f"piece {p} has left the switch {names[u]} already, which makes no copies"
         elif what == possession.INCOMPLETE:
             said = f"node {u} passes on piece {p} as complete, but its sum is not"
+        elif what == possession.NO_SUM:
+            said = f"has several sources, but {instance.collective} has no sums"
+        elif what == possession.DOUBLED and len(_sources(instance, schedule, i)) > 1:
+            said = f"adds a contribution to piece {p} twice"
         elif what == possession.DOUBLED:
             said = f"adds a contribution to piece {p} that its receiver already has"
         else:
             said = f"node {u} sends piece {p}{_when_there(instance, schedule, hops, u, p, now)}"
         yield f"{_where(instance, schedule, i, e, now)}: {said}"
+
+
+def _sources(instance: FabricInstance, schedule: Schedule, transfer: int) -> list[int]:
+    """The ranks from which a transfer starts."""
+    first, end = schedule.route_start[transfer : transfer + 2].tolist()
+    tails: list[int] = instance.machine.network.src[schedule.link[first:end]].tolist()
+    return [v for v in tails if not instance.machine.is_switch[v]]
 
 
 def _when_there(instance: FabricInstance, schedule: Schedule, hops: Hops, node: int, piece: int, now: int) -> str:

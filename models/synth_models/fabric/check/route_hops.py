@@ -10,6 +10,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
+from synth_models.fabric.check import gathered_hops
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import Schedule
@@ -27,8 +28,9 @@ class Hops:
 
     ``owner``: its transfer. ``begin``: the tick from which the link is occupied. ``span``: index into ``ticks``, the
     distinct durations, of how long. ``arrive``: the tick at which the transfer has arrived behind the link, -1 where
-    it only passes (a switch that cuts through). ``wrong``: rows (transfer, row, what) of the first routes that are
-    none; ``wrong_count``: how many there are.
+    it only passes (a switch that cuts through). ``leaves``: where some routes have several sources, the tick at which
+    the tail of the link must hold what it sends, -1 where that is no source. ``wrong``: rows (transfer, row, what) of
+    the first routes that are none; ``wrong_count``: how many there are.
     """
 
     owner: Int32Array
@@ -38,6 +40,7 @@ class Hops:
     arrive: IntArray
     wrong: IntArray
     wrong_count: int
+    leaves: IntArray | None = None
 
 
 class _Routes(NamedTuple):
@@ -52,12 +55,13 @@ class _Routes(NamedTuple):
 
 
 class _Links(NamedTuple):
-    """``src``, ``dst``, ``latency`` (ticks): shape (links,). ``is_switch``: shape (nodes,)."""
+    """``src``, ``dst``, ``latency`` (ticks): shape (links,). ``is_switch``, ``copies``: shape (nodes,)."""
 
     src: Int32Array
     dst: Int32Array
     latency: IntArray
     is_switch: BoolArray
+    copies: BoolArray
 
 
 def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
@@ -73,16 +77,70 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
         latency = np.array([_whole(exact(float(value)) * ticks) for value in values], dtype=np.int64)[which]
     begin, arrive = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
     wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
+    several = _of_several_sources(instance, schedule, owner)
+    gathered = np.zeros(schedule.transfers, dtype=bool)
+    gathered[several] = True
     count = _place(
         _Routes(schedule.start, schedule.route_start, schedule.link, span, durations),
-        _Links(net.src, net.dst, latency, machine.is_switch),
+        _Links(net.src, net.dst, latency, machine.is_switch, _may_fork(instance)),
         instance.switching.mode == "store_and_forward",
-        instance.switching.multicast,
+        gathered,
         begin,
         arrive,
         wrong,
     )
-    return Hops(owner, begin, span, durations, arrive, wrong[: min(count, MOST_KEPT)], int(count))
+    if not len(several):
+        return Hops(owner, begin, span, durations, arrive, wrong[: min(count, MOST_KEPT)], int(count))
+    leaves = np.full(len(owner), -1, dtype=np.int64)
+    single = np.flatnonzero(~gathered)
+    leaves[schedule.route_start[single]] = schedule.start[single]
+    routes = gathered_hops.Routes(schedule.start, schedule.route_start, schedule.link, net.src, net.dst, latency)
+    nodes = gathered_hops.Nodes(machine.is_switch, machine.abilities.adds, machine.abilities.copies)
+    onward, before = np.empty((2, len(owner)), dtype=np.int64)
+    shape = gathered_hops.Shape(onward, before, np.zeros(len(owner), dtype=bool))
+    odd = np.zeros((MOST_KEPT, 3), dtype=np.int64)
+    more = gathered_hops.shapes(routes, nodes, several, shape, odd)
+    if not more:
+        span, durations = _slowed_sums(instance, schedule, owner, np.flatnonzero(shape.is_sum), span, durations)
+        filled = gathered_hops.Filled(begin, arrive, leaves)
+        more = gathered_hops.times(routes, nodes, shape, durations[span], several, filled, odd)
+    wrong = np.concatenate([wrong[: min(count, MOST_KEPT)], odd[: min(more, MOST_KEPT)]])[:MOST_KEPT]
+    return Hops(owner, begin, span, durations, arrive, wrong, int(count + more), leaves)
+
+
+def _may_fork(instance: FabricInstance) -> BoolArray:
+    """Where routes of one source may part: with ``multicast`` anywhere, else in switches that copy."""
+    copies: BoolArray = instance.machine.abilities.copies | instance.switching.multicast
+    return copies
+
+
+def _of_several_sources(instance: FabricInstance, schedule: Schedule, owner: Int32Array) -> IntArray:
+    """The transfers with a link out of a rank that does not come first, on machines where switches add."""
+    machine = instance.machine
+    if not machine.abilities.adds.any() or instance.switching.mode == "store_and_forward":
+        return np.zeros(0, dtype=np.int64)
+    starts = ~machine.is_switch[machine.network.src[schedule.link]]
+    starts[schedule.route_start[:-1]] = False
+    return np.unique(owner[starts]).astype(np.int64)
+
+
+def _slowed_sums(
+    instance: FabricInstance, schedule: Schedule, owner: Int32Array, sums: IntArray, span: Int32Array, ticks: IntArray
+) -> tuple[Int32Array, IntArray]:
+    """``span`` and ``ticks`` with those of ``sums``, links of routes, at the rate of the switch that adds, if that is
+    less than the link's."""
+    machine = instance.machine
+    net, rate = machine.network, machine.abilities.add_rate
+    link = schedule.link[sums]
+    sums, span, found = sums[rate[net.src[link]] < net.bandwidth[link]], span.copy(), ticks.tolist()
+    known: dict[tuple[float, int], int] = {}
+    for k in sums.tolist():
+        value, size = float(rate[net.src[schedule.link[k]]]), int(schedule.piece_bytes[schedule.piece[owner[k]]])
+        if (value, size) not in known:
+            known[value, size] = len(found)
+            found.append(_whole(Fraction(size) * schedule.ticks_per_s / exact(value)))
+        span[k] = known[value, size]
+    return span, np.array(found, dtype=np.int64)
 
 
 def _whole(ticks: Fraction) -> int:
@@ -127,14 +185,14 @@ def _place(
     routes: _Routes,
     links: _Links,
     stores: bool,
-    multicast: bool,
+    gathered: BoolArray,
     begin: IntArray,
     arrive: IntArray,
     wrong: IntArray,
 ) -> int:
-    """Fill ``begin``, ``arrive`` and ``wrong``; the number of wrong routes."""
+    """Fill ``begin``, ``arrive`` and ``wrong`` of routes of one source; the number of wrong ones."""
     start, route_start, link, span, ticks = routes
-    src, dst, latency, is_switch = links
+    src, dst, latency, is_switch, copies = links
     nodes = len(is_switch)
     seen = np.full(nodes, -1, dtype=np.int64)  # the last transfer that reached a node,
     passed = np.zeros(nodes, dtype=np.int64)  # after how many ticks its front did,
@@ -142,6 +200,8 @@ def _place(
     goes_on = np.full(nodes, -1, dtype=np.int64)  # and the last transfer that left it
     count = 0
     for i in range(len(start)):
+        if gathered[i]:
+            continue
         first, end = route_start[i], route_start[i + 1]
         source = src[link[first]]
         what, where = 0, first
@@ -150,14 +210,13 @@ def _place(
         elif not stores and is_switch[source]:
             what = FROM_SWITCH
         seen[source], passed[source], slowest[source] = i, 0, 0
-        before = source
         for k in range(first, end):
             if what:
                 break
             e = link[k]
             u, v = src[e], dst[e]
             where = k
-            if seen[u] != i or (not multicast and u != before):
+            if seen[u] != i or (goes_on[u] == i and not copies[u]):
                 what = APART
             elif u != source and not is_switch[u]:
                 what = THROUGH_RANK
@@ -171,7 +230,6 @@ def _place(
                 passed[v] = passed[u] + latency[e]
                 slowest[v] = max(slowest[u], ticks[span[k]])
                 arrive[k] = start[i] + passed[v] + slowest[v]
-                before = v
         if not what and not stores:
             for k in range(first, end):
                 v = dst[link[k]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -13,6 +14,7 @@ from pydantic import Field
 
 from synth.instance import Part
 from synth.network.spec import Bandwidth, Latency
+from synth_models.fabric.problem.abilities import Ability
 from synth_models.fabric.problem.link_rows import LinkRows
 from synth_models.fabric.problem.machine import Machine
 
@@ -37,7 +39,7 @@ class MachineFile(Part):
     ``gpus`` ranks a box, named ``gpu0``…; ``switches`` of the box by name; ``links`` within a box. With two boxes or
     more, the ``shared_switches`` exist once and every box has the ``uplinks`` too; ``box_switches`` are switches of a
     box that exist only then (NICs). ``joins`` are links from a node of one box to a node of the next (``ring``) or of
-    every other box (``all``).
+    every other box (``all``). ``abilities``: of switches that copy or add, by name.
     """
 
     name: str
@@ -53,6 +55,7 @@ class MachineFile(Part):
     box_switches: tuple[str, ...] = ()
     uplinks: tuple[MachineLink, ...] = ()
     joins: tuple[MachineLink, ...] = ()
+    abilities: Mapping[str, Ability] = Field(default_factory=dict)
 
     def behind(self, gpus: int) -> set[str]:
         """The switches of a box that are joined to one of its first ``gpus`` ranks, over other switches or not."""
@@ -79,11 +82,16 @@ def machine_names() -> list[str]:
 
 @lru_cache(maxsize=64)
 def machine_file(name: str) -> MachineFile:
-    """The machine of that name. Raises ``ValueError`` naming the known ones."""
+    """The machine of that name; its file may be ``like`` another but for what it says itself.
+
+    Raises ``ValueError`` naming the known ones."""
     if name not in machine_names():
         raise ValueError(f"unknown machine {name!r}; one of {', '.join(machine_names())}")
     text = (resources.files("synth_models.fabric") / "machines" / f"{name}.json").read_text(encoding="utf-8")
-    return MachineFile.model_validate_json(text)
+    raw = json.loads(text)
+    if "like" in raw:
+        return MachineFile(**machine_file(raw.pop("like")).model_dump() | raw)
+    return MachineFile.model_validate(raw)
 
 
 class MachineSpec(Part):
@@ -142,6 +150,7 @@ class MachineSpec(Part):
         switches = set(range(sum(self.box_sizes), len(names)))
         rows = LinkRows()
         self._add_boxes(rows, data, number)
+        rows.abilities = {node: data.abilities[name] for (_, name), node in number.items() if name in data.abilities}
         if tree is not None:
             place = {name: node for node, name in enumerate(names)}
             for leaf, spine, link in tree.links():

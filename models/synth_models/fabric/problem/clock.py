@@ -25,7 +25,8 @@ def ticks_per_second(machine: Machine, seconds: float) -> int:
     if most < COARSEST:
         raise UnsupportedError(f"a schedule of {seconds:.3g} s is longer than any clock here runs (36 years)")
     ticks = 1
-    for bandwidth in np.unique(net.bandwidth):
+    rates = machine.abilities.add_rate if machine.stated is not None else net.bandwidth[:0]
+    for bandwidth in np.unique(np.concatenate([net.bandwidth, rates[np.isfinite(rates)]])):
         ticks = math.lcm(ticks, exact(float(bandwidth)).numerator)
     for latency in np.unique(net.latency):
         ticks = math.lcm(ticks, exact(float(latency)).denominator)
@@ -40,14 +41,14 @@ def latencies(machine: Machine, ticks_per_s: int) -> IntArray:
 def durations(machine: Machine, ticks_per_s: int, size: int) -> IntArray:
     """Ticks for which ``size`` bytes occupy every link, rounded up, shape (links,); :data:`ROOM` at most, which no
     link that a schedule uses reaches if its clock was chosen for it."""
-    return _by_value(machine.network.bandwidth, lambda value: _taken(size, ticks_per_s, value))
+    return _by_value(machine.network.bandwidth, lambda value: ticks_for(size, ticks_per_s, value))
 
 
 def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple[IntArray, IntArray]:
     """Ticks per distinct bandwidth and distinct size, shape (bandwidths, sizes), and the bandwidth's row of every
     link, shape (links,); ``sizes`` are the distinct sizes in bytes. As :func:`durations`."""
     values, row = np.unique(machine.network.bandwidth, return_inverse=True)
-    ticks = [[_taken(int(n), ticks_per_s, float(b)) for n in sizes] for b in values]
+    ticks = [[ticks_for(int(n), ticks_per_s, float(b)) for n in sizes] for b in values]
     return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
 
 
@@ -58,7 +59,8 @@ def _by_value(values: FloatArray, ticks: object) -> IntArray:
     return found[inverse.reshape(-1)] if len(found) else np.zeros(0, dtype=np.int64)
 
 
-def _taken(size: int, ticks_per_s: int, bandwidth: float) -> int:
+def ticks_for(size: int, ticks_per_s: int, bandwidth: float) -> int:
+    """Ticks for which so many bytes take ``bandwidth`` bytes/s, rounded up; :data:`ROOM` at most."""
     return min(_ceil(Fraction(size * ticks_per_s) / exact(bandwidth)), ROOM)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from synth.network import Network
+from synth_models.fabric.problem.abilities import Abilities, Ability
 from synth_models.fabric.problem.machine import Machine
 
 
@@ -18,6 +19,7 @@ class LinkRows:
         self.bandwidth: list[float] = []
         self.latency: list[float] = []
         self.group: list[str | None] = []
+        self.abilities: dict[int, Ability] = {}
 
     def add(self, u: int, v: int, link: Any, group: str | None, both: bool) -> None:
         for tail, head in ((u, v), (v, u))[: 2 if both else 1]:
@@ -33,4 +35,5 @@ class LinkRows:
         is_switch = np.zeros(len(names), dtype=bool)
         is_switch[sorted(switches)] = True
         group = np.array([number.get(name, -1) for name in self.group], dtype=np.int64)
-        return Machine(network, is_switch, group, tuple(names), tuple(groups))
+        stated = Abilities.of(len(names), self.abilities.items()) if self.abilities else None
+        return Machine(network, is_switch, group, tuple(names), tuple(groups), stated=stated)

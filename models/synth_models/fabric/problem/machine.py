@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.network import Network
+from synth_models.fabric.problem.abilities import Abilities
 from synth_models.fabric.problem.exact import exact
 
 
@@ -34,6 +35,8 @@ class Machine:
         What people call the groups.
     kept : int64 array, shape (links,), or None
         Where links were taken out: the number that every link had before (:attr:`file_links`).
+    stated : Abilities or None
+        What its switches copy and add, None where none does either (:attr:`abilities`).
     """
 
     network: Network
@@ -42,6 +45,12 @@ class Machine:
     names: tuple[str, ...]
     group_names: tuple[str, ...] = ()
     kept: IntArray | None = None
+    stated: Abilities | None = None
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """What every switch copies and adds."""
+        return Abilities.none(self.nodes) if self.stated is None else self.stated
 
     @property
     def nodes(self) -> int:
@@ -65,7 +74,8 @@ class Machine:
 
     def reversed(self) -> Machine:
         """The machine with every link from its end to its start; numbers of links and nodes stay."""
-        return Machine(self.network.reversed(), self.is_switch, self.group, self.names, self.group_names)
+        back = None if self.stated is None else self.stated.reversed()
+        return replace(self, network=self.network.reversed(), kept=None, stated=back)
 
     def without(self, links: Iterable[int], nodes: Iterable[int]) -> Machine:
         """The machine without these links and without the links of these nodes; node numbers stay, links move up."""
@@ -87,7 +97,7 @@ class Machine:
         )
         network.positions = old.positions
         left = self.file_links[keep]
-        return Machine(network, self.is_switch, self.group[keep], self.names, self.group_names, left)
+        return replace(self, network=network, group=self.group[keep], kept=left)
 
     def slowed(self, shares: Mapping[tuple[int, int], Fraction]) -> Machine:
         """The machine with only a share of the bandwidth left on all links from a node to another, each rounded to the
@@ -100,7 +110,7 @@ class Machine:
         links = np.stack([old.src, old.dst], axis=1)
         network = Network(old.nodes, links, left, old.latency, kind=old.kind, grid=old.grid)
         network = network.shown_as(old.names, old.positions)
-        return Machine(network, self.is_switch, self.group, self.names, self.group_names)
+        return replace(self, network=network, kept=None)
 
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:
         """The members by strongly connected component, a component's members together, in the order of the first."""

@@ -25,6 +25,7 @@ from synth.network.spec import (
     RingSpec,
     Side,
 )
+from synth_models.fabric.problem.abilities import Ability
 from synth_models.fabric.problem.box_machine import MachineLink, MachineSpec
 from synth_models.fabric.problem.link_rows import LinkRows
 from synth_models.fabric.problem.machine import Machine
@@ -167,8 +168,15 @@ class OwnLink(Part):
     group: Annotated[str, Field(min_length=1)] | None = None
 
 
+class OwnAbility(Ability):
+    """What the switch of this number copies and adds."""
+
+    switch: Annotated[int, Field(ge=0)]
+
+
 class OwnSpec(Part):
-    """Any machine, link by link. ``switches`` are node numbers; all other nodes are ranks."""
+    """Any machine, link by link. ``switches`` are node numbers; all other nodes are ranks. ``abilities``: what single
+    switches copy and add."""
 
     kind: Literal["links"]
     nodes: Annotated[int, Field(ge=1, le=MOST_NODES)]
@@ -176,11 +184,13 @@ class OwnSpec(Part):
     links: Annotated[tuple[OwnLink, ...], Field(min_length=1)]
     names: tuple[str, ...] | None = None
     positions: tuple[tuple[float, float], ...] | None = None
+    abilities: tuple[OwnAbility, ...] | None = None
 
     def build(self) -> Machine:
         rows = LinkRows()
         for link in self.links:
             rows.add(link.src, link.dst, link, link.group, False)
+        rows.abilities = {ability.switch: ability for ability in self.abilities or ()}
         names = list(self.names) if self.names else [str(v) for v in range(self.nodes)]
         return rows.machine(names, set(self.switches), "links", self.positions)
 
@@ -263,6 +273,7 @@ def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
     if not _is_number(nodes) or nodes < 1:
         return []
     faults = [*_link_faults(raw.get("links"), nodes, path), *_switch_faults(raw.get("switches"), nodes, path)]
+    faults += _ability_faults(raw.get("abilities"), raw.get("switches"), path)
     for key in ("names", "positions"):
         value = raw.get(key)
         if isinstance(value, (list, tuple)) and len(value) != nodes:
@@ -285,6 +296,20 @@ def _link_faults(links: Any, nodes: int, path: str) -> Iterator[Fault]:
                 yield Fault(f"{path}.links[{i}].{end}", message, node, True)
         if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
             yield Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True)
+
+
+def _ability_faults(abilities: Any, switches: Any, path: str) -> Iterator[Fault]:
+    known = set(filter(_is_number, switches if isinstance(switches, (list, tuple)) else ()))
+    seen: set[int] = set()
+    for i, ability in enumerate(abilities if isinstance(abilities, (list, tuple)) else ()):
+        node = ability.get("switch") if isinstance(ability, dict) else None
+        if not _is_number(node):
+            continue
+        if node not in known:
+            yield Fault(f"{path}.abilities[{i}].switch", "is none of the switches", node, True)
+        if node in seen:
+            yield Fault(f"{path}.abilities[{i}].switch", "stands twice", node, True)
+        seen.add(node)
 
 
 def _switch_faults(switches: Any, nodes: int, path: str) -> Iterator[Fault]:

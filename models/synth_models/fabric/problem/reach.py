@@ -20,6 +20,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "double_tree": ("allreduce", "broadcast", "reduce"),
     "hierarchical": _TREES,
     "symmetric": _TREES,
+    "in_network": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "bruck": ("allgather", "alltoall"),

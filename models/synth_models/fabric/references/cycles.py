@@ -9,7 +9,7 @@ are made of them too (:mod:`synth_models.fabric.references.box_cycles`), a path 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -216,7 +216,7 @@ def _slowed(machine: Machine, uses: FloatArray) -> Machine:
         total[grouped] = sums[machine.group[grouped]]
     net = machine.network
     slower = Network(net.nodes, np.stack([net.src, net.dst], axis=1), net.bandwidth / (1 + total), net.latency)
-    return Machine(slower, machine.is_switch, machine.group, machine.names, machine.group_names)
+    return replace(machine, network=slower, kept=None)
 
 
 def _matrix(instance: FabricInstance, machine: Machine, size: int) -> FloatArray:

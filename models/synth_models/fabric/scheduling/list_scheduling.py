@@ -21,10 +21,12 @@ from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
 from synth_models.fabric.solution import Schedule
 
 LOOK = 1000  # events between looks at the clock
+NEVER = -(2**62)  # the lag behind what never comes
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ def timed(
     schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the
     transfers that it waits for.
 
+    Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
+
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
     """
@@ -98,8 +102,12 @@ def timed(
     hops = hop_times(machine, transfers, ticks, hop_by_hop)
     uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, False)
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
-    followers = _followers(*waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival)
+    followers = _followers(
+        *waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves
+    )
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
+    if machine.abilities.streams.any():
+        uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
     kernel = _in_order if in_order else _list_schedule
     start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
     if not in_time:
@@ -176,11 +184,13 @@ class Moved(Protocol):
 
 class HopTimes(NamedTuple):
     """Of every link of a route, in ticks, shape (links of routes,): ``offset`` from the transfer's start until it is
-    occupied; ``arrival`` from there until what crosses it has arrived whole behind it; ``duration`` of its use."""
+    occupied; ``arrival`` from there until what crosses it has arrived whole behind it; ``duration`` of its use;
+    ``leaves``, when the link's tail must hold what it sends if that is a source, else -1."""
 
     offset: IntArray
     arrival: IntArray
     duration: IntArray
+    leaves: IntArray
 
 
 def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool) -> HopTimes:
@@ -200,7 +210,14 @@ def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool
         size_row.reshape(-1).astype(np.int64)[moved.piece],
         hop_by_hop,
     )
-    return HopTimes(offset, arrival, duration)
+    leaves = np.full(len(moved.link), -1, dtype=np.int64)
+    leaves[moved.route_start[:-1]] = 0
+    several = np.flatnonzero(gathering.gathering(machine, moved.route_start, moved.link))
+    if len(several) and not hop_by_hop:
+        size = np.repeat(moved.piece_bytes[moved.piece], np.diff(moved.route_start))
+        times = gathering.Gathered(offset, arrival, duration, leaves)
+        gathering.gathered(machine, ticks_per_s, moved, size, several, times)
+    return HopTimes(offset, arrival, duration, leaves)
 
 
 @jit
@@ -262,8 +279,9 @@ def _merge(a: int, b: int, left: IntArray, right: IntArray, priority: IntArray) 
 
 
 class Followers(NamedTuple):
-    """Who waits for transfer i: ``transfer[row[i]:row[i + 1]]``, each for ``lag`` ticks from the start of i on, -1 if i
-    never comes to where it starts. ``row``: shape (transfers + 1,)."""
+    """Who waits for transfer i: ``transfer[row[i]:row[i + 1]]``, each for ``lag`` ticks from the start of i on,
+    :data:`NEVER` if i never comes to where it starts; less than 0 where a source may still wait for it after the start.
+    ``row``: shape (transfers + 1,)."""
 
     row: IntArray
     transfer: IntArray
@@ -279,16 +297,20 @@ def _followers(
     src: IntArray,
     dst: IntArray,
     arrival: IntArray,
+    leaves: IntArray,
 ) -> Followers:
-    """With the lag of each: until what it waits for has arrived at the node from which it leaves."""
-    lag = np.full(len(transfer), -1, dtype=np.int64)
+    """With the lag of each: until what it waits for has arrived at the nodes from which it leaves."""
+    lag = np.full(len(transfer), NEVER, dtype=np.int64)
     for i in range(len(row) - 1):
         for s in range(row[i], row[i + 1]):
-            node = src[link[route_start[transfer[s]]]]
-            for k in range(route_start[i], route_start[i + 1]):
-                if dst[link[k]] == node:
-                    lag[s] = arrival[k]
-                    break
+            for j in range(route_start[transfer[s]], route_start[transfer[s] + 1]):
+                if leaves[j] < 0:
+                    continue
+                node = src[link[j]]
+                for k in range(route_start[i], route_start[i + 1]):
+                    if dst[link[k]] == node:
+                        lag[s] = max(lag[s], arrival[k] - leaves[j])
+                        break
     return Followers(row, transfer, lag)
 
 
@@ -362,10 +384,10 @@ def _list_schedule(
             reserve_behind(reserved, uses, i, now)
             for s in range(row[i], row[i + 1]):
                 j = transfer[s]
-                if lag[s] < 0:
+                if lag[s] == NEVER:
                     waits[j] = -count - 1  # the piece never comes to where j starts
                     continue
-                ready[j] = max(ready[j], now + lag[s])
+                ready[j] = max(ready[j], now + max(lag[s], 0))
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], becomes_ready, priority[j], np.int64(j)))
@@ -394,7 +416,7 @@ def _in_order(
         start[i] = now
         reserve_behind(reserved, uses, i, now)
         for s in range(followers.row[i], followers.row[i + 1]):
-            if followers.lag[s] >= 0:
+            if followers.lag[s] != NEVER:
                 j = followers.transfer[s]
                 ready[j] = max(ready[j], now + followers.lag[s])
                 waits[j] -= 1

@@ -81,7 +81,7 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     route = schedule.link[schedule.route_start[i] : schedule.route_start[i + 1]].tolist()
     heads = [int(net.dst[e]) for e in route]
     stores = instance.switching.mode == "store_and_forward"
-    through = [v for v in heads if machine.is_switch[v] and not stores]
+    through = list(dict.fromkeys(v for v in heads if machine.is_switch[v] and not stores))
     to = ", ".join(_name(instance, v) for v in heads if v not in through)
     via = f" (through {', '.join(_name(instance, v) for v in through)})" if through else ""
     p = int(schedule.piece[i])
@@ -89,7 +89,9 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
     plus = "+" if schedule.adds[i] else ""
     when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
-    source = _name(instance, int(net.src[route[0]]))
+    tails = dict.fromkeys(int(net.src[e]) for e in route)
+    sources = [v for v in tails if not machine.is_switch[v]] or list(tails)[:1]
+    source = " + ".join(_name(instance, v) for v in sources)
     return f"{when:<20} {source} -> {to}{via}: {plus}{p}, {shown(int(schedule.piece_bytes[p]), BYTES)} {whose}"
 
 

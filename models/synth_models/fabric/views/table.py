@@ -29,7 +29,8 @@ def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFra
     before anything failed (of ``network.links`` where the file lists links: 0, 1, …); ``hop_src``, ``hop_dst``, the
     nodes that it joins; ``hop_start``, ``hop_ticks``, from which tick on and for how many ticks it is occupied;
     ``hop_arrive``, when all has arrived behind it, -1 where it only passes a switch. In reductions ``contributions``:
-    whose contributions the transfer brings, a hexadecimal number, bit i for the i-th rank of the process group.
+    whose contributions the transfer brings, a hexadecimal number, bit i for the i-th rank of the process group. Where
+    some have several sources, ``hop_leaves``: at which tick the link's tail must hold its part, -1 where it is none.
     A quotient's transfers are listed one by one; raises :class:`InputError` where they are too many.
     """
     schedule = solution.expanded(instance, schedule)
@@ -49,6 +50,8 @@ def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFra
         "hop_ticks": hops.ticks[hops.span],
         "hop_arrive": hops.arrive,
     }
+    if hops.leaves is not None:
+        columns["hop_leaves"] = hops.leaves
     for name, values in columns.items():
         texts = list(map(str, values.tolist()))
         rows = [" ".join(texts[a:b]) for a, b in pairwise(ends.tolist())]
@@ -70,29 +73,38 @@ def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> l
     before = _listed_before(piece, source, [head[a] for a in schedule.route_start[:-1].tolist()], is_switch)
     brought = [0] * schedule.transfers
     held: dict[tuple[int, int], int] = {}
-    for row in _events(schedule, hops):
-        if row < schedule.transfers:
-            i, node = row, source[row]
+    keeps = [False] * len(is_switch) if instance.switching.adds else is_switch  # who adds nothing to what it holds
+    for hop, starts in _events(schedule, hops):
+        i = int(hops.owner[hop])
+        if starts:
+            node = int(net.src[schedule.link[hop]])
             at_rank = held.get((piece[i], node), own.get(node, 0))
-            brought[i] = brought[before[i]] if is_switch[node] and before[i] >= 0 else at_rank if adds[i] else everyone
+            if keeps[node] and before[i] >= 0:
+                brought[i] = brought[before[i]]
+            else:
+                brought[i] |= at_rank if adds[i] or hops.leaves is not None else everyone
             continue
-        hop = row - schedule.transfers
-        i, node = int(hops.owner[hop]), head[hop]
-        if not is_switch[node]:
+        node = head[hop]
+        if not keeps[node]:
             there = held.get((piece[i], node), own.get(node, 0))
             held[piece[i], node] = there | brought[i] if adds[i] else brought[i]
     return brought
 
 
-def _events(schedule: Schedule, hops: Hops) -> list[int]:
-    """Starts (0, 1, …) and arrivals (number of the hop + transfers) in order of time: at one tick copies arrive, then
-    what is added, then transfers start."""
+def _events(schedule: Schedule, hops: Hops) -> list[tuple[int, bool]]:
+    """Departures and arrivals (link of a route, whether it departs there) in order of time: at one tick copies arrive,
+    then what is added, then transfers depart."""
     come = np.flatnonzero(hops.arrive >= 0)
-    when: IntArray = np.concatenate([schedule.start, hops.arrive[come]])
-    late = np.concatenate([np.full(schedule.transfers, 2), schedule.adds[hops.owner[come]].astype(np.int64)])
-    rows = np.concatenate([np.arange(schedule.transfers), come + schedule.transfers])
-    found: list[int] = rows[np.lexsort((late, when))].tolist()
-    return found
+    if hops.leaves is None:
+        gone, left = schedule.route_start[:-1], schedule.start
+    else:
+        gone = np.flatnonzero(hops.leaves >= 0)
+        left = hops.leaves[gone]
+    when: IntArray = np.concatenate([left, hops.arrive[come]])
+    late = np.concatenate([np.full(len(gone), 2), schedule.adds[hops.owner[come]].astype(np.int64)])
+    hop, starts = np.concatenate([gone, come]), np.arange(len(when)) < len(gone)
+    order = np.lexsort((late, when))
+    return list(zip(hop[order].tolist(), starts[order].tolist(), strict=True))
 
 
 def _listed_before(piece: list[int], source: list[int], head: list[int], is_switch: list[bool]) -> list[int]:

@@ -20,8 +20,8 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     """The schedule as moves between the members, numbered by their place in the process group.
 
     A route of a cut-through transfer is one move a leaf; hops of pieces that switches store are put together to moves.
-    Raises :class:`InputError` for a demand, for routes that are none, where ranks outside the group forward, and for a
-    quotient of too many transfers.
+    Raises :class:`InputError` for a demand, for routes that are none, where ranks outside the group forward or switches
+    add, and for a quotient of too many transfers.
     """
     if instance.collective == "demand":
         raise InputError("a demand is no collective that an executor knows; alltoall is")
@@ -29,6 +29,12 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
         raise InputError(f"{hops.wrong_count} routes are none: synth check says which")
+    if hops.leaves is not None:
+        several = np.flatnonzero(np.bincount(hops.owner[hops.leaves >= 0], minlength=schedule.transfers) > 1)
+        raise InputError(
+            f"{len(several)} transfers (first {several[0]}) are added up in switches, which no executor here is told; "
+            "the flat table says it: synth show RECORD --csv"
+        )
     row, src, start = _moves(instance, schedule, hops)
     owner = hops.owner[row]
     dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)

@@ -53,6 +53,8 @@ UNLIMITED_S = 600.0
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``continuous``. Option ``chunks``: the one number of pieces a block to be settled exactly."""
     began = time.monotonic()
+    if instance.special_switches:
+        return Outcome("unsupported", message="continuous knows switches that are all alike and add nothing")
     if not len(instance.blocks):
         return Outcome("finished", _empty(), message="nothing to move")
     pulled = pull.solve(instance, replace(options, method={}, solver=None))  # as it is alone: never worse than that

@@ -50,6 +50,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if instance.collective == "allreduce":
         words = "epochs has no program for allreduce: take reduce_scatter and allgather one after the other"
         return Outcome("unsupported", message=words)
+    if instance.special_switches:
+        return Outcome("unsupported", message="epochs knows switches that are all alike and add nothing")
     if not len(instance.blocks):
         return Outcome("unsupported", message="nothing has to move, so there are no epochs to count")
     begun = time.monotonic()

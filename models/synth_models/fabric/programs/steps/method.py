@@ -42,6 +42,8 @@ NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``steps``. Raises :class:`UnsupportedError` for machines and demands that SCCL's steps do not know."""
+    if instance.special_switches:
+        return Outcome("unsupported", message="steps knows switches that are all alike and add nothing")
     if not len(instance.blocks):
         return Outcome("finished", NOTHING, message="nothing has to move")
     try:
