@@ -5,28 +5,27 @@
 // LINKS.csv: link,src,dst,bandwidth,latency,group (bytes/s, s; group may be empty). TRANSFERS.csv: what
 // `synth show RECORD --csv` prints. Of its times only two things are used: which arrivals of a piece at a rank came
 // before a transfer of it began there (what it depends on), and in which order transfers begin on a link. Everything
-// becomes a graph of SimGrid's activities: a flow on one or several links without latency, which SimGrid's solver gives
-// its rate, and a message of no bytes over a link that has nothing but a latency.
+// becomes a graph of steps: a flow on one or several links without latency, which SimGrid's solver gives its rate, and a
+// message of no bytes over a link that has nothing but a latency. A step begins when all that it waits for has ended.
 //
 //   one-at-a-time  every hop is a flow of its own on its link, which begins a latency after the hop before it began,
 //                  and when the hop before it on this link (or on its group) has ended
 //   whole-routes   the same, but one flow takes all links of the route at once, at the rate of the slowest
 //   fair           whole routes, no order on links: what is ready begins, and SimGrid shares the links out (max-min)
 //
-// Prints `simgrid VERSION`, `activities N` and `seconds T`. TIMES.csv gets row,begin_s,end_s. Exit code 2: bad input;
+// Prints `simgrid VERSION`, `steps N` and `seconds T`. TIMES.csv gets row,begin_s,end_s. Exit code 2: bad input;
 // 3: transfers that wait for one another.
+
+#include "tables.hpp"
 
 #include <simgrid/s4u.hpp>
 #include <simgrid/version.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <map>
-#include <set>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -34,128 +33,23 @@
 #include <vector>
 
 namespace sg = simgrid::s4u;
-using Event = std::vector<sg::CommPtr>; // all of them have ended
+using Event = std::vector<size_t>; // numbers of steps: all of them have ended
 
-struct Link {
-  long long src = 0, dst = 0;
-  double bandwidth = 0, latency = 0;
-  std::string group;
-};
-
-struct Hop {
-  long long link = 0, src = 0, dst = 0;
-  long long start = 0, arrive = 0; // ticks; arrive is -1 where it only passes a switch
-};
-
-struct Transfer {
-  long long piece = 0, src = 0;
+// A message of SimGrid's from a host, or where there is none, nothing that takes time.
+struct Step {
+  sg::Host* from           = nullptr;
   unsigned long long bytes = 0;
-  long long start = 0; // tick
-  std::vector<Hop> hops;
+  std::vector<size_t> next; // steps that wait for this one
+  size_t waits = 0;         // for so many others
+  bool ended   = false;
+  double begin = 0, end = 0; // SimGrid's seconds
+  sg::CommPtr message;
 };
 
-struct Activities {
-  std::vector<sg::CommPtr> begun, flows; // of every hop, or one for all of them
-  Event arrived;                         // the last arrival
+struct Steps {
+  std::vector<size_t> begun, flows; // of every hop, or one for all of them
+  Event arrived;                    // the last arrival
 };
-
-static std::vector<std::string> cells(const std::string& line, char separator)
-{
-  std::vector<std::string> found;
-  std::stringstream stream(line);
-  std::string cell;
-  while (std::getline(stream, cell, separator))
-    found.push_back(cell);
-  if (not line.empty() && line.back() == separator)
-    found.emplace_back();
-  return found;
-}
-
-// The rows of a table as name -> value; no cell of ours has a comma.
-static std::vector<std::map<std::string, std::string>> table(const char* path)
-{
-  std::ifstream file(path);
-  if (not file)
-    throw std::invalid_argument(std::string(path) + ": cannot be read");
-  std::string line;
-  std::getline(file, line);
-  const auto names = cells(line, ',');
-  std::vector<std::map<std::string, std::string>> rows;
-  while (std::getline(file, line)) {
-    const auto values = cells(line, ',');
-    if (values.size() != names.size())
-      throw std::invalid_argument(std::string(path) + ", row " + std::to_string(rows.size() + 1) + ": has " +
-                                  std::to_string(values.size()) + " cells, not " + std::to_string(names.size()));
-    rows.emplace_back();
-    for (size_t k = 0; k < names.size(); k++)
-      rows.back()[names[k]] = values[k];
-  }
-  return rows;
-}
-
-static std::vector<long long> numbers(const std::map<std::string, std::string>& row, const std::string& name)
-{
-  std::vector<long long> found;
-  for (const auto& cell : cells(row.at(name), ' ')) {
-    char* end = nullptr;
-    found.push_back(std::strtoll(cell.c_str(), &end, 10));
-    if (cell.empty() || *end != '\0')
-      throw std::invalid_argument(name + ": '" + cell + "' is no whole number");
-  }
-  return found;
-}
-
-static long long number(const std::map<std::string, std::string>& row, const std::string& name)
-{
-  const auto found = numbers(row, name);
-  if (found.size() != 1)
-    throw std::invalid_argument(name + ": must be one whole number");
-  return found.front();
-}
-
-static std::map<long long, Link> read_links(const char* path)
-{
-  std::map<long long, Link> links;
-  for (const auto& row : table(path)) {
-    const Link link{number(row, "src"), number(row, "dst"), std::stod(row.at("bandwidth")),
-                    std::stod(row.at("latency")), row.at("group")};
-    if (not(link.bandwidth > 0) || not(link.latency >= 0))
-      throw std::invalid_argument(std::string(path) + ": link " + row.at("link") +
-                                  ": bandwidth must be > 0, latency >= 0");
-    links[number(row, "link")] = link;
-  }
-  return links;
-}
-
-static std::vector<Transfer> read_transfers(const char* path, const std::map<long long, Link>& links)
-{
-  std::vector<Transfer> transfers;
-  for (const auto& row : table(path)) {
-    Transfer one;
-    one.piece        = number(row, "piece");
-    one.src          = number(row, "src");
-    one.start        = number(row, "start_tick");
-    const auto bytes = number(row, "bytes");
-    const auto link  = numbers(row, "file_links");
-    const auto src   = numbers(row, "hop_src");
-    const auto dst   = numbers(row, "hop_dst");
-    const auto start = numbers(row, "hop_start");
-    const auto come  = numbers(row, "hop_arrive");
-    const size_t n   = link.size();
-    if (bytes < 1 || n == 0 || src.size() != n || dst.size() != n || start.size() != n || come.size() != n)
-      throw std::invalid_argument(std::string(path) + ": a transfer has a byte or more, and as many hops as links");
-    one.bytes = bytes;
-    for (size_t k = 0; k < n; k++) {
-      const auto there = links.find(link[k]);
-      if (there == links.end() || there->second.src != src[k] || there->second.dst != dst[k])
-        throw std::invalid_argument(std::string(path) + ": there is no link " + std::to_string(link[k]) + " from " +
-                                    std::to_string(src[k]) + " to " + std::to_string(dst[k]));
-      one.hops.push_back({link[k], src[k], dst[k], start[k], come[k]});
-    }
-    transfers.push_back(one);
-  }
-  return transfers;
-}
 
 // A machine of SimGrid: links, and a host for every route that is used (its way out; all lead to one end).
 class Machine {
@@ -167,8 +61,8 @@ public:
     zone_->add_route(nullptr, end_->get_netpoint(), nullptr, nullptr, std::vector<sg::LinkInRoute>{}, false);
   }
 
-  // bytes over all these links at once; their groups too, where links are shared
-  sg::CommPtr flow(std::vector<long long> route, unsigned long long bytes, bool with_groups)
+  // the host from which a message takes all these links at once; their groups too, where links are shared
+  sg::Host* over(std::vector<long long> route, bool with_groups)
   {
     std::sort(route.begin(), route.end());
     auto found = hosts_.find(route);
@@ -184,12 +78,11 @@ public:
       }
       found = hosts_.emplace(route, host("route", on)).first;
     }
-    auto made = sg::Comm::sendto_init(found->second, end_);
-    made->set_payload_size(bytes);
-    return made;
+    return found->second;
   }
 
-  sg::CommPtr delay(double latency)
+  // the host from which a message takes this long, however many there are
+  sg::Host* delay(double latency)
   {
     auto found = delays_.find(latency);
     if (found == delays_.end()) {
@@ -199,10 +92,10 @@ public:
                        ->seal();
       found = delays_.emplace(latency, host("latency of", {sg::LinkInRoute(link)})).first;
     }
-    auto made = sg::Comm::sendto_init(found->second, end_);
-    made->set_payload_size(0);
-    return made;
+    return found->second;
   }
+
+  sg::Host* end() const { return end_; }
 
   void seal() { zone_->seal(); }
 
@@ -243,7 +136,7 @@ private:
   std::map<std::string, const sg::Link*> made_;
 };
 
-// The graph of activities of all transfers.
+// The graph of steps of all transfers.
 class Replay {
 public:
   Replay(const std::map<long long, Link>& links, const std::vector<Transfer>& transfers, const std::string& mode,
@@ -261,20 +154,24 @@ public:
     if (not fair_)
       order_links();
     machine_.seal();
+    sg::Activity::on_completion_cb([this](const sg::Activity& one) { ended(running_.at(&one)); });
   }
 
   void start()
   {
-    for (const auto& one : activities_)
-      one->vetoable_start();
+    std::vector<size_t> first;
+    for (size_t n = 0; n < steps_.size(); n++)
+      if (steps_[n].waits == 0)
+        first.push_back(n);
+    for (size_t n : first)
+      begin(n);
   }
 
-  size_t activities() const { return activities_.size(); }
+  size_t steps() const { return steps_.size(); }
 
   bool all_ended() const
   {
-    return std::all_of(activities_.begin(), activities_.end(),
-                       [](const auto& one) { return one->get_state() == sg::Activity::State::FINISHED; });
+    return std::all_of(steps_.begin(), steps_.end(), [](const auto& one) { return one.ended; });
   }
 
   void write(const char* path, double unit) const
@@ -284,32 +181,64 @@ public:
     file << "row,begin_s,end_s\n";
     for (size_t i = 0; i < made_.size(); i++) {
       double end = 0;
-      for (const auto& one : made_[i].arrived)
-        end = std::max(end, one->get_finish_time());
-      file << i << ',' << made_[i].flows.front()->get_start_time() * unit << ',' << end * unit << '\n';
+      for (size_t n : made_[i].arrived)
+        end = std::max(end, steps_[n].end);
+      file << i << ',' << steps_[made_[i].flows.front()].begin * unit << ',' << end * unit << '\n';
     }
   }
 
 private:
-  // `after` begins when all of `before` has ended; SimGrid refuses to hear it twice
-  void wait(const Event& before, const sg::CommPtr& after)
+  // SimGrid hears of a message only now: it walks over all that it has heard of whenever one ends
+  void begin(size_t n)
   {
-    for (const auto& one : before)
-      if (waits_.emplace(one.get(), after.get()).second)
-        one->add_successor(after);
+    auto& one = steps_[n];
+    one.begin = sg::Engine::get_clock();
+    if (one.from == nullptr) {
+      finish(n);
+      return;
+    }
+    one.message = sg::Comm::sendto_init(one.from, machine_.end());
+    one.message->set_payload_size(one.bytes);
+    running_[one.message.get()] = n;
+    one.message->start();
   }
 
-  sg::CommPtr kept(sg::CommPtr made)
+  void ended(size_t n)
   {
-    activities_.push_back(made);
-    return made;
+    running_.erase(steps_[n].message.get());
+    finish(n);
+  }
+
+  void finish(size_t n)
+  {
+    steps_[n].ended = true;
+    steps_[n].end   = sg::Engine::get_clock();
+    for (size_t next : steps_[n].next)
+      if (--steps_[next].waits == 0)
+        begin(next);
+  }
+
+  // `after` begins when all of `before` has ended
+  void wait(const Event& before, size_t after)
+  {
+    for (size_t n : before)
+      steps_[n].next.push_back(after);
+    steps_[after].waits += before.size();
+  }
+
+  size_t kept(sg::Host* from, unsigned long long bytes = 0)
+  {
+    steps_.emplace_back();
+    steps_.back().from  = from;
+    steps_.back().bytes = bytes;
+    return steps_.size() - 1;
   }
 
   Event later(const Event& event, double latency)
   {
     if (latency == 0)
       return event;
-    auto delay = kept(machine_.delay(latency));
+    const size_t delay = kept(machine_.delay(latency));
     wait(event, delay);
     return {delay};
   }
@@ -326,12 +255,11 @@ private:
   }
 
   // A flow over the links. Where hops begin with it, what takes no time and waits for all that it waits for.
-  void begin(Activities& made, const Event& before, const std::vector<long long>& route, unsigned long long bytes,
-             bool more)
+  void lay(Steps& made, const Event& before, const std::vector<long long>& route, unsigned long long bytes, bool more)
   {
-    auto flow = kept(machine_.flow(route, bytes, fair_));
+    const size_t flow = kept(machine_.over(route, fair_), bytes);
     made.flows.push_back(flow);
-    made.begun.push_back(more ? kept(machine_.delay(0)) : flow);
+    made.begun.push_back(more ? kept(nullptr) : flow);
     wait(before, made.begun.back());
     if (more)
       wait({made.begun.back()}, flow);
@@ -347,14 +275,14 @@ private:
       std::vector<long long> route;
       for (const auto& hop : one.hops)
         route.push_back(hop.link);
-      begin(made, head[one.src], route, one.bytes, false);
+      lay(made, head[one.src], route, one.bytes, false);
       tail[one.src] = {made.flows.back()};
     }
     for (const auto& hop : one.hops) {
       const double latency = links_.at(hop.link).latency;
       Event end            = tail.at(hop.src);
       if (hop_by_hop_) {
-        begin(made, head.at(hop.src), {hop.link}, one.bytes, hop.arrive < 0);
+        lay(made, head.at(hop.src), {hop.link}, one.bytes, hop.arrive < 0);
         if (hop.arrive < 0)
           head[hop.dst] = later({made.begun.back()}, latency);
         end.push_back(made.flows.back());
@@ -394,9 +322,9 @@ private:
   const std::vector<Transfer>& transfers_;
   bool hop_by_hop_, fair_;
   Machine machine_;
-  std::vector<Activities> made_;
-  std::vector<sg::CommPtr> activities_;
-  std::set<std::pair<const sg::Comm*, const sg::Comm*>> waits_;
+  std::vector<Steps> made_;
+  std::vector<Step> steps_;
+  std::map<const sg::Activity*, size_t> running_;
   std::map<std::pair<long long, long long>, std::vector<std::pair<long long, Event>>> arrivals_; // by piece and node
 };
 
@@ -436,8 +364,8 @@ int main(int argc, char** argv)
       std::fprintf(stderr, "transfers wait for one another\n");
       return 3;
     }
-    std::printf("simgrid %d.%d.%d\nactivities %zu\nseconds %.17g\n", SIMGRID_VERSION_MAJOR, SIMGRID_VERSION_MINOR,
-                SIMGRID_VERSION_PATCH, replay.activities(), sg::Engine::get_clock() * unit);
+    std::printf("simgrid %d.%d.%d\nsteps %zu\nseconds %.17g\n", SIMGRID_VERSION_MAJOR, SIMGRID_VERSION_MINOR,
+                SIMGRID_VERSION_PATCH, replay.steps(), sg::Engine::get_clock() * unit);
     if (argc == 5)
       replay.write(argv[4], unit);
   } catch (const std::exception& error) {

@@ -1,7 +1,7 @@
 """A schedule's transfers on SimGrid (Debian's libsimgrid-dev): ``replay.cpp``, built with g++ and run.
 
 SimGrid knows nothing of our replay: it gets the machine's links, the flat table of transfers, and gives the moment at
-which the last one has arrived. ``replay.cpp`` says how a transfer becomes activities of SimGrid.
+which the last one has arrived. ``replay.cpp`` says how a transfer becomes messages of SimGrid.
 """
 
 from __future__ import annotations
