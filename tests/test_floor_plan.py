@@ -139,7 +139,7 @@ def test_no_library_needs_the_pages_of_the_papers() -> None:
     """They are not in the wheel; and each page uses the models of one family only."""
     needs = [(a, b) for a, b in graph().edges if b.startswith("synth_papers") and not a.startswith("synth_papers")]
     assert needs == []
-    of = {"peers": "fabric"}
+    of = {"peers": "fabric", "outside": "fabric"}
     for module in graph():
         if module.startswith("synth_papers."):
             paper = module.split(".")[1]

@@ -48,6 +48,8 @@ FORMATS = {
                ("mscclpp",)),
         Format("chakra", ".et", "Chakra traces, a file a rank: a custom collective for ASTRA-sim", "traces",
                "synth.exchange.chakra:write"),
+        Format("goal", ".goal", "GOAL's text: what every rank sends, receives and adds, for LogGOPSim and ATLAHS",
+               "transfers", "synth.exchange.goal:write"),
         Format("csv", ".csv", "a row a move from rank to rank", "transfers", "synth.exchange.transfers_csv:write"),
         Format("mps", ".mps", "a program's model, as solvers read it", "model"),
         Format("lp", ".lp", "a program's model, as people read it", "model"),

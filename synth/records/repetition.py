@@ -97,6 +97,8 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
         return Repetition("unknown", "run again it gives another solution of the same value")
+    if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
+        return Repetition("unknown", f"not run again in full, that takes more than {longest_s:g} s")
     return Repetition("other", f"run again it gives {value}")
 
 

@@ -134,6 +134,10 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
     assert "all-gather-implementation-custom" in err
     names = [name for r in range(4) for name in (f"trace.{r}.et", f"trace.workload.{r}.et")]
     assert sorted(path.name for path in tmp_path.glob("trace*")) == sorted([*names, "trace.system.json"])
+    export(solved / "pull.json", "-o", tmp_path / "moves.goal")
+    text = (tmp_path / "moves.goal").read_text()
+    assert text.startswith("num_ranks 4\n")
+    assert text.count(": send ") == text.count(": recv ") == 12
     export(solved / "pull.json", "-f", "mscclpp", "-o", tmp_path / "plan.json")
     assert json.loads((tmp_path / "plan.json").read_text())["collective"] == "allgather"
 
@@ -148,6 +152,8 @@ def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
         (("pull.json", "-o", "a.lp"), "pull is a reference, no program: it has no model"),
         (("pull.json", "-o", "nowhere/a.xml"), "cannot be written"),
         (("pull.json", "-o", "nowhere/a.csv"), "cannot be written"),
+        (("pull.json", "-o", "nowhere/a.goal"), "cannot be written"),
+        (("pull.json", "-o", "a.goal", "--channels", "2"), "--channels: has no meaning for goal"),
         (("pull.json", "-o", "a.xml", "--protocol", "ll"), "--protocol = 'll': must be one of LL, LL128, Simple"),
         (("pull.json", "-o", "a.csv", "--in-place"), "--in-place: has no meaning for csv"),
         (("pull.json", "-o", "a.json", "-f", "mscclpp", "--fuse"), "--fuse: has no meaning for mscclpp"),

@@ -94,6 +94,9 @@ FAMILY = Family(
         Page("clusters", "Collectives on clusters of 128 to 1,056 GPUs",
              "NCCL's rings and trees, MPI's recursive doubling and PCCL (2026) beside ours",
              _PAGES + ".clusters:reproduce"),
+        Page("outside", "Simulators of others beside our replay",
+             "SimGrid (S4U), ASTRA-sim (analytical backend) and LogGOPSim (LogGP) on our schedules",
+             "synth_papers.outside.page:reproduce"),
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
     default_methods=(

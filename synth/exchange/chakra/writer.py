@@ -27,6 +27,7 @@ from synth.exchange.chakra.messages import (
 )
 from synth.exchange.chakra.trace import TAGS, file_of, ranks_there
 from synth.exchange.dataflow import carried
+from synth.exchange.tags import tags
 from synth.exchange.transfers import Transfers
 
 VERSION = "0.0.4"  # of the schema, as ASTRA-sim's own workloads write it
@@ -53,7 +54,7 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
         )
     sent, prior = carried(transfers)
     count = len(transfers.piece)
-    tag = _tags(transfers)
+    tag = tags(transfers)
     if tag.size and tag.max() >= TAGS:
         raise InputError(f"{tag.max() + 1:,} tags; ASTRA-sim takes them modulo {TAGS:,}")
     # the events of every rank: arrivals and starts in time, so that a node stands behind all it depends on
@@ -116,21 +117,6 @@ class _Writer:
         _, size, other, tag = node.attr
         size.int64_val, other.int32_val, tag.int32_val = int(self.bytes[piece]), peer, int(self.tag[k])
         write_message(stream, node)
-
-
-def _tags(t: Transfers) -> IntArray:
-    """Per transfer the piece, and once more the number of pieces for every earlier transfer of it over the same pair;
-    shape (transfers,)."""
-    pieces = max(len(t.piece_part), 1)
-    key = (t.src * t.ranks + t.dst) * pieces + t.piece
-    order = np.argsort(key, kind="stable")
-    place = np.arange(len(key))
-    new = np.ones(len(key), dtype=bool)
-    new[1:] = key[order[1:]] != key[order[:-1]]
-    turn = np.empty(len(key), dtype=np.int64)
-    turn[order] = place - np.maximum.accumulate(np.where(new, place, 0))
-    tags: IntArray = t.piece + pieces * turn
-    return tags
 
 
 def _metadata(t: Transfers, rank: int) -> Any:

@@ -12,8 +12,10 @@ import pytest
 
 import synth
 from synth import api
-from synth.family import family_names, get_family
+from synth.family import Method, Outcome, family_names, get_family
+from synth.options import RunOptions
 from synth.records import record as records
+from synth.records import repetition
 from synth.records.repetition import repeat
 from synth.records.summary import FOOTNOTE, closing_line, rows_by_instance
 from synth.study.measures import stated_baselines
@@ -142,3 +144,23 @@ def test_the_words_of_a_bound_are_compared(tmp_path: Path) -> None:
         whole["bound_proof"] = "a theorem of the year 2031"
         verdict = synth.check(written(whole, tmp_path / "record.json"))
         assert any("a theorem of the year 2031" in text for text in verdict.unverified)
+
+
+def test_a_repetition_that_leaves_out_what_does_not_fit_proves_nothing(
+    stored: dict[tuple[str, str], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine a search skips what would end too late, and ends in time with less: that is not the record's
+    fault. The same answer without asking the clock is."""
+    held = written(stored["fabric", "ring"], tmp_path / "record.json")
+    worse = written(stored["fabric", "direct"], tmp_path / "worse.json").solution()
+    instance = held.find_instance()
+    for asks, answer in ((True, "unknown"), (False, "other")):
+
+        def less(_: Any, options: RunOptions, asks: bool = asks) -> Outcome:
+            if asks:
+                assert not options.fits(1e9)
+            return Outcome("finished", worse)
+
+        monkeypatch.setattr(Method, "load", lambda _, less=less: less)
+        monkeypatch.setattr(repetition, "_KNOWN", {})
+        assert repeat(held, instance).answer == answer

@@ -1,0 +1,1 @@
+"""Simulators of others beside our replay: `synth reproduce outside`."""
