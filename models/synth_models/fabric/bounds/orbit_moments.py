@@ -70,7 +70,12 @@ def _improved(routes: RouteOrbits, best: Proven, resolution: int, more: Callable
     found: tuple[FlowsOverTime, list[FloatArray]] | None = None
     while more() and (not high or low < high):  # the least number of bins behind which T may lie
         program = FlowsOverTime(problem, bins, length)
-        potentials = program.solve() if program.columns <= MOST_COLUMNS else None
+        try:
+            potentials = program.solve() if program.columns <= MOST_COLUMNS else None
+        except OutOfTime:
+            if found is None:
+                raise
+            break  # what has been solved is certified
         if potentials is not None:
             found, high = (program, potentials), bins
         elif program.columns > MOST_COLUMNS:
@@ -160,7 +165,11 @@ class Certified:
         self.rows: list[
             tuple[int, int, IntArray]
         ] = []  # goal's number, weight, and the bin from which colours are late
-        highest = max(float(np.abs(potential).max()) for potential in potentials)
+        ends = [
+            abs(float(potential[seen.rank[goal], -1]))
+            for potential, seen, goal in zip(potentials, self.problem.seen, self.problem.goals, strict=True)
+        ]
+        highest = max(ends)  # what is higher than a goal's potential at the end plays no part
         self.scale = WEIGHTS / highest if highest else 0.0
         for number, potential in enumerate(potentials):
             self._levels(number, potential)
@@ -170,7 +179,8 @@ class Certified:
         """Level sets of the potential, which rises from 0 at the root to its value at the goal."""
         seen, goal = self.problem.seen[number], self.problem.goals[number]
         rise = np.maximum.accumulate(np.abs(potential)[:, ::-1], axis=1)[:, ::-1]  # falls in time but for rounding
-        top = np.rint(rise * self.scale).astype(np.int64)
+        end = rise[seen.rank[goal], -1]
+        top = np.rint(np.minimum(rise, end) * self.scale).astype(np.int64)
         top[seen.rank[self.problem.root]] = 0
         highest = int(top[seen.rank[goal], -1])
         below = 0
