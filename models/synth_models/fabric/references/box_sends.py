@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     ``two trees`` of which few edges join boxes that are not near; in an allreduce also exchanges of ``shares`` or
     ``everything``. ``slack``: rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk
     after chunk to all boxes, not all chunks to one box after the other; ``passed_on``: from box to box, not from where
-    it begins to each.
+    it begins to each. ``one_root``: an allreduce sums up everything at one rank, which spreads it.
     """
 
     chain: bool = False
@@ -55,6 +55,7 @@ class Plan(NamedTuple):
     slack: int = 1
     by_chunk: bool = False
     passed_on: bool = False
+    one_root: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -68,6 +69,7 @@ class Plan(NamedTuple):
             )
         said = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
+        words = f"everything to one rank and back, {words}" if self.one_root else words
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 

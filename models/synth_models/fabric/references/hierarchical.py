@@ -104,7 +104,16 @@ def _plans(instance: FabricInstance) -> list[Plan]:
         return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    return [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    plans = [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    if max(map(len, instance.boxes)) > 1:
+        return plans
+    from_one_rank = [Plan(between="two trees", one_root=True), *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+    return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+
+
+def _root(instance: FabricInstance, plan: Plan) -> int | None:
+    """The rank that everything comes from, or is summed up at; None where every rank has a part of that."""
+    return instance.members[0] if plan.one_root else instance.the_root
 
 
 def _variant(instance: FabricInstance, plan: Plan) -> chunks.Variant:
@@ -128,11 +137,10 @@ def _shares_each(instance: FabricInstance, plan: Plan) -> int:
         return len(instance.boxes[0])
     if plan.between in (EVERYTHING, "own rail"):
         return 1
-    if instance.collective == "allreduce":
-        return len(roots_of_shares(instance.boxes))
-    if instance.the_root is None:
-        return 1
-    return next(len(box) for box in instance.boxes if instance.the_root in box)
+    root = _root(instance, plan)
+    if root is not None:
+        return next(len(box) for box in instance.boxes if root in box)
+    return len(roots_of_shares(instance.boxes)) if instance.collective == "allreduce" else 1
 
 
 def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
@@ -143,7 +151,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         on_the_way = float(net.bandwidth.min() * net.latency.max())
         wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
         return max(1, min(most, wanted))
-    if instance.collective not in ROOTED_TREES or not net.latency.max(initial=0.0):
+    if _root(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
@@ -159,6 +167,8 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
         return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
     if instance.collective in ROOTED_TREES:
         return n * count * _shares_each(instance, plan)
+    if plan.one_root:
+        return 2 * n * count * _shares_each(instance, plan)
     return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
 
 
@@ -179,8 +189,11 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
-    down = replace(down, priority=alone)  # each link keeps the order that was found without the sums
-    return timed(instance, joined(instance.machine, back, down), in_order=True)
+    kept = joined(instance.machine, back, replace(down, priority=alone))  # each link keeps the order without the sums
+    found = [timed(instance, kept, in_order=True)]
+    if len(kept.piece) <= QUICK:
+        found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
+    return min(found, key=partial(chunks.seconds, instance))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
@@ -205,14 +218,14 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
     block, size = pieces_of(sizes)
     routes = PairRoutes(instance, instance.boxes, int(max(size)))
     rails = Rails.of(routes, instance.boxes)
-    if instance.collective != "broadcast":
+    root = _root(instance, plan)
+    if root is None:
         holder, chunk = _shares(instance, sizes)
         order = np.arange(len(instance.boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, instance.boxes))
         sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
         return _as_transfers(routes, block, size, sends)
-    root = int(instance.blocks.origin[0])
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
     seconds = seconds_between(routes, instance.boxes) if plan.between == "two trees" else None
     sends = from_one(rails, root, len(block), plan, rounds, seconds)
