@@ -125,11 +125,12 @@ class Rails(NamedTuple):
         """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
         and box. Raises :class:`UnsupportedError` where none does."""
         several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for other, goals in enumerate(boxes):
+        lacking = np.flatnonzero((self.enters[list(members)] == NOBODY).any(axis=0))
+        for other in lacking[lacking != self.box[members[0]]].tolist():
             gates = [u for u in members if self.enters[u, other] != NOBODY]
-            if not gates and other != self.box[members[0]]:
-                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
-            for u in members if gates and other != self.box[members[0]] else ():
+            if not gates:
+                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
+            for u in members:
                 if self.enters[u, other] == NOBODY:
                     ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
                     several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
