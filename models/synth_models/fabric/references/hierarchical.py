@@ -12,7 +12,8 @@ messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
 NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
 groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
-few edges leave a group (:mod:`synth_models.fabric.references.box_trees`).
+few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 64 ranks, and where a rank has no
+direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
@@ -25,11 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
@@ -47,7 +50,8 @@ from synth_models.fabric.references.box_sends import (
     roots_of_shares,
 )
 from synth_models.fabric.references.box_trees import NOBODY, around, seconds_between
-from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
+from synth_models.fabric.references.in_use import packed, raced
+from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -73,16 +77,28 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return refused
     if not len(instance.blocks):
         return empty(instance)
-    boxes = instance.boxes
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
+    least = quick_cut(instance).seconds
+    best, lacking = packed(instance, options), UnsupportedError("nothing joins all ranks")
+    try:
+        best = quicker(best, _of_plans(instance, options, least))
+    except UnsupportedError as error:
+        lacking = error
+    best = raced(instance, options, best, least)
+    if best is None:
+        raise lacking
+    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+
+
+def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
+    """The quickest of all plans."""
     plans = _plans(instance)
-    variants = [_variant(instance, plan) for plan in plans]
-    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
+    found = chunks.most_promising(instance, options, [_variant(instance, plan) for plan in plans], least)
     assert found is not None
     number, count, schedule = found
-    words = f"{len(boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
-    return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))
+    words = f"{len(instance.boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
+    return Candidate(chunks.seconds(instance, schedule), schedule, words)
 
 
 def has_boxes(instance: FabricInstance) -> bool:
