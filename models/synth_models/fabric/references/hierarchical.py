@@ -12,7 +12,7 @@ messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
 NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
 groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
-few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 64 ranks, and where a rank has no
+few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 32 ranks, and where a rank has no
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about

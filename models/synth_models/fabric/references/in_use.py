@@ -21,7 +21,7 @@ IN_USE = {
     "bruck": bruck.solve,
     "ring": ring.solve,
 }
-MOST_MEMBERS = 64  # up to which they are quick
+MOST_MEMBERS = 32  # up to which they are quick
 SHARE = 0.3  # of the time that is left, for each
 
 
