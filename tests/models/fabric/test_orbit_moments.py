@@ -16,7 +16,8 @@ from models.fabric.small_machines import Link, machine
 
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
+from synth_models.fabric.bounds.block_flows import DirectRoutes, OneBlock
+from synth_models.fabric.bounds.orbit_moments import RouteOrbits, strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
@@ -96,12 +97,45 @@ def test_two_hops_and_the_bytes_of_a_box(collective: str) -> None:
     assert len(certificate["of"]) < 100  # one demand of a kind, not one of every rank
 
 
+@pytest.mark.parametrize("oversubscription", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_boxes_behind_other_leaf_switches(oversubscription: float) -> None:
+    """64 KiB to 8 boxes, 4 behind a leaf: nothing gets to the 4 others in less than 3.9 us. What gets there without a
+    relay in another box comes out of the root's box alone, 4 times 64 KiB at 400 GB/s; over a relay it takes a hop of
+    2.6 us more. The switches between them look alike to all, which rails do not."""
+    network = {"kind": "machine", "name": "dgx-h100", "boxes": 8, "leaf": 4, "oversubscription": oversubscription}
+    instance = cluster(8, "broadcast", 2**16, network=network)
+    found = alone(instance, 4e-6)
+    assert found is not None
+    assert float(found.seconds) > 3.9e-6 + 0.9 * 4 * 2**16 / 400e9 + 0.5e-6
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+
+
 def test_symmetry_that_a_failure_breaks() -> None:
     """With one link less, boxes that are no longer alike stay where they are."""
     instance = cluster(3, "broadcast", 2**16, failed={"links": [[19, 24 + 1 + 9 * 2 + 3]]})
     found = alone(instance, 3e-6)
     assert found is not None
     assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+
+
+@pytest.mark.parametrize("own", [{}, {"failed": {"links": [[19, 24 + 1 + 9 * 2 + 3]]}}])
+def test_links_that_are_counted_together_are_crossed_alike(own: dict[str, Any]) -> None:
+    """As many links of every rate, orbits and tolls as counted one by one, whichever links of a route pay."""
+    links = Links.of(cluster(3, "broadcast", 2**16, **own))
+    direct = DirectRoutes.of(links)
+    assert direct is not None
+    routes = RouteOrbits(OneBlock(links, direct, 0))
+    toll = np.random.default_rng(1).integers(-1, 2, links.links)
+    for payers in direct.payers:
+        one_by_one: Counter[tuple[int, frozenset[tuple[int, int]]]] = Counter()
+        for e in np.unique(np.concatenate(payers)).tolist():
+            over = np.flatnonzero(np.any([column == e for column in payers], axis=0))
+            crossed = zip(routes.of[over].tolist(), toll[direct.first[over]].tolist(), strict=True)
+            one_by_one[int(links.rate[e]), frozenset(crossed)] += 1
+        together: Counter[tuple[int, frozenset[tuple[int, int]]]] = Counter()
+        for alike in routes.crossing(payers, toll):
+            together[alike.rate, frozenset(alike.crossed)] += alike.number
+        assert together == one_by_one
 
 
 def test_forged_certificates() -> None:

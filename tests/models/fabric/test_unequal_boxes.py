@@ -125,6 +125,17 @@ def test_more_than_two_boxes() -> None:
     assert 24 / 28 * instance.bytes / 200e9 <= verdict.value <= 1.05 * 24 / 28 * instance.bytes / 200e9
 
 
+@pytest.mark.parametrize("gpus", ["4+4+4+2", pytest.param("8+8+8+4", marks=pytest.mark.slow)])
+def test_an_allreduce_of_several_unequal_boxes(gpus: str) -> None:
+    """The small box has to send and to receive the whole buffer once, over half as many NICs as the others: within a
+    tenth of that, where it would carry one and a half buffers if all boxes summed up equal parts."""
+    instance = made(machine="dgx-h100", gpus=gpus, collective="allreduce", bytes="1GiB")
+    record = synth.solve(instance, "hierarchical", time_limit=12 if gpus == "4+4+4+2" else 60)
+    assert record.ok
+    assert record.value is not None
+    assert record.value <= 1.1 * instance.bytes / (50e9 * int(gpus[-1]))
+
+
 @pytest.mark.parametrize("sizes", [(4, 6), (8, 8), (1, 2, 16), (7, 5, 3), (16, 15), (13, 11, 9)])
 def test_roots_of_shares(sizes: tuple[int, ...]) -> None:
     """The ranks of a box have equally many shares, at least one, and boxes about as many; all one where boxes are

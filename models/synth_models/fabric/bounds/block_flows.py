@@ -17,6 +17,7 @@ from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.problem.automorphism import automorphism
+from synth_models.fabric.problem.machine import Machine
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_WAYS = 200_000  # pairs of ranks that are joined directly
@@ -257,33 +258,67 @@ def _matrix(entries: list[tuple[Any, Any, Any]], rows: int, columns: int) -> csr
 
 
 def _symmetries(links: Links, colour: IntArray) -> IntArray:
-    """Boxes that change places, and places that do in all boxes, where that is a symmetry: of every row of such the
-    first two, and all in a ring, which generate all orders of the row. ``colour``: of every rank."""
+    """Boxes that change places, and places that do in all boxes, where that is a symmetry; runs of such boxes (those
+    behind a leaf switch) that do, and places in one run. Of every run the first two, and all in a ring, which generate
+    all its orders. ``colour``: of every rank."""
     machine, members, instance = links.instance.machine, links.members, links.instance
     number = {int(rank): k for k, rank in enumerate(members)}
     ranks = np.flatnonzero(~links.is_switch)
     of_member = colour[np.searchsorted(ranks, members)]
     boxes = [[number[rank] for rank in box] for box in instance.boxes]
-    width = max(map(len, boxes))
-    places = [[box[k] if k < len(box) else -1 for box in boxes] for k in range(width)]
+    alike: dict[tuple[int, ...], list[list[int]]] = {}
+    for box in boxes:
+        alike.setdefault(tuple(of_member[box].tolist()), []).append(box)
     found: list[IntArray] = []
-    for rows in (boxes, places):
-        alike: dict[tuple[int, ...], list[list[int]]] = {}
-        for row in rows:
-            alike.setdefault(tuple(-1 if k < 0 else int(of_member[k]) for k in row), []).append(row)
-        for same in alike.values():
-            swaps = [_exchanged(len(members), one, other) for one, other in pairwise(same)]
-            found += _generators([automorphism(machine, members, swap) for swap in swaps])
+    behind: list[list[list[int]]] = [boxes]  # boxes whose places are exchanged together
+    for same in alike.values():
+        runs = _exchanges(machine, members, same, found)
+        if len(same) < len(boxes):
+            behind += [[box for box in same if box[0] in run] for run in map(set, runs)]
+        _exchanges(machine, members, runs, found)
+    for several in behind:
+        rows: dict[tuple[int, ...], list[list[int]]] = {}
+        for k in range(max(map(len, several))):
+            place = [box[k] for box in several if k < len(box)]
+            rows.setdefault((len(place), *of_member[place].tolist()), []).append(place)
+        for same in rows.values():
+            _exchanges(machine, members, same, found)
     return np.array(found, dtype=np.int64).reshape(-1, links.nodes)
 
 
-def _generators(swaps: list[tuple[IntArray, IntArray] | None]) -> list[IntArray]:
+def _exchanges(machine: Machine, members: IntArray, units: list[list[int]], found: list[IntArray]) -> list[list[int]]:
+    """Add to ``found`` what generates the exchanges of units (members each) that are next to each other and symmetries;
+    the runs of units that so change places."""
+    swaps = [_swap(machine, members, one, other) for one, other in pairwise(units)]
+    found += _generators(swaps)
+    return _runs(units, swaps)
+
+
+def _swap(machine: Machine, members: IntArray, one: list[int], other: list[int]) -> IntArray | None:
+    """The symmetry, of the nodes, that exchanges these members; None where there is none."""
+    if len(one) != len(other):
+        return None
+    moved = automorphism(machine, members, _exchanged(len(members), one, other))
+    return None if moved is None else moved[0]
+
+
+def _runs(units: list[list[int]], swaps: list[IntArray | None]) -> list[list[int]]:
+    """Neighbours that may change places, as one each."""
+    found = [list(units[0])]
+    for unit, swap in zip(units[1:], swaps, strict=True):
+        if swap is None:
+            found.append([])
+        found[-1] += unit
+    return found
+
+
+def _generators(swaps: list[IntArray | None]) -> list[IntArray]:
     """Of every run of symmetries that change neighbours the first, and all of them one after the other."""
     found: list[IntArray] = []
     run: list[IntArray] = []
     for moved in [*swaps, None]:
         if moved is not None:
-            run.append(moved[0])
+            run.append(moved)
             continue
         if run:
             found += [run[0], reduce(lambda before, after: after[before], run)][: len(run)]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,15 +52,17 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
         if routes is None:
             return known
         problem = OneBlock(directed, routes, int(links.members[0]) if origin == EVERYONE else origin)
+        orbits_of_routes = RouteOrbits(problem)
         for resolution in RESOLUTIONS:
-            best = _improved(problem, best, resolution, more)
+            best = _improved(orbits_of_routes, best, resolution, more)
     except OutOfTime:
         pass  # what has been proven stays
     return best
 
 
-def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[], bool]) -> Proven:
+def _improved(routes: RouteOrbits, best: Proven, resolution: int, more: Callable[[], bool]) -> Proven:
     """The bound with time cut into about so many bins, if it is stronger than ``best``."""
+    problem = routes.problem
     ticks = int(best.seconds * problem.links.ticks)
     length = max(1, math.gcd(*np.unique(problem.routes.delay).tolist()), ticks // resolution)
     low = bins = max(1, ticks // length)
@@ -68,7 +70,12 @@ def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[
     found: tuple[FlowsOverTime, list[FloatArray]] | None = None
     while more() and (not high or low < high):  # the least number of bins behind which T may lie
         program = FlowsOverTime(problem, bins, length)
-        potentials = program.solve() if program.columns <= MOST_COLUMNS else None
+        try:
+            potentials = program.solve() if program.columns <= MOST_COLUMNS else None
+        except OutOfTime:
+            if found is None:
+                raise
+            break  # what has been solved is certified
         if potentials is not None:
             found, high = (program, potentials), bins
         elif program.columns > MOST_COLUMNS:
@@ -78,7 +85,7 @@ def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[
         bins, step = ((low + high) // 2, step) if high else (bins + step, 2 * step)
     if found is None:
         return best
-    certified = Certified(problem, *found)
+    certified = Certified(routes, *found)
     for payers in problem.routes.payers:
         proven = certified.proven(payers)
         best = proven if proven is not None and proven.seconds > best.seconds else best
@@ -86,22 +93,16 @@ def _improved(problem: OneBlock, best: Proven, resolution: int, more: Callable[[
     return proven if proven is not None and proven.seconds > best.seconds else best
 
 
-class Certified:
-    """Moments from potentials, and the bound that they prove, in exact arithmetic."""
+class RouteOrbits:
+    """Routes that symmetries of the instance carry to each other, by their ends and delay.
 
-    def __init__(self, problem: OneBlock, program: FlowsOverTime, potentials: list[FloatArray]) -> None:
-        self.problem, self.length, self.bins = problem, program.length, program.bins
-        links = problem.links
-        room = min(TICKS // links.ticks, ROOM // (4 * links.nodes * (program.whole + 1) * program.length))
-        self.finer = 1 << min(FINE, max(room, 1).bit_length() - 1)
-        self.rows: list[
-            tuple[int, int, IntArray]
-        ] = []  # goal's number, weight, and the bin from which colours are late
-        highest = max(float(np.abs(potential).max()) for potential in potentials)
-        self.scale = WEIGHTS / highest if highest else 0.0
-        for number, potential in enumerate(potentials):
-            self._levels(number, potential)
-        count, routes = len(problem.ranks), problem.routes
+    ``of``: the number of the orbit of every route, shape (routes,); ``size``: pairs of ranks in every orbit;
+    ``joined``: for every demand the pairs of colours that the pairs of an orbit join and how often, rows of (orbit,
+    first colour, second colour, delay in ticks, times).
+    """
+
+    def __init__(self, problem: OneBlock) -> None:
+        self.problem, count, routes = problem, len(problem.ranks), problem.routes
         delays, delay = np.unique(routes.delay, return_inverse=True)
         width = len(delays)
         keys, at, where = np.unique(
@@ -110,16 +111,76 @@ class Certified:
         src, dst, rest = keys // width // count, keys // width % count, keys % width
         moved = np.searchsorted(problem.ranks, problem.symmetries[:, problem.ranks])
         images = [np.searchsorted(keys, (image[src] * count + image[dst]) * width + rest) for image in moved]
-        orbit = np.unique(orbits(len(keys), images), return_inverse=True)[1].reshape(-1)
-        self.orbit = orbit[where.reshape(-1)]  # of every route: of its ends and its delay
+        orbit = np.unique(orbits(len(keys), images), return_inverse=True)[1].reshape(-1).astype(np.int64)
+        self.of: IntArray = orbit[where.reshape(-1)]
         self.size = np.bincount(orbit)
-        self.price = self._prices(at)
+        self.joined: list[IntArray] = []
+        for seen in problem.seen:
+            colours = int(seen.rank.max()) + 1
+            ends = ((orbit * colours + seen.rank[routes.src[at]]) * colours + seen.rank[routes.dst[at]]) * width + rest
+            kinds, times = np.unique(ends, return_counts=True)
+            pairs = kinds // width
+            columns = pairs // colours // colours, pairs // colours % colours, pairs % colours, delays[kinds % width]
+            self.joined.append(np.stack([*columns, times]).T)
+        self._alike: dict[tuple[bytes, ...], list[AlikeLinks]] = {}
+
+    def crossing(self, payers: tuple[IntArray, ...], toll: IntArray) -> list[AlikeLinks]:
+        """Links by what crosses them: routes of which orbits, after first links of which toll. ``payers``: the links
+        of every route that pay; ``toll``: of every link the number of its toll, -1 for none."""
+        key = (toll.tobytes(), *(column.tobytes() for column in payers))
+        if key not in self._alike:
+            rate, first = self.problem.links.rate, toll[self.problem.routes.first] + 1
+            width, tolls = len(self.size), int(first.max(initial=0)) + 1
+            found: dict[tuple[int, ...], list[int]] = {}
+            for column in payers:
+                kinds = np.unique((column * width + self.of) * tolls + first)
+                ends, start = np.unique(kinds // (width * tolls), return_index=True)
+                for e, crossed in zip(ends.tolist(), np.split(kinds % (width * tolls), start[1:]), strict=True):
+                    found.setdefault((int(rate[e]), *crossed.tolist()), []).append(e)
+            self._alike[key] = [
+                AlikeLinks(len(ends), rate_of, [(kind // tolls, kind % tolls - 1) for kind in kinds])
+                for (rate_of, *kinds), ends in found.items()
+            ]
+        return self._alike[key]
+
+
+class AlikeLinks(NamedTuple):
+    """Links that the same orbits of routes cross: how many, their rate, and (orbit, toll at the first link) of these
+    routes."""
+
+    number: int
+    rate: int
+    crossed: list[tuple[int, int]]
+
+
+class Certified:
+    """Moments from potentials, and the bound that they prove, in exact arithmetic."""
+
+    def __init__(self, routes: RouteOrbits, program: FlowsOverTime, potentials: list[FloatArray]) -> None:
+        self.routes, self.problem = routes, routes.problem
+        self.length, self.bins = program.length, program.bins
+        links = self.problem.links
+        room = min(TICKS // links.ticks, ROOM // (4 * links.nodes * (program.whole + 1) * program.length))
+        self.finer = 1 << min(FINE, max(room, 1).bit_length() - 1)
+        self.rows: list[
+            tuple[int, int, IntArray]
+        ] = []  # goal's number, weight, and the bin from which colours are late
+        ends = [
+            abs(float(potential[seen.rank[goal], -1]))
+            for potential, seen, goal in zip(potentials, self.problem.seen, self.problem.goals, strict=True)
+        ]
+        highest = max(ends)  # what is higher than a goal's potential at the end plays no part
+        self.scale = WEIGHTS / highest if highest else 0.0
+        for number, potential in enumerate(potentials):
+            self._levels(number, potential)
+        self.price = self._prices()
 
     def _levels(self, number: int, potential: FloatArray) -> None:
         """Level sets of the potential, which rises from 0 at the root to its value at the goal."""
         seen, goal = self.problem.seen[number], self.problem.goals[number]
         rise = np.maximum.accumulate(np.abs(potential)[:, ::-1], axis=1)[:, ::-1]  # falls in time but for rounding
-        top = np.rint(rise * self.scale).astype(np.int64)
+        end = rise[seen.rank[goal], -1]
+        top = np.rint(np.minimum(rise, end) * self.scale).astype(np.int64)
         top[seen.rank[self.problem.root]] = 0
         highest = int(top[seen.rank[goal], -1])
         below = 0
@@ -129,22 +190,19 @@ class Certified:
             self.rows.append((number, (level - below) * HEAVIER, since))
             below = level
 
-    def _prices(self, at: IntArray) -> IntArray:
+    def _prices(self) -> IntArray:
         """What a byte on a route pays that leaves in every bin: the mean over its orbit, rounded up, shape (orbits,
-        bins). ``at``: a route of every pair of ranks and delay."""
-        routes = self.problem.routes
-        total = np.zeros((len(self.size), self.bins), dtype=np.int64)
-        sent = np.arange(self.bins)
-        delay = 2 * (routes.delay[at] // self.length)
-        for number, seen in enumerate(self.problem.seen):
-            ends = np.stack([self.orbit[at], seen.rank[routes.src[at]], seen.rank[routes.dst[at]], delay])
-            kinds, times = np.unique(ends, axis=1, return_counts=True)
-            orbit, here, there, shift = kinds
+        bins)."""
+        size, sent = self.routes.size, np.arange(self.bins)
+        total = np.zeros((len(size), self.bins), dtype=np.int64)
+        for number, joined in enumerate(self.routes.joined):
+            orbit, here, there, delay, times = joined.T
+            shift = 2 * (delay // self.length)
             for demand, weight, since in self.rows:
                 if demand == number:
                     open_ = (sent >= since[here][:, None]) & (sent + shift[:, None] < since[there][:, None])
                     np.add.at(total, orbit, open_ * (times * weight)[:, None])
-        found: IntArray = -(-total // self.size[:, None])
+        found: IntArray = -(-total // size[:, None])
         return found
 
     def tolls(self, program: FlowsOverTime) -> dict[int, IntArray]:
@@ -165,19 +223,18 @@ class Certified:
         """Where these links of every route pay, less what first links have taken; None if nothing is proven."""
         links = self.problem.links
         needed = sum(weight for _, weight, _ in self.rows) * int(links.instance.blocks.bytes[0]) * len(payers)
-        per_x, fixed = Fraction(0), Fraction(0)
-        tolls = tolls or {}
-        nothing = np.zeros(self.bins, dtype=np.int64)
-        by_link = {e: [toll] for e, toll in tolls.items()}
-        for column in payers:
-            kinds = np.stack([column, self.orbit, self.problem.routes.first])
-            for e, orbit, first in np.unique(kinds, axis=1).T.tolist():
-                by_link.setdefault(e, []).append(self.price[orbit] - tolls.get(first, nothing))
-        for e, prices in by_link.items():
-            most = np.maximum(np.max(prices, axis=0), 0)
-            rate = Fraction(int(links.rate[e])) * links.unit * Fraction(self.length, links.ticks)
-            per_x += rate * (int(most[::2].sum()) - int(most[1::2].sum()))
-            fixed += rate * int(most[1::2].sum())
+        per_x, fixed, tolls = Fraction(0), Fraction(0), tolls or {}
+        toll, of = _numbered_tolls(tolls, links.links, self.bins)
+        a_length = links.unit * Fraction(self.length, links.ticks)
+        tolled = np.flatnonzero(of >= 0)
+        kinds, times = np.unique(np.stack([of[tolled], links.rate[tolled]]), axis=1, return_counts=True)
+        paid = [(count, rate, toll[k]) for (k, rate), count in zip(kinds.T.tolist(), times.tolist(), strict=True)]
+        for alike in self.routes.crossing(payers, of):
+            prices = [self.price[orbit] - (toll[k] if k >= 0 else 0) for orbit, k in alike.crossed]
+            paid.append((alike.number, alike.rate, np.maximum(np.max(prices, axis=0), 0)))
+        for count, rate, most in paid:
+            per_x += a_length * count * rate * (int(most[::2].sum()) - int(most[1::2].sum()))
+            fixed += a_length * count * rate * int(most[1::2].sum())
         if not self.rows or per_x <= 0:
             return None
         part = int(min(Fraction(1), (needed - fixed) / per_x) * self.length * self.finer) - 1
@@ -212,13 +269,21 @@ class Certified:
         }
         if not tolls:
             return found
-        rows, which = np.unique(np.stack(list(tolls.values())), axis=0, return_inverse=True)
-        of = np.zeros(links.links, dtype=np.int64)
-        of[list(tolls)] = which.reshape(-1) + 1
-        return found | {"toll_at": when.tolist(), "toll": rows.reshape(-1).tolist(), "toll_of": of.tolist()}
+        toll, of = _numbered_tolls(tolls, links.links, self.bins)
+        return found | {"toll_at": when.tolist(), "toll": toll.reshape(-1).tolist(), "toll_of": (of + 1).tolist()}
 
     def _words(self) -> str:
         return (
             f"moments: {len(self.rows)} cuts that move with time between {len(self.problem.goals)} pairs of ranks and "
             "all that look like them, each of which every byte has to cross"
         )
+
+
+def _numbered_tolls(tolls: dict[int, IntArray], links: int, bins: int) -> tuple[IntArray, IntArray]:
+    """The distinct tolls, shape (tolls, bins), and the number of every link's, -1 for none, shape (links,)."""
+    of = np.full(links, -1, dtype=np.int64)
+    if not tolls:
+        return np.zeros((0, bins), dtype=np.int64), of
+    rows, which = np.unique(np.stack(list(tolls.values())), axis=0, return_inverse=True)
+    of[list(tolls)] = which.reshape(-1)
+    return rows, of

@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     ``two trees`` of which few edges join boxes that are not near; in an allreduce also exchanges of ``shares`` or
     ``everything``. ``slack``: rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk
     after chunk to all boxes, not all chunks to one box after the other; ``passed_on``: from box to box, not from where
-    it begins to each.
+    it begins to each. ``one_root``: an allreduce sums up everything at one rank, which spreads it.
     """
 
     chain: bool = False
@@ -55,6 +55,7 @@ class Plan(NamedTuple):
     slack: int = 1
     by_chunk: bool = False
     passed_on: bool = False
+    one_root: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -68,6 +69,7 @@ class Plan(NamedTuple):
             )
         said = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
+        words = f"everything to one rank and back, {words}" if self.one_root else words
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
@@ -123,11 +125,12 @@ class Rails(NamedTuple):
         """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
         and box. Raises :class:`UnsupportedError` where none does."""
         several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for other, goals in enumerate(boxes):
+        lacking = np.flatnonzero((self.enters[list(members)] == NOBODY).any(axis=0))
+        for other in lacking[lacking != self.box[members[0]]].tolist():
             gates = [u for u in members if self.enters[u, other] != NOBODY]
-            if not gates and other != self.box[members[0]]:
-                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
-            for u in members if gates and other != self.box[members[0]] else ():
+            if not gates:
+                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
+            for u in members:
                 if self.enters[u, other] == NOBODY:
                     ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
                     several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]

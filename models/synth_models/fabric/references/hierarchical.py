@@ -12,7 +12,8 @@ messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
 NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
 groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
-few edges leave a group (:mod:`synth_models.fabric.references.box_trees`).
+few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 32 ranks, and where a rank has no
+direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
@@ -25,11 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
@@ -47,7 +50,8 @@ from synth_models.fabric.references.box_sends import (
     roots_of_shares,
 )
 from synth_models.fabric.references.box_trees import NOBODY, around, seconds_between
-from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
+from synth_models.fabric.references.in_use import packed, raced
+from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -73,16 +77,28 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return refused
     if not len(instance.blocks):
         return empty(instance)
-    boxes = instance.boxes
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
+    least = quick_cut(instance).seconds
+    best, lacking = packed(instance, options), UnsupportedError("nothing joins all ranks")
+    try:
+        best = quicker(best, _of_plans(instance, options, least))
+    except UnsupportedError as error:
+        lacking = error
+    best = raced(instance, options, best, least)
+    if best is None:
+        raise lacking
+    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+
+
+def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
+    """The quickest of all plans."""
     plans = _plans(instance)
-    variants = [_variant(instance, plan) for plan in plans]
-    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
+    found = chunks.most_promising(instance, options, [_variant(instance, plan) for plan in plans], least)
     assert found is not None
     number, count, schedule = found
-    words = f"{len(boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
-    return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))
+    words = f"{len(instance.boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
+    return Candidate(chunks.seconds(instance, schedule), schedule, words)
 
 
 def has_boxes(instance: FabricInstance) -> bool:
@@ -104,7 +120,16 @@ def _plans(instance: FabricInstance) -> list[Plan]:
         return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    return [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    plans = [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    if max(map(len, instance.boxes)) > 1:
+        return plans
+    from_one_rank = [Plan(between="two trees", one_root=True), *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+    return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+
+
+def _root(instance: FabricInstance, plan: Plan) -> int | None:
+    """The rank that everything comes from, or is summed up at; None where every rank has a part of that."""
+    return instance.members[0] if plan.one_root else instance.the_root
 
 
 def _variant(instance: FabricInstance, plan: Plan) -> chunks.Variant:
@@ -128,11 +153,10 @@ def _shares_each(instance: FabricInstance, plan: Plan) -> int:
         return len(instance.boxes[0])
     if plan.between in (EVERYTHING, "own rail"):
         return 1
-    if instance.collective == "allreduce":
-        return len(roots_of_shares(instance.boxes))
-    if instance.the_root is None:
-        return 1
-    return next(len(box) for box in instance.boxes if instance.the_root in box)
+    root = _root(instance, plan)
+    if root is not None:
+        return next(len(box) for box in instance.boxes if root in box)
+    return len(roots_of_shares(instance.boxes)) if instance.collective == "allreduce" else 1
 
 
 def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
@@ -143,7 +167,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         on_the_way = float(net.bandwidth.min() * net.latency.max())
         wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
         return max(1, min(most, wanted))
-    if instance.collective not in ROOTED_TREES or not net.latency.max(initial=0.0):
+    if _root(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
@@ -159,6 +183,8 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
         return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
     if instance.collective in ROOTED_TREES:
         return n * count * _shares_each(instance, plan)
+    if plan.one_root:
+        return 2 * n * count * _shares_each(instance, plan)
     return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
 
 
@@ -179,8 +205,11 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
-    down = replace(down, priority=alone)  # each link keeps the order that was found without the sums
-    return timed(instance, joined(instance.machine, back, down), in_order=True)
+    kept = joined(instance.machine, back, replace(down, priority=alone))  # each link keeps the order without the sums
+    found = [timed(instance, kept, in_order=True)]
+    if len(kept.piece) <= QUICK:
+        found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
+    return min(found, key=partial(chunks.seconds, instance))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
@@ -205,14 +234,14 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
     block, size = pieces_of(sizes)
     routes = PairRoutes(instance, instance.boxes, int(max(size)))
     rails = Rails.of(routes, instance.boxes)
-    if instance.collective != "broadcast":
+    root = _root(instance, plan)
+    if root is None:
         holder, chunk = _shares(instance, sizes)
         order = np.arange(len(instance.boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, instance.boxes))
         sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
         return _as_transfers(routes, block, size, sends)
-    root = int(instance.blocks.origin[0])
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
     seconds = seconds_between(routes, instance.boxes) if plan.between == "two trees" else None
     sends = from_one(rails, root, len(block), plan, rounds, seconds)

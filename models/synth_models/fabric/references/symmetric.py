@@ -6,8 +6,9 @@ node that has a chunk and whose neighbour there lacks it. Moved to all origins a
 direction at the same moments, so that no two origins meet on a link and every link works until the end. Allgather so
 takes ``(n - 1) / degree`` sends of a block, rounded up, and two latencies more; the bound is the same without them.
 
-Broadcast on tori goes along :func:`synth.graph.torus_trees.disjoint_trees`, one for each direction, each with its share
-of the data in chunks: with k chunks and depth d ``(k + d) M / (degree k b)`` and d latencies. Reduce-scatter and reduce
+Broadcast on tori goes along :func:`synth.graph.torus_trees.disjoint_trees`, one for each direction, made shallow
+(:mod:`synth.graph.shallow_trees`: a step or two beyond the diameter), each with its share of the data in chunks: with k
+chunks and depth d ``(k + d) M / (degree k b)`` and d latencies. Reduce-scatter and reduce
 are these backwards; allreduce is both, for shares of the buffer that each have a rank as root.
 
 Complexity: N searches through N nodes a chunk for one origin; N^2 transfers a chunk, made as arrays.
@@ -20,13 +21,14 @@ cut into a rank or a box but for the first block's latency and last hop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.family import Outcome
+from synth.graph.shallow_trees import shallower
 from synth.graph.torus_trees import depths, disjoint_trees
 from synth.network.symmetry import translations
 from synth.options import RunOptions
@@ -207,6 +209,12 @@ def scheduled(instance: FabricInstance, count: int) -> Schedule:
     return timed(instance, joined(instance.machine, back, spread(instance, sizes)), in_order=True)
 
 
+@cache
+def _trees(sides: tuple[int, ...]) -> IntArray:
+    """Trees of a torus that share no arc, as shallow as they are made: few more steps than its diameter."""
+    return shallower(disjoint_trees(sides))
+
+
 def _parts(instance: FabricInstance, count: int) -> int:
     """Pieces of a block: chunks, of every tree where there are several, of every rank's share in an allreduce."""
     net = instance.machine.network
@@ -277,7 +285,7 @@ def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:
     assert net.grid is not None
     where = neighbours(instance)
     assert where is not None
-    trees = disjoint_trees(net.grid)
+    trees = _trees(net.grid)
     depth, root = depths(trees), int(instance.blocks.origin[0])
     (row,) = sizes
     link_to = {(int(u), int(v)): e for e, (u, v) in enumerate(zip(net.src.tolist(), net.dst.tolist(), strict=True))}

@@ -1,0 +1,58 @@
+"""What libraries run, raced against a schedule of ours: no machine is so odd that they should be quicker."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from synth.errors import UnsupportedError
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.programs.forest import method as forest
+from synth_models.fabric.references import bruck, direct, double_tree, pat, recursive_doubling, ring, two_level
+from synth_models.fabric.references.out_trees import Candidate, quicker
+from synth_models.fabric.scheduling import chunks
+
+IN_USE = {
+    "direct": direct.solve,
+    "double_tree": double_tree.solve,
+    "two_level": two_level.solve,
+    "recursive_doubling": recursive_doubling.solve,
+    "pat": pat.solve,
+    "bruck": bruck.solve,
+    "ring": ring.solve,
+}
+MOST_MEMBERS = 32  # up to which they are quick
+SHARE = 0.3  # of the time that is left, for each
+
+
+def packed(instance: FabricInstance, options: RunOptions) -> Candidate | None:
+    """What ``forest`` makes of an allreduce in a part of the time, on boxes of unequal size, which
+    wait for the smallest if all sum up equal parts, as its NICs carry more than the buffer. None elsewhere."""
+    few = len(instance.members) <= MOST_MEMBERS
+    if instance.collective != "allreduce" or not few or len(set(map(len, instance.boxes))) == 1:
+        return None
+    found = forest.solve(instance, options.part(SHARE))
+    if found.solution is None:
+        return None
+    seconds = chunks.seconds(instance, found.solution)
+    options.held.offer(lambda: found.solution, float(seconds), "forest")
+    return Candidate(seconds, found.solution, f"as forest: {found.message}")
+
+
+def raced(instance: FabricInstance, options: RunOptions, best: Candidate | None, least: Fraction) -> Candidate | None:
+    """The quickest of ``best`` and what libraries run on up to :data:`MOST_MEMBERS` ranks; without a ``best`` whatever
+    there is. ``least``: a lower bound, in seconds."""
+    if best is not None and len(instance.members) > MOST_MEMBERS:
+        return best
+    for name, run in IN_USE.items():
+        at_the_bound = best is not None and best.seconds * Fraction(1 - options.relative_gap) <= least
+        if at_the_bound or (best is not None and options.out_of_time()):
+            break
+        try:
+            found = run(instance, options.part(SHARE))
+        except UnsupportedError:
+            continue
+        if found.solution is not None:
+            words = f"as {name}: {found.message}"
+            best = quicker(best, Candidate(chunks.seconds(instance, found.solution), found.solution, words))
+    return best
