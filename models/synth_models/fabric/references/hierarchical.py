@@ -32,7 +32,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.fabric.bounds.cuts import quick_cut
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_places import placed
@@ -79,7 +79,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
     plans = _plans(instance)
     variants = [_variant(instance, plan) for plan in plans]
-    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
+    found = chunks.most_promising(instance, options, variants, quick_bound(instance))
     assert found is not None
     number, count, schedule = found
     words = f"{len(boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
