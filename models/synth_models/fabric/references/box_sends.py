@@ -123,11 +123,13 @@ class Rails(NamedTuple):
         """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
         and box. Raises :class:`UnsupportedError` where none does."""
         several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for other, goals in enumerate(boxes):
+        some_lack = (self.enters[list(members)] == NOBODY).any(axis=0)
+        some_lack[self.box[members[0]]] = False
+        for other in np.flatnonzero(some_lack).tolist():
             gates = [u for u in members if self.enters[u, other] != NOBODY]
-            if not gates and other != self.box[members[0]]:
-                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {goals[0]}")
-            for u in members if gates and other != self.box[members[0]] else ():
+            if not gates:
+                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
+            for u in members:
                 if self.enters[u, other] == NOBODY:
                     ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
                     several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
