@@ -222,6 +222,9 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from own
     yield from _size_faults(raw)
     yield from _switching_faults(raw.get("switching"))
+    stores = isinstance(raw.get("switching"), dict) and raw["switching"].get("mode") == "store_and_forward"
+    if stores and network.get("abilities"):
+        yield Fault("network.abilities", "have no meaning where switches store: take switching.adds and copies")
     if own:
         return
     try:

@@ -43,7 +43,7 @@ at a member, ``latency(e) + d(y, members)`` after it has crossed; h_e is the sum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -52,11 +52,14 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
+from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.bounds.link_prices import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.instance import FabricInstance
 
 MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
 
@@ -96,9 +99,55 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
     left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     resources = resources_of(links, look, begin, left, each=counts_each(links))
     best = _strongest_partition(links, begin, left, more, known)
-    if (pays_its_way(links) or links.instance.special_switches) and only_members(links):
+    passing = links.instance.special_switches and links.instance.switching.mode == "cut_through"
+    if (pays_its_way(links) or passing) and only_members(links):
         best = _strongest_tree(resources, more, best)
     return best
+
+
+def quick_bound(instance: FabricInstance) -> Fraction:
+    """Seconds that a collective takes at least, by :func:`~synth_models.fabric.bounds.cuts.quick_cut` and for an
+    allreduce by messages out of the ranks and the boxes, latencies left out: for methods, to see what is left."""
+    best, messages = quick_cut(instance).seconds, messages_of_boxes(instance)
+    return best if messages is None else max(best, messages.seconds)
+
+
+def messages_of_boxes(instance: FabricInstance) -> Proven | None:
+    """What an allreduce takes by messages between ranks or boxes, latencies left out; None where that proves nothing.
+    Nothing grows with the square of the ranks."""
+    links = Links.of(instance)
+    if instance.collective != "allreduce" or not pays_its_way(links) or not only_members(links):
+        return None
+    found = [_between(links, parts) for parts in (instance.boxes, [(rank,) for rank in instance.members])]
+    return max((one for one in found if one is not None), key=lambda one: one.seconds, default=None)
+
+
+def _between(links: Links, parts: Sequence[Sequence[int]]) -> Proven | None:
+    """The strongest bound by prices of one on what leaves a part and what enters one: members, then with the switches
+    that they alone are joined to, and so on. A message from part to part pays two."""
+    label = np.full(links.nodes, -1, dtype=np.int64)
+    for number, part in enumerate(parts):
+        label[list(part)] = number
+    best: Proven | None = None
+    ends = np.stack([links.src, links.dst])
+    while True:
+        source, target = label[ends]
+        price = (source != target) * ((source >= 0).astype(np.int64) + (target >= 0))
+        rate = exact_dot(price, links.rate)
+        if not rate or len(parts) < 2:
+            return best
+        seconds = Fraction(4 * (len(parts) - 1) * links.instance.bytes, rate * links.unit)
+        if best is None or seconds > best.seconds:
+            best = Proven(seconds, "gossip", _tree_words(links, price), _tree_certificate(price))
+        least, most = np.full(links.nodes, len(parts)), np.full(links.nodes, -1)
+        for here, there in (ends, ends[::-1]):
+            known = label[there] >= 0
+            np.minimum.at(least, here[known], label[there[known]])
+            np.maximum.at(most, here[known], label[there[known]])
+        joined = (label < 0) & (least == most)
+        if not joined.any():
+            return best
+        label[joined] = most[joined]
 
 
 def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven) -> Proven:

@@ -35,9 +35,10 @@ from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.fabric.bounds.cuts import quick_cut
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
+from synth_models.fabric.references.box_places import placed
 from synth_models.fabric.references.box_sends import (
     EVERYTHING,
     SHARES,
@@ -79,7 +80,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
-    least = quick_cut(instance).seconds
+    least = quick_bound(instance)
     best, lacking = packed(instance, options), UnsupportedError("nothing joins all ranks")
     try:
         best = quicker(best, _of_plans(instance, options, least))
@@ -114,7 +115,8 @@ def _plans(instance: FabricInstance) -> list[Plan]:
         two = [Plan(between="two trees")]
         led = [Plan(between=between) for between in ("leaders", "own rail")]
         plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
-        return [*led, *two, *plain] if alike else [*two, *led, *plain]
+        all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
+        return [*two, *([] if all_pairs and not alike else led), *plain]
     passed = [] if alike else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
         return [*passed, Plan(), Plan(chain=True)]
@@ -243,8 +245,11 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
         sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
         return _as_transfers(routes, block, size, sends)
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
-    seconds = seconds_between(routes, instance.boxes) if plan.between == "two trees" else None
-    sends = from_one(rails, root, len(block), plan, rounds, seconds)
+    trees = None
+    if plan.between == "two trees":
+        bandwidth = instance.machine.network.bandwidth
+        trees = placed(routes, rails, instance.boxes, root, bandwidth, max(2, rounds.between))
+    sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
         return _behind_what_they_wait_for(transfers, transfers.priority.copy())

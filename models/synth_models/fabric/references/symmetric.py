@@ -33,11 +33,12 @@ from synth.graph.torus_trees import depths, disjoint_trees
 from synth.network.symmetry import translations
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.cuts import cut_bound, quick_cut
+from synth_models.fabric.bounds.cuts import cut_bound
+from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references.one_origin import NOBODY, Spread, directions, one_origin
+from synth_models.fabric.references.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
@@ -87,7 +88,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
     first = _first_chunks(instance, most)
     variant = chunks.Variant(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
-    found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
+    found = chunks.most_promising(instance, options, [variant], quick_bound(instance))
     assert found is not None
     _, count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"
@@ -151,9 +152,9 @@ def _hold(options: RunOptions, found: Quotient, seconds: float) -> None:
 
 def cut_around_box(instance: FabricInstance) -> Proven | None:
     """The stronger of the cuts around the first box and around its first rank, in the direction of the collective;
-    None for an allreduce, of which more than a cut is proven (method ``bound``)."""
+    of an allreduce what messages between boxes or ranks take."""
     if instance.collective == "allreduce":
-        return None
+        return messages_of_boxes(instance)
     links = Links.of(instance)
     links = links.reverse if instance.collective == "reduce_scatter" else links
     members = np.zeros(links.nodes, dtype=bool)
@@ -258,7 +259,7 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
         for k, origin in enumerate(instance.blocks.origin.tolist()):
             piece_of[origin, : len(sizes[k])] = np.arange(first[k], first[k + 1])
     seconds = float(size.max()) / net.bandwidth[where.link[0]]
-    sends = Spread(*one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each))
+    sends = one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each)
     piece = piece_of[:, sends.chunk].T  # (sends, origins)
     link = where.link[where.image[:, sends.source].T, sends.direction[:, None]]
     keep = (piece != NOBODY).ravel()
