@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from synth.cli.options import grouped
 from synth.cli.output import console, errors, table
 
 if TYPE_CHECKING:
+    from synth.ranks.outcome import Outcome
     from synth.ranks.report import Report
     from synth.ranks.source import Task
 
@@ -76,30 +78,58 @@ def run(
 
     if running.backend not in BACKENDS:
         raise bad_option("--with", f"must be one of {', '.join(BACKENDS)}", running.backend)
+    how = _Given(running)
     limit = None if running.size is None else checked("--bytes", size, running.size)
-    task = read(path, Stated(collective, root), limit, DEFAULT_BYTES)
-    report = _by_processes(task, running)
+    stated = Stated(collective, root)
+    report = (_by_processes if running.backend == "processes" else _by_mpi)(
+        lambda: read(path, stated, limit, DEFAULT_BYTES), how
+    )
+    if report is None:  # a process of MPI that is not the first
+        return
     _print(report, as_json)
     if not report.correct:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _by_processes(task: Task, running: Running) -> Report:
+class _Given:
+    """The options as the ranks take them. Raises :class:`InputError` in words."""
+
+    def __init__(self, running: Running) -> None:
+        from synth.text.amounts import wall_time
+
+        self.seed, self.real, self.repeat, self.ranks = running.seed, running.real, running.repeat, running.ranks
+        self.patience_s = checked("--patience", wall_time, running.patience)
+
+
+def _by_processes(read: Callable[[], Task], given: _Given) -> Report:
     from synth.ranks.crew import Crew
-    from synth.ranks.data import Data
     from synth.ranks.launcher import Job
+
+    task = read()
+    ranks = task.program.ranks
+    if given.ranks is not None and given.ranks < ranks:
+        raise bad_option("--ranks", f"the schedule has {ranks} ranks, a process each", str(given.ranks))
+    with Crew() as crew:
+        outcome = crew.run(Job(task.program, given.seed, given.real, given.repeat, given.patience_s))
+    return _report(task, "processes", outcome, given)
+
+
+def _by_mpi(read: Callable[[], Task], given: _Given) -> Report | None:
+    from synth.ranks import mpi
+
+    if given.ranks is not None:
+        raise bad_option("--ranks", "is for processes; mpirun and srun say it themselves", str(given.ranks))
+    done = mpi.run(read, given)
+    return None if done is None else _report(done[0], "mpi", done[1], given)
+
+
+def _report(task: Task, by: str, outcome: Outcome, given: _Given) -> Report:
+    from synth.ranks.data import Data
     from synth.ranks.report import Report
     from synth.ranks.words import faults
-    from synth.text.amounts import wall_time
 
-    program = task.program
-    if running.ranks is not None and running.ranks < program.ranks:
-        raise bad_option("--ranks", f"the schedule has {program.ranks} ranks, a process each", str(running.ranks))
-    patience_s = checked("--patience", wall_time, running.patience)
-    with Crew() as crew:
-        outcome = crew.run(Job(program, running.seed, running.real, running.repeat, patience_s))
-    data = Data(running.seed, program.ranks, running.real)
-    return Report(task, "processes", outcome, faults(program, outcome, task.names, data))
+    data = Data(given.seed, task.program.ranks, given.real)
+    return Report(task, by, outcome, faults(task.program, outcome, task.names, data))
 
 
 def _print(report: Report, as_json: bool) -> None:

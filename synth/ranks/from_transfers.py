@@ -49,7 +49,8 @@ def pieces_of(transfers: Transfers, scale: float = 1.0) -> Pieces:
     part overlap or leave it."""
     t, given = transfers, len(transfers.piece_part)
     low, size, part = t.piece_offset, t.piece_bytes, t.piece_part
-    bad = (size < 1) | (low < 0) | (low > t.part_bytes - size) | (part < 0) | (part >= t.parts)
+    bad = (size < 1) | (low < 0) | (part < 0) | (part >= t.parts)
+    bad[~bad] = low[~bad] > t.sizes[part[~bad]] - size[~bad]
     order = np.lexsort((low, part))
     end = (low + size)[order]
     same = part[order][1:] == part[order][:-1]
@@ -58,11 +59,10 @@ def pieces_of(transfers: Transfers, scale: float = 1.0) -> Pieces:
     head = np.concatenate([[True], ~same]) if given else np.zeros(0, dtype=bool)
     before = np.where(head, 0, np.concatenate([[0], end[:-1]])) if given else np.zeros(0, dtype=np.int64)
     tail = np.concatenate([head[1:], [True]]) if given else head
-    after = np.where(tail, t.part_bytes, end)
     absent = np.setdiff1d(np.arange(t.parts), part)
     gaps = (
-        (part[order], before, low[order]), (part[order][tail], end[tail], after[tail]),
-        (absent, np.zeros_like(absent), np.full_like(absent, t.part_bytes)),
+        (part[order], before, low[order]), (part[order][tail], end[tail], t.sizes[part[order][tail]]),
+        (absent, np.zeros_like(absent), t.sizes[absent]),
     )  # fmt: skip
     rows = [np.stack([part, low, size, np.arange(given)])]
     rows += [np.stack([p, a, b - a, np.full(len(p), -1)])[:, b > a] for p, a, b in gaps]

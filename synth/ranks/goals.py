@@ -50,4 +50,6 @@ def goals_of(collective: str, ranks: int, root: int | None) -> Goals:
 
 def of_transfers(transfers: Transfers) -> Goals:
     """The goals of a schedule."""
+    if transfers.demand is not None:
+        return Goals(transfers.demand.origin, transfers.demand.goal)
     return goals_of(transfers.collective, transfers.ranks, transfers.root)

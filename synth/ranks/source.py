@@ -56,7 +56,7 @@ def read(path: Path, stated: Stated, limit: int | None, default_limit: int) -> T
 
 
 def _of_record(path: Path, stated: Stated, limit: int | None, default_limit: int) -> Task:
-    from synth.exchange.record_export import transfers_of
+    from synth.exchange.record_export import moves_of
     from synth.records import record as records
 
     if stated.collective is not None or stated.root is not None:
@@ -64,7 +64,7 @@ def _of_record(path: Path, stated: Stated, limit: int | None, default_limit: int
         raise InputError(words, str(path))
     record = records.read(path)
     value, unit = record.value, record["objective"]["unit"]
-    names, model_s = TransferNames(transfers_of(record)), value if unit == "s" else None
+    names, model_s = TransferNames(moves_of(record)), value if unit == "s" else None
     task = _of_transfers(names, str(path), limit, default_limit, model_s)
     return task if unit == "s" or value is None else Task(**{**vars(task), "model": named(value, unit)})
 
@@ -73,8 +73,8 @@ def _of_transfers(
     names: TransferNames, source: str, limit: int | None, default_limit: int, model_s: float | None
 ) -> Task:
     t = names.transfers
-    shares = 1 if t.parts == 1 else t.ranks
-    whole = t.part_bytes * shares
+    shares = t.parts if t.demand is not None else 1 if t.parts == 1 else t.ranks
+    whole = int(t.sizes.sum()) * shares // t.parts
     scale = min(1.0, (default_limit if limit is None else limit) / whole)
     try:
         least = max(1, len(pieces_of(t).part) * shares // t.parts) * WORD

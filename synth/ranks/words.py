@@ -61,7 +61,7 @@ def _lines(program: Program, outcome: Outcome, names: Names, data: Data) -> Iter
         yield f"rank {outcome.died.rank} {outcome.died.how}; the other ranks were ended"
         return
     for blocked in outcome.blocked:
-        yield _waits(program, blocked, names)
+        yield blocked_in_words(program, blocked, names)
     for wrong in outcome.wrong:
         yield _holds(program, wrong, names, data)
     if len(outcome.seconds) and not np.array_equal(outcome.received, program.bytes_by_pair()):
@@ -70,7 +70,8 @@ def _lines(program: Program, outcome: Outcome, names: Names, data: Data) -> Iter
             yield f"rank {dst} received {outcome.received[src, dst]:,} bytes of rank {src}, the schedule says {asked:,}"
 
 
-def _waits(program: Program, blocked: Blocked, names: Names) -> str:
+def blocked_in_words(program: Program, blocked: Blocked, names: Names) -> str:
+    """Who waits for whom, and for what."""
     rank, operation, why, what = blocked
     here = names.operation(operation)
     here = f"rank {rank}, {here}," if here else f"rank {rank}"

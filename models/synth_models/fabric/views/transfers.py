@@ -6,7 +6,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
-from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
+from synth.exchange.transfers import Demand, Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -25,6 +25,17 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     """
     if instance.collective == "demand":
         raise InputError("a demand is no collective that an executor knows; alltoall is")
+    return _listed(instance, schedule)
+
+
+def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
+    """The same for a demand, whose parts are its rows. Raises :class:`InputError` for collectives."""
+    if instance.collective != "demand":
+        raise InputError(f"{instance.collective} is no demand")
+    return _listed(instance, schedule)
+
+
+def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
     schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
@@ -62,8 +73,14 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
             end_s=end_s,
             channel_hint=_ways(src, dst, schedule.link[schedule.route_start[:-1]][owner]),
             ticks=Ticks(start, hops.arrive[row], schedule.ticks_per_s),
+            demand=_demand(instance, place) if instance.collective == "demand" else None,
         )
     )
+
+
+def _demand(instance: FabricInstance, place: IntArray) -> Demand:
+    blocks = instance.blocks
+    return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
 
 
 def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[IntArray, IntArray, IntArray]:
@@ -156,6 +173,7 @@ def _pieces(instance: FabricInstance, schedule: Schedule, place: IntArray) -> tu
     whole = np.zeros_like(origin)
     part = {
         "allgather": origin, "gather": origin, "reduce_scatter": goal, "scatter": goal, "alltoall": origin * n + goal,
+        "demand": np.arange(len(instance.blocks), dtype=np.int64),
     }.get(instance.collective, whole)  # fmt: skip
     return part[block], offset
 
