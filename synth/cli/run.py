@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from synth.ranks.report import Report
     from synth.ranks.source import Task
 
-DEFAULT_BYTES = 64 * 2**20
-
 
 @dataclass(frozen=True)
 class Running:
@@ -42,7 +40,7 @@ class Running:
         Option(
             "--bytes",
             help="At most so many bytes of the collective: pieces are scaled down, to 8 bytes each at least. "
-            "Default: 64MiB.",
+            "Default: 64MiB, of XML and plans 4MiB.",
         ),
     ] = None
     repeat: Annotated[int, Option(min=1, max=10_000, help="Runs, each on new buffers; the median counts.")] = 5
@@ -61,19 +59,25 @@ class Running:
 
 @grouped
 def run(
-    path: Path = typer.Argument(..., metavar="FILE", help="A record, or a table of `synth export -f csv`."),
+    path: Path = typer.Argument(
+        ..., metavar="FILE", help="A record, a table of `synth export -f csv`, MSCCL XML, a plan of MSCCL++."
+    ),
     collective: str = typer.Option(
-        None, "--collective", help="What a table does.", autocompletion=complete.collectives
+        None,
+        "--collective",
+        help="What a table does, or an algorithm whatever its file says.",
+        autocompletion=complete.collectives,
     ),
     root: int = typer.Option(None, "--root", min=0, help="The root of a table's collective, if it has one."),
     running: Running = Running(),
     as_json: bool = typer.Option(False, "--json", help="One JSON text on standard output, times in seconds."),
 ) -> None:
-    """Run a schedule: every rank a process, real data in its buffers, messages in the schedule's order. Compares every
+    """Run a schedule: every rank a process, real data in its buffers, messages in the schedule's order (XML: thread
+    blocks side by side, with their dependences; plans: by the moves of their replay). Compares every
     rank's final buffer with what the collective promises, names who waits for whom where ranks wait for each other, and
     shows the time beside the model's. Exit code 0 only if all is correct."""
     from synth.ranks.report import BACKENDS
-    from synth.ranks.source import Stated, read
+    from synth.ranks.source import Sizes, Stated, read
     from synth.text.amounts import size
 
     if running.backend not in BACKENDS:
@@ -82,7 +86,7 @@ def run(
     limit = None if running.size is None else checked("--bytes", size, running.size)
     stated = Stated(collective, root)
     report = (_by_processes if running.backend == "processes" else _by_mpi)(
-        lambda: read(path, stated, limit, DEFAULT_BYTES), how
+        lambda: read(path, stated, Sizes(limit)), how
     )
     if report is None:  # a process of MPI that is not the first
         return

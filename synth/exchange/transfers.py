@@ -78,6 +78,12 @@ class Transfers:
             columns["ticks"] = self.ticks._replace(start=self.ticks.start[rows], end=self.ticks.end[rows])
         return replace(self, **columns)
 
+    def scaled(self, factor: int) -> Transfers:
+        """The same with so many bytes for each."""
+        sizes = {name: getattr(self, name) * factor for name in ("part_bytes", "piece_offset", "piece_bytes")}
+        demand = self.demand and self.demand._replace(bytes=self.demand.bytes * factor)
+        return replace(self, **sizes, demand=demand)
+
     @property
     def exact(self) -> Ticks | None:
         """The times in ticks: where no clock says them, whole timesteps as seconds; None where they are neither."""
