@@ -127,7 +127,7 @@ def test_swapped_words_are_caught(crew: Crew) -> None:
     """Two messages of a rank read each other's place: as many words, in the wrong order."""
     random = Random("swapped")
     for seed in range(some(40)):
-        t = ring_allgather(random.randint(3, 6), split=random.randint(1, 3)) if seed % 2 else direct_alltoall(5)
+        t = ring_allgather(random.randint(3, 6), split=random.choice([1, 2, 4])) if seed % 2 else direct_alltoall(5)
         program = program_of(t)
         rank = random.randrange(t.ranks)
         one, other = random.sample(np.flatnonzero(program.messages.src == rank).tolist(), 2)
