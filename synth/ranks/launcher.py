@@ -169,25 +169,14 @@ class Launch:
         """What all ranks say with this word, in their order; nothing where one has died or all are stuck, which the
         outcome then says."""
         said: dict[int, Any] = {}
-        what: str
-        rest: Any
         since, seen, asked = time.monotonic(), -1, False
         while len(said) < len(self.connections):
             waiting = [rank for rank in range(len(self.connections)) if rank not in said]
             there = wait([self.connections[rank] for rank in waiting], LOOK_S)
             for rank in (rank for rank in waiting if self.connections[rank] in there):
-                try:
-                    what, rest = self.connections[rank].recv()
-                except (EOFError, OSError):
-                    outcome.died = Died(rank, self._how(rank))
+                said[rank] = self._heard(rank, word, outcome)
+                if outcome.died is not None:
                     return []
-                if what == "died":
-                    outcome.died = Died(rank, str(rest))
-                    return []
-                if what == "stuck":
-                    outcome.blocked += rest
-                if what in (word, "stuck"):
-                    said[rank] = rest
             progress = int(self.marks[:, 0].sum()) + len(said)
             if progress != seen or any(not self.marks[rank, 1] for rank in waiting if rank not in said):
                 since, seen = time.monotonic(), progress
@@ -195,6 +184,20 @@ class Launch:
                 asked = True
                 self._tell(SAY)
         return [] if outcome.blocked else [said[rank] for rank in range(len(self.connections))]
+
+    def _heard(self, rank: int, word: str, outcome: Outcome) -> Any:
+        """What a rank says with this word; that it is stuck or has died is for the outcome."""
+        try:
+            what, rest = self.connections[rank].recv()
+        except (EOFError, OSError):
+            what, rest = "died", self._how(rank)
+        if what == "died":
+            outcome.died = Died(rank, str(rest))
+        elif what == "stuck":
+            outcome.blocked += rest
+        else:
+            assert what == word, f"rank {rank} says {what}, not {word}"
+        return rest
 
     def _how(self, rank: int) -> str:
         """How a rank's process ended."""
