@@ -90,6 +90,9 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
     came = np.arange(schedule.transfers, dtype=np.int64)
     if is_switch[net.src[first]].any():
         head = net.dst[first].astype(np.int64)
+        reduces = bool((instance.blocks.origin < 0).any())
+        if reduces and _sums_in_switches(schedule.piece, net.src[first], head, is_switch):
+            raise InputError("sums are formed in switches; a message from rank to rank carries one rank's")
         order = np.lexsort((schedule.start, schedule.piece))
         came = _first_hop(
             schedule.piece,
@@ -99,13 +102,25 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
             head,
             is_switch,
             order,
-            bool((instance.blocks.origin < 0).any()),
+            reduces,
         )
         if came.min(initial=0) < 0:
             raise InputError("a switch sends what never came there: synth check says where")
     row = np.flatnonzero((hops.arrive >= 0) & ~is_switch[net.dst[schedule.link]])
     begin = came[hops.owner[row]]
     return row, net.src[first[begin]].astype(np.int64), schedule.start[begin]
+
+
+def _sums_in_switches(piece: IntArray, src: IntArray, dst: IntArray, is_switch: BoolArray) -> bool:
+    """Whether a piece comes to a switch twice, in the order of the list, before it leaves there."""
+    comes, leaves = np.flatnonzero(is_switch[dst]), np.flatnonzero(is_switch[src])
+    hop = np.concatenate([comes, leaves])
+    node = np.concatenate([dst[comes], src[leaves]])
+    came = np.repeat([True, False], [len(comes), len(leaves)])
+    order = np.lexsort((hop, piece[hop], node))
+    node, hop, came = node[order], hop[order], came[order]
+    same = (node[1:] == node[:-1]) & (piece[hop[1:]] == piece[hop[:-1]])
+    return bool(np.any(same & came[1:] & came[:-1]))
 
 
 @jit
