@@ -38,8 +38,8 @@ class Crew:
     """A launcher and its ranks; ends with all its processes when it is closed, or when this process ends."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "synth.ranks.launcher", str(os.getpid())]
-        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        command = [sys.executable, "-P", "-m", "synth.ranks.launcher", str(os.getpid())]
+        paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OPENBLAS_NUM_THREADS": "1"}
         self._launcher = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, **paths}
         )

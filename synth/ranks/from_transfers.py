@@ -67,14 +67,15 @@ def pieces_of(transfers: Transfers, scale: float = 1.0) -> Pieces:
     rows = [np.stack([part, low, size, np.arange(given)])]
     rows += [np.stack([p, a, b - a, np.full(len(p), -1)])[:, b > a] for p, a, b in gaps]
     table = np.concatenate(rows, axis=1).astype(np.int64)
-    table = table[:, np.lexsort((table[1], table[0]))]
-    count = np.maximum(1, np.rint(table[2] * (scale / WORD))).astype(np.int64)
-    total = np.cumsum(count) - count
-    new = np.concatenate([[True], table[0][1:] != table[0][:-1]])
+    parts, offset, _, _ = table
+    parts, offset, sizes, number = table[:, np.lexsort((offset, parts))]
+    words = np.maximum(1, np.rint(sizes * (scale / WORD))).astype(np.int64)
+    total = np.cumsum(words) - words
+    new = np.concatenate([[True], parts[1:] != parts[:-1]])
     first = total - np.maximum.accumulate(np.where(new, total, 0))
     place = np.empty(given, dtype=np.int64)
-    place[table[3][table[3] >= 0]] = np.flatnonzero(table[3] >= 0)
-    return Pieces(table[0], table[1], table[2], first, count, table[3], place)
+    place[number[number >= 0]] = np.flatnonzero(number >= 0)
+    return Pieces(parts, offset, sizes, first, words, number, place)
 
 
 class _Held(NamedTuple):

@@ -32,7 +32,7 @@ def crew() -> Iterator[Crew]:
 
 def test_random_schedules_of_every_collective_end_right(crew: Crew) -> None:
     """Integers and floats; what arrives is counted and is what the schedule sends, pair by pair."""
-    for seed in range(some(120)):
+    for seed in range(some(80)):
         t = random_transfers(seed)
         done = crew.run(Job(program_of(t), seed, real=seed % 3 == 0, repeat=2))
         assert (len(done.seconds), done.wrong, done.died, done.blocked) == (2, [], None, []), t.name

@@ -91,7 +91,7 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
     if is_switch[net.src[first]].any():
         head = net.dst[first].astype(np.int64)
         reduces = bool((instance.blocks.origin < 0).any())
-        if reduces and _sums_in_switches(schedule.piece, net.src[first], head, is_switch):
+        if reduces and _sums_in_switches(schedule.piece, net.src[first].astype(np.int64), head, is_switch):
             raise InputError("sums are formed in switches; a message from rank to rank carries one rank's")
         order = np.lexsort((schedule.start, schedule.piece))
         came = _first_hop(
