@@ -28,7 +28,9 @@ def test_random_schedules_on_random_machines_end_right() -> None:
             try:
                 t = make(instance, schedule)
             except InputError as error:
-                refused[str(error).split(",")[0].split(";")[0].partition(" through")[0]] += 1
+                refused[
+                    "sums" if "in switches" in str(error) else "relays" if "relays" in str(error) else str(error)
+                ] += 1
                 continue
             if not len(t.piece):
                 continue
@@ -36,7 +38,7 @@ def test_random_schedules_on_random_machines_end_right() -> None:
             done = crew.run(Job(program, seed))
             assert faults(program, done, TransferNames(t), Data(seed, t.ranks)) == [], (seed, features)
             seen.update([instance.collective, *features])
-    assert set(refused) <= {"the schedule relays", "sums are formed in switches"}
+    assert set(refused) <= {"relays", "sums"}
     assert seen["demand"] >= 2
     assert seen["store and forward"] >= 5
     assert np.sum(list(refused.values())) <= some(100) // 2
