@@ -171,6 +171,9 @@ class Family:
     transfers: Target | None = (
         None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
     )
+    demands: Target | None = (
+        None  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
+    )
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )

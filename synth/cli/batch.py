@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from synth.cli import batch_run
 from synth.cli.common import EXIT_FAILED, bad_option, checked, demand_folder, demand_records, ending_early
 from synth.cli.options import Asked, Jobs, grouped
 from synth.cli.output import command, console, errors, table
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
 LISTED = 20  # failed and lost runs that status names
+
+app.command("run", context_settings={"allow_extra_args": True})(batch_run.run)
 
 FOLDER = typer.Argument(..., metavar="FOLDER", help="The batch's folder.")
 

@@ -36,3 +36,17 @@ def methods(incomplete: str) -> list[str]:
     from synth.family import families
 
     return _starting((method for family in families() for method in family.methods), incomplete)
+
+
+def collectives(incomplete: str) -> list[str]:
+    """The collectives."""
+    from synth.schedule.collective import NAMES
+
+    return _starting(NAMES, incomplete)
+
+
+def backends(incomplete: str) -> list[str]:
+    """What runs a schedule's ranks."""
+    from synth.ranks.report import BACKENDS
+
+    return _starting(BACKENDS, incomplete)

@@ -11,6 +11,7 @@ import typer
 
 from synth import execution
 from synth.cli import batch, catalogue, export, inspect, machine_import, make, reproduce, solve, study, tour
+from synth.cli import run as running
 from synth.cli.output import visible
 from synth.errors import InputError, abridged
 
@@ -32,6 +33,7 @@ app.command("check")(inspect.check)
 app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
 app.command("export")(export.export)
+app.command("run")(running.run)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

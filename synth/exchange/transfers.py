@@ -24,6 +24,14 @@ class Ticks(NamedTuple):
     per_s: int
 
 
+class Demand(NamedTuple):
+    """Data from one rank to another: the part's ``origin``, ``goal`` and ``bytes``, shape (parts,) each."""
+
+    origin: IntArray
+    goal: IntArray
+    bytes: IntArray
+
+
 @dataclass(frozen=True)
 class Transfers:
     """A collective among ``ranks`` ranks (0, 1, …: their places in the process group) as moves of pieces.
@@ -32,6 +40,7 @@ class Transfers:
     ``gather``: part r is rank r's; ``reduce_scatter``, ``scatter``: part r is what rank r ends with; ``alltoall``: part
     r N + t goes from r to t (a rank's own parts need no pieces); ``broadcast``, ``reduce``, ``allreduce``: one part, 0.
     ``part_bytes`` is the size of every part (all parts of a collective are of one size).
+    No collective of executors is ``demand``: its parts are those of ``demand``, of any size up to ``part_bytes``.
 
     ``piece_part``, ``piece_offset``, ``piece_bytes``: shape (pieces,); pieces of a part do not overlap and cover it,
     but for a part that no piece moves. ``piece``, ``src``, ``dst``, ``adds``: shape (transfers,), in an order in which
@@ -59,6 +68,7 @@ class Transfers:
     end_s: FloatArray
     channel_hint: IntArray
     ticks: Ticks | None = None
+    demand: Demand | None = None
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
@@ -67,6 +77,12 @@ class Transfers:
         if self.ticks is not None:
             columns["ticks"] = self.ticks._replace(start=self.ticks.start[rows], end=self.ticks.end[rows])
         return replace(self, **columns)
+
+    def scaled(self, factor: int) -> Transfers:
+        """The same with so many bytes for each."""
+        sizes = {name: getattr(self, name) * factor for name in ("part_bytes", "piece_offset", "piece_bytes")}
+        demand = self.demand and self.demand._replace(bytes=self.demand.bytes * factor)
+        return replace(self, **sizes, demand=demand)
 
     @property
     def exact(self) -> Ticks | None:
@@ -86,7 +102,12 @@ class Transfers:
     @property
     def parts(self) -> int:
         """Number of parts of the data."""
-        return parts_of(self.collective, self.ranks)
+        return parts_of(self.collective, self.ranks) if self.demand is None else len(self.demand.bytes)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Bytes of every part, shape (parts,)."""
+        return np.full(self.parts, self.part_bytes, dtype=np.int64) if self.demand is None else self.demand.bytes
 
 
 def parts_of(collective: str, ranks: int) -> int:

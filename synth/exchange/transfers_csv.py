@@ -1,19 +1,29 @@
-"""The moves of a schedule as CSV, for programs of a user's own: a row a move, written as a stream."""
+"""The moves of a schedule as CSV, for programs of a user's own: a row a move, written as a stream, and read back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.errors import InputError
-from synth.exchange.transfers import Transfers
+from synth.arrays import IntArray
+from synth.errors import Fault, FaultsByKind, InputError
+from synth.exchange.transfers import Ticks, Transfers, parts_of
+from synth.schedule.collective import ROOTED
+from synth.text.csv import typed_rows
+from synth.text.input_file import InputFile
 
 COLUMNS = (
     "start_s", "end_s", "piece", "part", "offset", "bytes", "src", "dst", "adds", "start_tick", "end_tick",
     "ticks_per_s",
 )  # fmt: skip
+NEEDED = ("start_s", "end_s", "piece", "part", "offset", "bytes", "src", "dst", "adds")
 ROWS = 100_000  # written at a time
+MOST_RANKS = 2**16
+MOST = 2**62  # of whole numbers
+MOST_SECONDS = 1e300
 
 
 def write(transfers: Transfers, path: Path) -> None:
@@ -41,3 +51,102 @@ def write(transfers: Transfers, path: Path) -> None:
                 frame.to_csv(file, header=False, index=False)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+
+class Table(NamedTuple):
+    """The ``transfers`` of a table, whose pieces are numbered 0, 1, …, and the table's numbers for them, ``pieces``."""
+
+    transfers: Transfers
+    pieces: IntArray
+
+
+def read(path: Path, collective: str, root: int | None = None) -> Table:
+    """The moves of a table of one ``collective`` (``root``: of a rooted one, 0 where none is named), in its order.
+    Whether they are a schedule is not looked at: only that every number is in range. There are as many ranks as the
+    table names, by number or by their parts.
+
+    Raises :class:`InputError` naming file and lines.
+    """
+    file = InputFile(path)
+    rows = typed_rows(file, _COLUMNS, NEEDED, "move", _wrong, line_key="line")
+    columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in NEEDED[2:]}
+    ranks = int(max(columns["src"].max(), columns["dst"].max())) + 1
+    if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
+        ranks = max(ranks, int(columns["part"].max()) + 1)
+    faults = FaultsByKind()
+    pieces, first, piece = np.unique(columns["piece"], return_index=True, return_inverse=True)
+    for k in np.flatnonzero(columns["part"] >= parts_of(collective, ranks)).tolist():
+        words = f"{collective} of {ranks} ranks has parts 0..{parts_of(collective, ranks) - 1}"
+        faults.add(Fault(f"line {rows[k]['line']}, part", words, rows[k]["part"], True))
+    for name in ("part", "offset", "bytes"):
+        for k in np.flatnonzero(columns[name] != columns[name][first][piece]).tolist():
+            words = f"in line {rows[first[piece[k]]]['line']} the same piece has {columns[name][first[piece[k]]]}"
+            faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+    if collective in ROOTED and root is not None and root >= ranks:
+        faults.add(Fault("--root", f"the table has ranks 0..{ranks - 1}", root, True))
+    if faults.total:
+        raise InputError(faults.kept(), str(file))
+    start, end = (np.array([row[name] for row in rows], dtype=np.float64) for name in ("start_s", "end_s"))
+    transfers = Transfers(
+        name=path.stem,
+        collective=collective,
+        ranks=ranks,
+        root=(root or 0) if collective in ROOTED else None,
+        part_bytes=int((columns["offset"] + columns["bytes"]).max()),
+        piece_part=columns["part"][first],
+        piece_offset=columns["offset"][first],
+        piece_bytes=columns["bytes"][first],
+        piece=piece.reshape(-1).astype(np.int64),
+        src=columns["src"],
+        dst=columns["dst"],
+        adds=columns["adds"].astype(bool),
+        start_s=start,
+        end_s=end,
+        channel_hint=np.full(len(rows), -1, dtype=np.int64),
+        ticks=_ticks(rows),
+    )
+    return Table(transfers, pieces)
+
+
+def _ticks(rows: list[dict[str, Any]]) -> Ticks | None:
+    """The exact times, where every row has them, of one clock."""
+    if not all(name in row for row in rows for name in COLUMNS[-3:]) or len({row["ticks_per_s"] for row in rows}) > 1:
+        return None
+    start, end = (np.array([row[name] for row in rows], dtype=np.int64) for name in ("start_tick", "end_tick"))
+    return Ticks(start, end, rows[0]["ticks_per_s"])
+
+
+def _whole(most: int, least: int = 0) -> Callable[[str], int]:
+    def read_whole(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise ValueError("not a whole number") from None
+        if not least <= value <= most:
+            raise ValueError(f"must be in {least}..{most}")
+        return value
+
+    return read_whole
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("not a number") from None
+    if not 0 <= value <= MOST_SECONDS:
+        raise ValueError("must be a time, at least 0")
+    return value
+
+
+_COLUMNS: Mapping[str, Callable[[str], Any]] = {
+    "start_s": _seconds, "end_s": _seconds, "piece": _whole(MOST), "part": _whole(MOST), "offset": _whole(MOST // 2),
+    "bytes": _whole(MOST // 2, 1), "src": _whole(MOST_RANKS - 1), "dst": _whole(MOST_RANKS - 1), "adds": _whole(1),
+    "start_tick": _whole(MOST), "end_tick": _whole(MOST), "ticks_per_s": _whole(MOST, 1),
+}  # fmt: skip
+
+
+def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Rows that no move can be."""
+    if "src" in row and row.get("src") == row.get("dst"):
+        yield "dst", "is the sender itself"

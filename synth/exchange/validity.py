@@ -53,13 +53,10 @@ class Verdict:
 
 def check(algorithm: Algorithm) -> Verdict:
     """Judge an algorithm. 50,000 steps take about a second. Raises :class:`InputError` for one too large to judge."""
-    faults = list(_head_faults(algorithm))
+    faults = form_faults(algorithm)
     if faults:
         return Verdict(tuple(faults))
     where, steps = places.cells(algorithm), places.steps(algorithm)
-    faults = [*_block_faults(algorithm), *_step_faults(algorithm, steps, where), *_dependence_faults(algorithm, steps)]
-    if faults:
-        return Verdict(tuple(faults))
     _refuse_huge(algorithm, steps, where)
     found = order.messages(algorithm, steps)
     faults = list(_message_faults(algorithm, steps, found))
@@ -80,6 +77,15 @@ def check(algorithm: Algorithm) -> Verdict:
         *_lacking_faults(algorithm, ended, promise, contents.lacking(algorithm, where, ended, promise)),
     ]
     return Verdict(tuple(faults), _facts(algorithm, steps, found, level), level)
+
+
+def form_faults(algorithm: Algorithm) -> list[Fault]:
+    """Numbers that name nothing: ranks, buffers, chunks, thread blocks, steps that do not exist."""
+    faults = list(_head_faults(algorithm))
+    if faults:
+        return faults
+    where, steps = places.cells(algorithm), places.steps(algorithm)
+    return [*_block_faults(algorithm), *_step_faults(algorithm, steps, where), *_dependence_faults(algorithm, steps)]
 
 
 def _facts(a: Algorithm, steps: Steps, found: order.Messages, level: IntArray) -> dict[str, Any]:

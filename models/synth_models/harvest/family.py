@@ -34,6 +34,7 @@ FAMILY = Family(
         flow_table="solution:flow_table",
         papers=_PAGES,
         transfers="views.transfers:transfers",
+        demands="views.transfers:demands",
     ),
     more_pages=(
         Page(

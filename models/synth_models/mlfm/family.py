@@ -38,6 +38,7 @@ FAMILY = Family(
         "check_phases",
         suited="instance:suited",
         papers=_PAGES,
+        demands="views.transfers:demands",
         refutes="check.certificates:refutes",
         bound_words="bounds.load:bound_words",
     ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
-from synth.exchange.transfers import Ticks, Transfers, in_order, seconds
+from synth.exchange.transfers import Demand, Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -25,6 +25,17 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     """
     if instance.collective == "demand":
         raise InputError("a demand is no collective that an executor knows; alltoall is")
+    return _listed(instance, schedule)
+
+
+def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
+    """The same for a demand, whose parts are its rows. Raises :class:`InputError` for collectives."""
+    if instance.collective != "demand":
+        raise InputError(f"{instance.collective} is no demand")
+    return _listed(instance, schedule)
+
+
+def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
     schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
@@ -62,8 +73,14 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
             end_s=end_s,
             channel_hint=_ways(src, dst, schedule.link[schedule.route_start[:-1]][owner]),
             ticks=Ticks(start, hops.arrive[row], schedule.ticks_per_s),
+            demand=_demand(instance, place) if instance.collective == "demand" else None,
         )
     )
+
+
+def _demand(instance: FabricInstance, place: IntArray) -> Demand:
+    blocks = instance.blocks
+    return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
 
 
 def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[IntArray, IntArray, IntArray]:
@@ -73,6 +90,9 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
     came = np.arange(schedule.transfers, dtype=np.int64)
     if is_switch[net.src[first]].any():
         head = net.dst[first].astype(np.int64)
+        reduces = bool((instance.blocks.origin < 0).any())
+        if reduces and _sums_in_switches(schedule.piece, net.src[first].astype(np.int64), head, is_switch):
+            raise InputError("sums are formed in switches; a message from rank to rank carries one rank's")
         order = np.lexsort((schedule.start, schedule.piece))
         came = _first_hop(
             schedule.piece,
@@ -82,13 +102,25 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[In
             head,
             is_switch,
             order,
-            bool((instance.blocks.origin < 0).any()),
+            reduces,
         )
         if came.min(initial=0) < 0:
             raise InputError("a switch sends what never came there: synth check says where")
     row = np.flatnonzero((hops.arrive >= 0) & ~is_switch[net.dst[schedule.link]])
     begin = came[hops.owner[row]]
     return row, net.src[first[begin]].astype(np.int64), schedule.start[begin]
+
+
+def _sums_in_switches(piece: IntArray, src: IntArray, dst: IntArray, is_switch: BoolArray) -> bool:
+    """Whether a piece comes to a switch twice, in the order of the list, before it leaves there."""
+    comes, leaves = np.flatnonzero(is_switch[dst]), np.flatnonzero(is_switch[src])
+    hop = np.concatenate([comes, leaves])
+    node = np.concatenate([dst[comes], src[leaves]])
+    came = np.repeat([True, False], [len(comes), len(leaves)])
+    order = np.lexsort((hop, piece[hop], node))
+    node, hop, came = node[order], hop[order], came[order]
+    same = (node[1:] == node[:-1]) & (piece[hop[1:]] == piece[hop[:-1]])
+    return bool(np.any(same & came[1:] & came[:-1]))
 
 
 @jit
@@ -156,6 +188,7 @@ def _pieces(instance: FabricInstance, schedule: Schedule, place: IntArray) -> tu
     whole = np.zeros_like(origin)
     part = {
         "allgather": origin, "gather": origin, "reduce_scatter": goal, "scatter": goal, "alltoall": origin * n + goal,
+        "demand": np.arange(len(instance.blocks), dtype=np.int64),
     }.get(instance.collective, whole)  # fmt: skip
     return part[block], offset
 

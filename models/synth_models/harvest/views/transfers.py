@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from synth.errors import InputError
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Demand, Transfers
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.solution import Schedule
 
@@ -48,4 +48,31 @@ def transfers(instance: HarvestInstance, schedule: Schedule) -> Transfers:
         start_s=step.astype(np.float64),
         end_s=step.astype(np.float64) + 1,
         channel_hint=zero - 1,
+    )
+
+
+def demands(instance: HarvestInstance, schedule: Schedule) -> Transfers:
+    """Every pair's bytes in every step (rounded up, at least one) as data of their own, from one to the other in that
+    step: what an instance states without saying which data they are."""
+    pairs = np.concatenate(instance.demands)
+    step = np.repeat(np.arange(len(instance.steps)), [len(rows) for rows in instance.demands])
+    size = np.maximum(1, np.ceil(pairs[:, 2] * instance.bytes_per_pair[step])).astype(np.int64)
+    number = np.arange(len(pairs), dtype=np.int64)
+    return Transfers(
+        name=instance.name,
+        collective="demand",
+        ranks=instance.gpus,
+        root=None,
+        part_bytes=int(size.max(initial=1)),
+        piece_part=number,
+        piece_offset=np.zeros_like(number),
+        piece_bytes=size,
+        piece=number,
+        src=pairs[:, 0],
+        dst=pairs[:, 1],
+        adds=np.zeros(len(pairs), dtype=bool),
+        start_s=step.astype(np.float64),
+        end_s=step.astype(np.float64) + 1,
+        channel_hint=np.full(len(pairs), -1, dtype=np.int64),
+        demand=Demand(pairs[:, 0], pairs[:, 1], size),
     )
