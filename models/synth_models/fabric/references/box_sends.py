@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import IntArray
 from synth.errors import UnsupportedError
-from synth_models.fabric.references.box_trees import NOBODY, around, near_boxes, two_trees
+from synth_models.fabric.references.box_trees import NOBODY, Placed
 from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
@@ -244,12 +244,10 @@ class Rounds(NamedTuple):
     seconds: float
 
 
-def from_one(
-    rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, seconds: FloatArray | None = None
-) -> Sends:
+def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, placed: Placed | None = None) -> Sends:
     """From the root to the ranks of its box in turn, each along its rail to all boxes, and inside each of them.
 
-    With a slack of 2 a piece's latency is hidden behind another's bytes. ``seconds``: between boxes, for two trees.
+    With a slack of 2 a piece's latency is hidden behind another's bytes. ``placed``: a plan's two trees.
     """
     home = int(rails.box[root])
     width = 1 if plan.between == "own rail" else int(rails.size[home])
@@ -259,8 +257,8 @@ def from_one(
     begin = np.full_like(piece, root) if width == 1 else rails.rank[home, piece % width]
     count = len(rails.size)
     if plan.between == "two trees":
-        assert seconds is not None
-        return _over_two_trees(sends, root, begin, turn, max(2, rounds.between), seconds)
+        assert placed is not None
+        return _over_two_trees(sends, root, begin, turn, placed)
     if plan.between == "trees":
         trees, first, slack, lead = _trees(count), turn, plan.slack, LEAD
         number, shifted = turn // slack % len(trees), np.zeros_like(turn)
@@ -279,20 +277,16 @@ def from_one(
     return sends.all()
 
 
-def _over_two_trees(
-    sends: Collected, root: int, begin: IntArray, turn: IntArray, slack: int, seconds: FloatArray
-) -> Sends:
-    """As :func:`from_one`: ``slack`` pieces after one another take each tree in turn. Steps are parts of rounds."""
-    rails, order = sends.rails, around(seconds)
-    order = np.roll(order, -int(np.flatnonzero(order == rails.box[root])[0]))
-    at_home = _handed_out(sends, root, begin, turn)
-    for which, edges in enumerate(two_trees(near_boxes(seconds, order))):
-        mine = np.flatnonzero(turn // slack % 2 == which)
+def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray, placed: Placed) -> Sends:
+    """As :func:`from_one`: pieces take the trees in turn. Steps are parts of rounds."""
+    rails, at_home = sends.rails, _handed_out(sends, root, begin, turn)
+    for which, edges in enumerate(placed.trees):
+        mine = np.flatnonzero(turn % 2 == which)
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
-            box = np.full(len(mine), order[target])
+            box = np.full(len(mine), placed.box[target])
             _, at[target] = rails.between(at[source], box, turn[mine])
-            step = ROUND * (turn[mine] + slack * wait) + ROUND // 2
+            step = ROUND * (turn[mine] + wait) + ROUND // 2
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 

@@ -38,6 +38,7 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
+from synth_models.fabric.references.box_places import placed
 from synth_models.fabric.references.box_sends import (
     EVERYTHING,
     SHARES,
@@ -243,8 +244,11 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
         sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
         return _as_transfers(routes, block, size, sends)
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
-    seconds = seconds_between(routes, instance.boxes) if plan.between == "two trees" else None
-    sends = from_one(rails, root, len(block), plan, rounds, seconds)
+    trees = None
+    if plan.between == "two trees":
+        bandwidth = instance.machine.network.bandwidth
+        trees = placed(routes, rails, instance.boxes, root, bandwidth, max(2, rounds.between))
+    sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
         return _behind_what_they_wait_for(transfers, transfers.priority.copy())
