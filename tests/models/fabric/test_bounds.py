@@ -13,6 +13,7 @@ from models.fabric.small_machines import machine
 
 from synth.options import RunOptions
 from synth_models.fabric.bounds import strongest
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.bounds.strongest import solve
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
@@ -51,6 +52,20 @@ def bound(instance: FabricInstance) -> Fraction:
     above = float(found.seconds) * (1 + 1e-12)
     assert not found.seconds or check_bound(instance, above, certificate) != []
     return found.seconds
+
+
+@pytest.mark.parametrize(("name", "boxes"), [("dgx-h100", 2), ("dgx1", 2)])
+def test_what_methods_stop_at_is_proven(name: str, boxes: int) -> None:
+    """Of an allreduce the quick bound is not above what the check has verified, and at a GiB near it."""
+    instance = named(name, boxes, "allreduce", 2**30)
+    proven = bound(instance)
+    assert proven * Fraction(95, 100) <= quick_bound(instance) <= proven
+
+
+@pytest.mark.parametrize("seed", some_of(range(20)))
+def test_what_methods_stop_at_is_below_every_strongest_bound(seed: int) -> None:
+    instance = drawn(random.Random(seed), ("allreduce",), groups=seed % 3 == 0)
+    assert quick_bound(instance) <= bound(instance)
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,40 @@ def test_nothing_is_tried_once_the_bound_is_met() -> None:
     assert set(asked) == {(0, 1)}
 
 
+@pytest.mark.parametrize(("seconds", "others"), [(1005, False), (1011, True)])
+def test_others_are_not_tried_beside_what_is_near_the_bound(seconds: int, others: bool) -> None:
+    """A first variant within a hundredth of the bound goes on alone."""
+    _, asked = lasting([lambda k: seconds, lambda k: 1000], 4, 1000)
+    assert any(number == 1 for number, _ in asked) == others
+
+
+@pytest.mark.parametrize(("seconds", "large"), [(2004, False), (2020, True)])
+def test_no_large_schedule_is_made_for_what_nobody_notices(seconds: int, large: bool) -> None:
+    """A schedule within half a hundredth of the bound is not followed by one of a million transfers, also where numbers
+    of chunks between those that were tried are left."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    asked: list[int] = []
+
+    def make(count: int) -> Schedule:
+        asked.append(count)
+        return timed(instance, Transfers.of([0], [2000 + (seconds - 2000) // count], [0], [[0]], [[]]))
+
+    variant = chunks.Variant(make, 1, 4, lambda count: 10**6 * count if count > 1 else 1)
+    chunks.most_promising(instance, RunOptions(time_limit_s=None), [variant], Fraction(2000))
+    assert (max(asked) > 1) == large
+
+
+def test_numbers_between_are_tried_where_they_may_gain() -> None:
+    """Above the bound of 1000 is 400 / k up to 4 chunks, and much from 8 on: 6 chunks may still take less than 4, but
+    not less than the 1060 that another variant takes with 8."""
+    odd = {1: 1400, 2: 1200, 4: 1100}
+    _, asked = lasting([lambda k: odd.get(k, 9000), lambda k: 1000 + 480 // k], 8, 1000)
+    assert asked[0, 4] == asked[0, 8] == asked[1, 8] == 1
+    assert not asked[0, 6]
+    _, alone = lasting([lambda k: odd.get(k, 9000)], 8, 1000)
+    assert alone[0, 6]
+
+
 def spreading(instance: FabricInstance, roots: list[int]) -> Transfers:
     """A chain from every root, over the ranks behind it."""
     count = len(roots)

@@ -43,7 +43,7 @@ at a member, ``latency(e) + d(y, members)`` after it has crossed; h_e is the sum
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -54,9 +54,11 @@ from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.bounds.link_prices import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.instance import FabricInstance
 
 MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
 
@@ -99,6 +101,41 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
     if (pays_its_way(links) or links.instance.special_switches) and only_members(links):
         best = _strongest_tree(resources, more, best)
     return best
+
+
+def quick_bound(instance: FabricInstance) -> Fraction:
+    """Seconds that a collective takes at least, by :func:`~synth_models.fabric.bounds.cuts.quick_cut` and for an
+    allreduce by messages out of the ranks and the boxes, latencies left out: for methods, to see what is left."""
+    best = quick_cut(instance).seconds
+    links = Links.of(instance)
+    if instance.collective == "allreduce" and pays_its_way(links) and only_members(links):
+        for parts in (instance.boxes, [(rank,) for rank in instance.members]):
+            best = max(best, _out_of_parts(links, parts))
+    return best
+
+
+def _out_of_parts(links: Links, parts: Sequence[Sequence[int]]) -> Fraction:
+    """The strongest bound by prices of one on what leaves the parts: of members, then with the switches that they
+    alone are joined to, and so on."""
+    label = np.full(links.nodes, -1, dtype=np.int64)
+    for number, part in enumerate(parts):
+        label[list(part)] = number
+    best, ends = Fraction(0), np.stack([links.src, links.dst])
+    while True:
+        source, target = label[ends]
+        rate = int(links.rate[(source >= 0) & (source != target)].sum())
+        if not rate:
+            return best
+        best = max(best, Fraction(2 * (len(parts) - 1) * links.instance.bytes, rate * links.unit))
+        least, most = np.full(links.nodes, len(parts)), np.full(links.nodes, -1)
+        for here, there in (ends, ends[::-1]):
+            known = label[there] >= 0
+            np.minimum.at(least, here[known], label[there[known]])
+            np.maximum.at(most, here[known], label[there[known]])
+        joined = (label < 0) & (least == most)
+        if not joined.any():
+            return best
+        label[joined] = most[joined]
 
 
 def _strongest_tree(resources: Resources, more: Callable[[], bool], best: Proven) -> Proven:

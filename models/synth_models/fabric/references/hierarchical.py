@@ -35,7 +35,7 @@ from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth_models.fabric.bounds.cuts import quick_cut
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_places import placed
@@ -80,7 +80,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
-    least = quick_cut(instance).seconds
+    least = quick_bound(instance)
     best, lacking = packed(instance, options), UnsupportedError("nothing joins all ranks")
     try:
         best = quicker(best, _of_plans(instance, options, least))

@@ -33,7 +33,8 @@ from synth.graph.torus_trees import depths, disjoint_trees
 from synth.network.symmetry import translations
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.cuts import cut_bound, quick_cut
+from synth_models.fabric.bounds.cuts import cut_bound
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
@@ -87,7 +88,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
     first = _first_chunks(instance, most)
     variant = chunks.Variant(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
-    found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
+    found = chunks.most_promising(instance, options, [variant], quick_bound(instance))
     assert found is not None
     _, count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"

@@ -18,6 +18,8 @@ WORTH = Fraction(1, 100)  # doublings must save at least this part of the time t
 SLOWER = 1.5  # times as long as in proportion to the last number of chunks is what another may take
 NEAR = 1.05  # times the best variant's seconds, within which a variant's numbers of chunks are looked at more closely
 ROUNDS = 3  # of that
+NOTICEABLE = Fraction(1, 200)  # of the time: a gap below is not worth making a large schedule for
+LARGE = 300_000  # transfers from which on a schedule takes seconds to make
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
 
@@ -109,8 +111,10 @@ def most_promising(
 
     Every variant is tried once, then always the one whose next doubling promises the least time, until two doublings of
     it in a row save less than :data:`WORTH`, or it cannot catch up with what is there; then numbers between good ones.
-    Ends where a schedule takes ``least``, a lower bound, but for the gap asked for; at the time limit with the best so
-    far. Raises :class:`UnsupportedError` where every variant does.
+    Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
+    takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
+    takes ``least`` but for the gap asked for; at the time limit with the best so far. Raises :class:`UnsupportedError`
+    where every variant does.
     """
     race = _Race(instance, options, variants, least)
     while (variant := race.ahead()) is not None:
@@ -123,7 +127,9 @@ def most_promising(
         variant.over = variant.worse == 2
     for variant in race.near():
         for _ in range(ROUNDS):
-            fresh = [] if race.ended() else race.between(variant)
+            fresh = (
+                [] if race.ended() else [number for number in race.between(variant) if race.may_gain(variant, number)]
+            )
             for number in fresh:
                 race.time_of(variant, number)
             if not fresh:
@@ -172,8 +178,32 @@ class _Race:
         """The variant to go on with: one that was not tried, the first of them; else the most promising."""
         if self.ended():
             return None
-        going = (each for each in self.variants if not each.over and (self.best is None or self._may_lead(each)))
+        going = [
+            variant
+            for variant in self.variants
+            if not variant.over
+            and (self.best is None or (self._may_lead(variant) and self._is_noticed(variant.next, variant)))
+        ]
+        if self.best is not None and self._is_within(WORTH):
+            going = [variant for variant in going if variant is self.variants[self.best[0]]]
         return min(going, key=lambda variant: (bool(variant.tried), variant.promised(self.least)), default=None)
+
+    def may_gain(self, variant: Variant, count: int) -> bool:
+        """Whether a number of chunks that was not tried may be better than the best so far, if what is above the bound
+        falls as the chunks do from the next smaller number that was tried."""
+        below = max((other for other in variant.tried if other < count), default=None)
+        if below is None or self.seconds is None:
+            return True
+        expected = self.least + (variant.tried[below] - self.least) * below / count
+        return expected < self.seconds and self._is_noticed(count, variant)
+
+    def _is_within(self, share: Fraction) -> bool:
+        """Whether at most this share of the best schedule's time is above the lower bound."""
+        return self.seconds is not None and self.seconds * (1 - share) <= self.least
+
+    def _is_noticed(self, count: int, variant: Variant) -> bool:
+        """Whether what can still be gained is worth making a schedule of so many chunks."""
+        return variant.transfers(count) <= LARGE or not self._is_within(NOTICEABLE)
 
     def near(self) -> list[Variant]:
         """The variants whose best is near the best of all, the best first."""
