@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 from collections.abc import Iterator
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
+from examples import some_of
 from models.fabric.small_machines import machine
 from models.odd_values import ODDER, mutants
 
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import solve
+from synth_models.fabric.check import arguments
+from synth_models.fabric.check.arguments import gossip
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 
@@ -139,6 +144,43 @@ def test_arguments_hold_only_where_they_hold() -> None:
         raw["bytes"] = raw["bytes"] // 12 * 12
         faults = check_bound(FabricInstance.model_validate(raw), bound / 100, certificate)
         assert [fault for fault in faults if "broken" in fault], (name, other)
+
+
+@pytest.mark.parametrize("seed", some_of(range(40)))
+def test_spanning_trees_of_members_without_their_distances(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random machines and prices, many of them 0: what a byte pays at least is twice the spanning tree found by all
+    distances; where prices are not the same both ways and members are too many for that, never more."""
+    draw = random.Random(seed)
+    nodes = draw.randint(3, 14)
+    ranks = draw.randint(2, nodes)
+    order = [(v, draw.randrange(v)) for v in range(1, nodes)]
+    extra = [tuple(draw.sample(range(nodes), 2)) for _ in range(draw.randint(0, 2 * nodes))]
+    pairs = sorted({(max(pair), min(pair)) for pair in order + extra})
+    links = [(a, b, 1.0, 0.0) for u, v in pairs for a, b in ((u, v), (v, u))]
+    numbers = list(range(nodes))
+    draw.shuffle(numbers)
+    links = [(numbers[u], numbers[v], b, a) for u, v, b, a in links]
+    switches = [v for v in range(nodes) if v >= ranks]
+    instance = machine(nodes, links, switches, collective="allreduce", bytes=1)
+    same = draw.random() < 0.5
+    price = {}
+    for u, v, _, _ in links:
+        price[u, v] = price[v, u] if same and (v, u) in price else draw.choice([0, 0, 1, 2, 5])
+    net = instance.machine.network
+    length = [price[u, v] for u, v in zip(net.src.tolist(), net.dst.tolist(), strict=True)]
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from((u, v, cost) for (u, v), cost in price.items())
+    apart = dict(nx.all_pairs_dijkstra_path_length(graph))
+    closure = nx.Graph()
+    for u, v in itertools.combinations(range(ranks), 2):
+        closure.add_edge(u, v, weight=min(apart[u][v], apart[v][u]))
+    least = nx.minimum_spanning_tree(closure).size(weight="weight")
+    asked, _ = gossip(instance, {"length": length})
+    assert asked == 2 * least
+    monkeypatch.setattr(arguments, "MOST_IN_PAIRS", 1)
+    found, _ = gossip(instance, {"length": length})
+    assert found <= asked
+    assert found == asked or not same
 
 
 def test_a_part_without_members_is_refused() -> None:

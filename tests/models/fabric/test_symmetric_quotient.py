@@ -131,7 +131,7 @@ def test_a_link_for_several_ranks_is_refused() -> None:
     assert "on the routes of several ranks at the same time" in record["message"]
 
 
-@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+@pytest.mark.parametrize("collective", EVERYONE)
 def test_four_thousand_ranks_without_an_array_of_their_square(collective: str, tmp_path: Path) -> None:
     """Machine, schedule, bound, record, its check and its views, in less memory than 4,096^2 numbers of 4 bytes."""
     tracemalloc.start()

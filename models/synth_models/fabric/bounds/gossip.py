@@ -52,6 +52,7 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
+from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.cuts import quick_cut
@@ -106,27 +107,37 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
 def quick_bound(instance: FabricInstance) -> Fraction:
     """Seconds that a collective takes at least, by :func:`~synth_models.fabric.bounds.cuts.quick_cut` and for an
     allreduce by messages out of the ranks and the boxes, latencies left out: for methods, to see what is left."""
-    best = quick_cut(instance).seconds
+    best, messages = quick_cut(instance).seconds, messages_of_boxes(instance)
+    return best if messages is None else max(best, messages.seconds)
+
+
+def messages_of_boxes(instance: FabricInstance) -> Proven | None:
+    """What an allreduce takes by messages between ranks or boxes, latencies left out; None where that proves nothing.
+    Nothing grows with the square of the ranks."""
     links = Links.of(instance)
-    if instance.collective == "allreduce" and pays_its_way(links) and only_members(links):
-        for parts in (instance.boxes, [(rank,) for rank in instance.members]):
-            best = max(best, _out_of_parts(links, parts))
-    return best
+    if instance.collective != "allreduce" or not pays_its_way(links) or not only_members(links):
+        return None
+    found = [_between(links, parts) for parts in (instance.boxes, [(rank,) for rank in instance.members])]
+    return max((one for one in found if one is not None), key=lambda one: one.seconds, default=None)
 
 
-def _out_of_parts(links: Links, parts: Sequence[Sequence[int]]) -> Fraction:
-    """The strongest bound by prices of one on what leaves the parts: of members, then with the switches that they
-    alone are joined to, and so on."""
+def _between(links: Links, parts: Sequence[Sequence[int]]) -> Proven | None:
+    """The strongest bound by prices of one on what leaves a part and what enters one: members, then with the switches
+    that they alone are joined to, and so on. A message from part to part pays two."""
     label = np.full(links.nodes, -1, dtype=np.int64)
     for number, part in enumerate(parts):
         label[list(part)] = number
-    best, ends = Fraction(0), np.stack([links.src, links.dst])
+    best: Proven | None = None
+    ends = np.stack([links.src, links.dst])
     while True:
         source, target = label[ends]
-        rate = int(links.rate[(source >= 0) & (source != target)].sum())
-        if not rate:
+        price = (source != target) * ((source >= 0).astype(np.int64) + (target >= 0))
+        rate = exact_dot(price, links.rate)
+        if not rate or len(parts) < 2:
             return best
-        best = max(best, Fraction(2 * (len(parts) - 1) * links.instance.bytes, rate * links.unit))
+        seconds = Fraction(4 * (len(parts) - 1) * links.instance.bytes, rate * links.unit)
+        if best is None or seconds > best.seconds:
+            best = Proven(seconds, "gossip", _tree_words(links, price), _tree_certificate(price))
         least, most = np.full(links.nodes, len(parts)), np.full(links.nodes, -1)
         for here, there in (ends, ends[::-1]):
             known = label[there] >= 0

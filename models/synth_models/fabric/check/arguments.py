@@ -27,9 +27,20 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
-from synth_models.fabric.check.windows import HIGHEST_PRICE, UNREACHABLE, Capacity, Fabric, Sharing, capacity_of
+from synth_models.fabric.check.windows import (
+    HIGHEST_PRICE,
+    UNREACHABLE,
+    Capacity,
+    Fabric,
+    Sharing,
+    capacity_of,
+    reach_over,
+)
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+
+NOT_JOINED = "some members cannot reach each other"
+MOST_IN_PAIRS = 4096  # members of which all pairs' distances are found
 
 Needed = tuple[Fraction | int, Capacity]
 Argument = Callable[[FabricInstance, Mapping[str, Any]], Needed]
@@ -80,7 +91,7 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
 
 
 def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
-    """What the messages of an allreduce pay, each for its own way.
+    """What the messages of an allreduce pay, each for its own way, or no more than that.
 
     A byte makes at least 2 (k - 1) transfers between any k groups of members (one group must be the first to know all,
     which takes a transfer from each other one or on its behalf; each other one must still be completed later). With
@@ -96,14 +107,16 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     if np.any(_joined(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
         raise ValueError("gossip proves nothing where ranks outside the group forward")
     length = _lengths(fabric, certificate)
-    ends = np.concatenate([fabric.members, _multiplying(fabric)])
-    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[ends] for u in ends])
-    apart = np.minimum(one_way, one_way.T)
-    members = len(fabric.members)
-    if np.any(apart[:members, :members] >= UNREACHABLE):
-        raise ValueError("some members cannot reach each other")
     everyone = fabric.mask(fabric.members)
     capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
+    multiplying, members = _multiplying(fabric), len(fabric.members)
+    if not len(multiplying) and (members > MOST_IN_PAIRS or _same_both_ways(fabric, length)):
+        return 2 * instance.bytes * _tree_both_ways(fabric, length), capacity
+    ends = np.concatenate([fabric.members, multiplying])
+    one_way = np.stack([fabric.reach(fabric.mask([u]), length)[ends] for u in ends])
+    apart = np.minimum(one_way, one_way.T)
+    if np.any(apart[:members, :members] >= UNREACHABLE):
+        raise ValueError(NOT_JOINED)
     return 2 * instance.bytes * _spanning_tree(apart, members), capacity
 
 
@@ -185,6 +198,56 @@ def _spanning_tree(apart: IntArray, members: int) -> int:
         total += length if has_member[a] and has_member[b] else 0
         group[b] = a
         has_member[a] = has_member[a] or has_member[b]
+    return total
+
+
+def _same_both_ways(fabric: Fabric, length: IntArray) -> bool:
+    """Whether the cheapest links there and back of any two nodes cost the same."""
+    cheapest: list[dict[int, int]] = []
+    for one, other in ((fabric.tail, fabric.head), (fabric.head, fabric.tail)):
+        dearest_first = np.argsort(-length, kind="stable")
+        pairs = (one * fabric.nodes + other)[dearest_first].tolist()
+        cheapest.append(dict(zip(pairs, length[dearest_first].tolist(), strict=True)))
+    return cheapest[0] == cheapest[1]
+
+
+def _tree_both_ways(fabric: Fabric, length: IntArray) -> int:
+    """Length of the minimum spanning tree of the members where every link can be used in both directions, which is no
+    longer than the one asked for, and the same where prices are the same both ways.
+
+    Every node goes with the member that is nearest; of links between nodes of two members the least that leads from
+    one to the other makes the tree (Mehlhorn: A faster approximation algorithm for the Steiner problem in graphs,
+    Information Processing Letters 1988). No distance between any two members is needed.
+    """
+    tail, head = np.concatenate([fabric.tail, fabric.head]), np.concatenate([fabric.head, fabric.tail])
+    cost = np.concatenate([length, length])
+    away = reach_over(tail, head, cost, np.where(fabric.mask(fabric.members), 0, UNREACHABLE))
+    near = np.full(fabric.nodes, -1, dtype=np.int64)
+    near[fabric.members] = np.arange(len(fabric.members))
+    tight = np.flatnonzero((away[tail] < UNREACHABLE) & (away[tail] + cost == away[head]))
+    while True:
+        fresh = tight[(near[tail[tight]] >= 0) & (near[head[tight]] < 0)]
+        if not len(fresh):
+            break
+        near[head[fresh]] = near[tail[fresh]]
+    between = np.flatnonzero((near[tail] >= 0) & (near[head] >= 0) & (near[tail] != near[head]))
+    over = away[tail[between]] + cost[between] + away[head[between]]
+    above, joined, total = list(range(len(fabric.members))), 1, 0
+    order = np.argsort(over, kind="stable")
+    for u, v, price in zip(
+        near[tail[between]][order].tolist(), near[head[between]][order].tolist(), over[order].tolist(), strict=True
+    ):
+        tops = []
+        for top in (u, v):
+            while above[top] != top:
+                above[top] = above[above[top]]
+                top = above[top]
+            tops.append(top)
+        if tops[0] != tops[1]:
+            above[tops[0]] = tops[1]
+            total, joined = total + price, joined + 1
+    if joined < len(above):
+        raise ValueError(NOT_JOINED)
     return total
 
 

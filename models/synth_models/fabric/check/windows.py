@@ -111,6 +111,14 @@ class Fabric:
         return self.reach(sources, self.delay)[self.tail], np.where(left < UNREACHABLE, left + self.delay, UNREACHABLE)
 
 
+def reach_over(tail: IntArray, head: IntArray, cost: IntArray, first: IntArray) -> IntArray:
+    """As :meth:`Fabric.reach_from` over any links."""
+    nodes = len(first)
+    by_tail = np.argsort(tail, kind="stable").astype(np.int64)
+    start = np.searchsorted(tail[by_tail], np.arange(nodes + 1)).astype(np.int64)
+    return _least_costs(start, by_tail, head, cost, first, np.ones(nodes, dtype=bool))
+
+
 @dataclass
 class Capacity:
     """The most that priced links can carry until a moment, each within its window: ``rows`` holds (bytes/s times

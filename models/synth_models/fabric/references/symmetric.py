@@ -34,7 +34,7 @@ from synth.network.symmetry import translations
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.cuts import cut_bound
-from synth_models.fabric.bounds.gossip import quick_bound
+from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
@@ -152,9 +152,9 @@ def _hold(options: RunOptions, found: Quotient, seconds: float) -> None:
 
 def cut_around_box(instance: FabricInstance) -> Proven | None:
     """The stronger of the cuts around the first box and around its first rank, in the direction of the collective;
-    None for an allreduce, of which more than a cut is proven (method ``bound``)."""
+    of an allreduce what messages between boxes or ranks take."""
     if instance.collective == "allreduce":
-        return None
+        return messages_of_boxes(instance)
     links = Links.of(instance)
     links = links.reverse if instance.collective == "reduce_scatter" else links
     members = np.zeros(links.nodes, dtype=bool)
