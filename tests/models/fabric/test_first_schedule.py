@@ -10,6 +10,7 @@ import pytest
 
 import synth
 from synth.family import get_family
+from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
 from synth.records.verify import replay
 from synth_models.fabric.instance import FabricInstance
@@ -17,7 +18,7 @@ from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.programs.forest import edge_splitting
 from synth_models.fabric.programs.forest.capacities import Fluid, fluid_of, set_rate
-from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.references.first_schedule import AT_ONCE, hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
@@ -83,6 +84,26 @@ def test_nothing_that_starts_from_it_ends_with_a_slower_one(method: str, boxes: 
         rings = synth.solve(instance, "ring").value
         assert rings is not None
         assert found.value <= rings
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allgather"])
+def test_quickest_paths_are_searched_from_few_ranks_at_a_time(collective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit is obeyed between two searches, so none may be from all ranks; a stop by then leaves a schedule of a
+    rooted collective, which needs the paths from one rank only; and rings ask for those of a rank once."""
+    instance = synth.make("fabric", machine="dgx-h100", boxes=20, collective=collective, bytes=160 * 2**16)
+    trees, asked = PathTrees.trees, list[int]()
+    options = RunOptions()
+
+    def noted(self: PathTrees, length: Any, sources: Any) -> Any:
+        if collective != "allgather" and len(asked) == 1:
+            assert options.held.solution is not None
+        asked.append(len(sources))
+        return trees(self, length, sources)
+
+    monkeypatch.setattr(PathTrees, "trees", noted)
+    hold_first(instance, options, "the method", 0)
+    assert max(asked) <= AT_ONCE < 160
+    assert sum(asked) == (320 if collective == "allgather" else 161)
 
 
 def test_a_run_holds_the_better_one() -> None:

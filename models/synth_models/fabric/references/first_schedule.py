@@ -11,10 +11,11 @@ Reductions are these on the reversed machine, played backwards in time. O(N^2) t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from synth_models.fabric.solution import Schedule
 
 MOST_RINGS = 8
 FEW = 1_000  # deliveries
+AT_ONCE = 64  # ranks from which quickest paths are searched
 LISTED = 20_000  # transfers up to which links serve what is ready; beyond, all in order, which is quicker to find
 MOST_TRANSFERS = 1_500_000
 PIECES, MOST_PIPELINED = 64, 20_000  # of a single block, so that it is passed on while it arrives
@@ -73,7 +75,10 @@ def _deliveries(instance: FabricInstance) -> int:
 def _schedules(instance: FabricInstance) -> Iterator[tuple[Schedule, str]]:
     if not len(instance.blocks) or too_large(instance) is not None:
         return
-    for words, make in (("rings", _rings), ("shortest paths", _paths)):
+    kinds = [("rings", _rings), ("shortest paths", _paths)]
+    if len(instance.blocks) == 1 and instance.collective != "allreduce":
+        kinds.reverse()  # these need a search from one rank, not from all
+    for words, make in kinds:
         schedule = _made(instance, make)
         if schedule is not None:
             yield schedule, words
@@ -163,8 +168,11 @@ class _Graph:
 
     def before(self, origins: IntArray) -> IntArray:
         """The node before each on the quickest path from each origin, negative without one: (origins, nodes)."""
-        entered = self.paths.trees(self.weight, origins)[1]
-        return np.where(entered >= 0, self.src[entered], -1)
+        found = np.empty((len(origins), self.nodes), dtype=np.int64)
+        for first in range(0, len(origins), AT_ONCE):  # so that the time limit is looked at
+            entered = self.paths.trees(self.weight, origins[first : first + AT_ONCE])[1]
+            found[first : first + AT_ONCE] = np.where(entered >= 0, self.src[entered], -1)
+        return found
 
     def links(self, tail: IntArray, head: IntArray, turn: IntArray) -> IntArray:
         """A quickest link from each tail to its head, equal ones by ``turn``."""
@@ -215,8 +223,8 @@ def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
     graph = _Graph(instance, max(1, int(asked.bytes.max())))
     together = instance.boxes
     count = min(MOST_RINGS, max(len(box) for box in together))
-    walks = [_walk(graph, [r for box in together for r in (*box[k % len(box) :], *box[: k % len(box)])])
-             for k in range(count)]  # fmt: skip
+    walks = _walks(graph, [[r for box in together for r in (*box[k % len(box) :], *box[: k % len(box)])]
+                           for k in range(count)])  # fmt: skip
     rows: list[_Legs] = []
     for number, origin in enumerate(asked.origin.tolist()):
         walk = walks[number % count]
@@ -236,22 +244,39 @@ def _rings(instance: FabricInstance, asked: _Asked) -> Transfers | None:
     return _transfers(asked, graph, legs, np.concatenate(tails), np.concatenate(heads))
 
 
-def _walk(graph: _Graph, cycle: list[int]) -> tuple[IntArray, IntArray, IntArray, IntArray] | None:
+_Walk = tuple[IntArray, IntArray, IntArray, IntArray]
+
+
+def _walks(graph: _Graph, cycles: Sequence[Sequence[int]]) -> list[_Walk | None]:
+    """Around every cycle what :func:`_walk` finds; None where some rank cannot reach the next. Few ranks are searched
+    from at a time, so that the time limit is looked at and no table grows with the square of the ranks."""
+    after: dict[int, set[int]] = {}
+    for cycle in cycles:
+        for rank, follower in pairwise((*cycle, cycle[0])):
+            after.setdefault(rank, set()).add(follower)
+    ranks = np.array(list(after), dtype=np.int64)
+    found: dict[tuple[int, int], list[int]] = {}
+    for first in range(0, len(ranks), AT_ONCE):
+        some = ranks[first : first + AT_ONCE]
+        for rank, before in zip(some.tolist(), graph.before(some), strict=True):
+            for follower in after[rank]:
+                nodes = [follower]
+                while nodes[-1] != rank and nodes[-1] >= 0:
+                    nodes.append(int(before[nodes[-1]]))
+                if nodes[-1] == rank:
+                    found[rank, follower] = nodes[::-1]
+    return [_walk(graph, cycle, found) for cycle in cycles]
+
+
+def _walk(graph: _Graph, cycle: Sequence[int], paths: Mapping[tuple[int, int], list[int]]) -> _Walk | None:
     """The links around a cycle of ranks by tail and head, and the first and last link of every route between ranks."""
-    ranks = np.array(cycle, dtype=np.int64)
-    before = graph.before(ranks)
     tails: list[int] = []
     heads: list[int] = []
-    for k in range(len(cycle)):
-        node, back = cycle[(k + 1) % len(cycle)], list[tuple[int, int]]()
-        while node != cycle[k]:
-            last = int(before[k, node])
-            if last < 0:
-                return None
-            back.append((last, node))
-            node = last
-        tails += [first for first, _ in back[::-1]]
-        heads += [second for _, second in back[::-1]]
+    for pair in pairwise((*cycle, cycle[0])):
+        if pair not in paths:
+            return None
+        tails += paths[pair][:-1]
+        heads += paths[pair][1:]
     tail, head = np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64)
     starts = np.flatnonzero(graph.is_rank[tail])
     return tail, head, starts, np.concatenate([starts[1:], [len(tail)]]) - 1
