@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import synth
+from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import symmetric
+from synth_models.fabric.references import one_origin, symmetric
 
 EVERYONE = ("allgather", "reduce_scatter", "allreduce")
 ROOTED = ("broadcast", "reduce")
@@ -30,6 +31,15 @@ def replayed(instance: FabricInstance) -> float:
     assert verdict.faults == []
     assert verdict.value is not None
     return verdict.value
+
+
+@pytest.mark.parametrize("quotient", [False, True])
+def test_the_search_for_one_origin_ends_with_the_limit(quotient: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes seconds on 16,384 ranks, where nothing else would look at the limit before it returns."""
+    instance = made(**TORUS, collective="allgather", bytes=2**20)
+    monkeypatch.setattr(one_origin, "left", lambda: -1.0)
+    with pytest.raises(OutOfTime):
+        symmetric.solve(instance, RunOptions(method={"quotient": quotient}).started_now())
 
 
 def test_a_ring_of_five() -> None:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
+from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth.kernels import jit
+from synth.kernels.clock import now as now_s
 from synth.network import Network
 
 NOBODY = -1
@@ -34,19 +36,31 @@ def directions(network: Network) -> IntArray:
     return order.reshape(network.nodes, -1).astype(np.int64)
 
 
+def one_origin(target: IntArray, seconds: FloatArray, latency: FloatArray, chunks_each: int) -> Spread:
+    """The sends from node 0. ``seconds``, ``latency``: of a chunk, by direction; ``target``: the node next to each,
+    shape (nodes, directions). Raises :class:`synth.clock.deadline.OutOfTime` at the time limit in force."""
+    *columns, in_time = _one_origin(target, seconds, latency, chunks_each, left() + SLACK_S)
+    if not in_time:
+        raise OutOfTime
+    return Spread(*columns)
+
+
 @jit
-def one_origin(
-    target: IntArray, seconds: FloatArray, latency: FloatArray, chunks_each: int
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Columns of :class:`Spread` from node 0. ``seconds``, ``latency``: of a chunk, by direction."""
+def _one_origin(
+    target: IntArray, seconds: FloatArray, latency: FloatArray, chunks_each: int, time_s: float
+) -> tuple[IntArray, IntArray, IntArray, IntArray, bool]:
+    """Columns of :class:`Spread`, and whether they were found within ``time_s`` seconds."""
+    until = now_s() + time_s
     n, directions = target.shape
     total = (n - 1) * chunks_each
-    chunk, source, direction, after = np.empty((4, total), dtype=np.int64)
+    chunk, source, direction, after = np.zeros((4, total), dtype=np.int64)
     came = np.full((chunks_each, n), np.inf)
     came[:, 0] = 0.0
     brought = np.full((chunks_each, n), NOBODY, dtype=np.int64)
     free = np.zeros(directions)
     for k in range(total):
+        if now_s() > until:
+            return chunk, source, direction, after, False
         while True:
             d = int(np.argmin(free))
             begin, fresh, best_chunk, best = np.inf, -1, -1, -1
@@ -69,4 +83,4 @@ def one_origin(
         free[d] = begin + seconds[d]
         chunk[k], source[k], direction[k], after[k] = best_chunk, best, d, brought[best_chunk, best]
         brought[best_chunk, v] = k
-    return chunk, source, direction, after
+    return chunk, source, direction, after, True

@@ -38,7 +38,7 @@ from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references.one_origin import NOBODY, Spread, directions, one_origin
+from synth_models.fabric.references.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
@@ -259,7 +259,7 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
         for k, origin in enumerate(instance.blocks.origin.tolist()):
             piece_of[origin, : len(sizes[k])] = np.arange(first[k], first[k + 1])
     seconds = float(size.max()) / net.bandwidth[where.link[0]]
-    sends = Spread(*one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each))
+    sends = one_origin(where.target, seconds, net.latency[where.link[0]].astype(float), each)
     piece = piece_of[:, sends.chunk].T  # (sends, origins)
     link = where.link[where.image[:, sends.source].T, sends.direction[:, None]]
     keep = (piece != NOBODY).ravel()
