@@ -115,7 +115,8 @@ def _plans(instance: FabricInstance) -> list[Plan]:
         two = [Plan(between="two trees")]
         led = [Plan(between=between) for between in ("leaders", "own rail")]
         plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
-        return [*led, *two, *plain] if alike else [*two, *led, *plain]
+        all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
+        return [*two, *([] if all_pairs and not alike else led), *plain]
     passed = [] if alike else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
         return [*passed, Plan(), Plan(chain=True)]

@@ -109,8 +109,9 @@ def most_promising(
 ) -> tuple[int, int, Schedule] | None:
     """The quickest schedule found: the number of its variant among ``variants``, its chunks and itself.
 
-    Every variant is tried once, then always the one whose next doubling promises the least time, until two doublings of
-    it in a row save less than :data:`WORTH`, or it cannot catch up with what is there; then numbers between good ones.
+    Always the one goes on whose next doubling promises the least time, until two doublings of it in a row save less
+    than :data:`WORTH`, or it cannot catch up with what is there; the next one begins when no other promises anything.
+    Then numbers between good ones are tried.
     Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
     takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
     takes ``least`` but for the gap asked for; at the time limit with the best so far. Raises :class:`UnsupportedError`
@@ -175,7 +176,7 @@ class _Race:
         return enough or self.options.out_of_time()
 
     def ahead(self) -> Variant | None:
-        """The variant to go on with: one that was not tried, the first of them; else the most promising."""
+        """The variant to go on with: the most promising, where one that was not tried promises what there is."""
         if self.ended():
             return None
         going = [
@@ -186,7 +187,8 @@ class _Race:
         ]
         if self.best is not None and self._is_within(WORTH):
             going = [variant for variant in going if variant is self.variants[self.best[0]]]
-        return min(going, key=lambda variant: (bool(variant.tried), variant.promised(self.least)), default=None)
+        best = self.least if self.seconds is None else self.seconds
+        return min(going, key=lambda variant: variant.promised(self.least) if variant.tried else best, default=None)
 
     def may_gain(self, variant: Variant, count: int) -> bool:
         """Whether a number of chunks that was not tried may be better than the best so far, if what is above the bound
