@@ -184,8 +184,8 @@ def test_others_are_not_tried_beside_what_is_near_the_bound(seconds: int, others
 
 @pytest.mark.parametrize(("seconds", "large"), [(2004, False), (2020, True)])
 def test_no_large_schedule_is_made_for_what_nobody_notices(seconds: int, large: bool) -> None:
-    """A schedule within half a hundredth of the bound is not followed by one of a million transfers, also where numbers
-    of chunks between those that were tried are left."""
+    """A schedule within a quarter of a hundredth of the bound is not followed by one of a million transfers, also where
+    numbers of chunks between those that were tried are left."""
     instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
     asked: list[int] = []
 

@@ -110,10 +110,10 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     length = _lengths(fabric, certificate)
     everyone = fabric.mask(fabric.members)
     capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
-    multiplying = _multiplying(fabric)
-    if not len(multiplying) and (_same_both_ways(fabric, length) or len(fabric.members) > MOST_IN_PAIRS):
+    multiplying, members = _multiplying(fabric), len(fabric.members)
+    if not len(multiplying) and (members > MOST_IN_PAIRS or _same_both_ways(fabric, length)):
         return 2 * instance.bytes * _tree_both_ways(fabric, length), capacity
-    ends, members = np.concatenate([fabric.members, multiplying]), len(fabric.members)
+    ends = np.concatenate([fabric.members, multiplying])
     one_way = np.stack([fabric.reach(fabric.mask([u]), length)[ends] for u in ends])
     apart = np.minimum(one_way, one_way.T)
     if np.any(apart[:members, :members] >= UNREACHABLE):

@@ -18,7 +18,7 @@ WORTH = Fraction(1, 100)  # doublings must save at least this part of the time t
 SLOWER = 1.5  # times as long as in proportion to the last number of chunks is what another may take
 NEAR = 1.05  # times the best variant's seconds, within which a variant's numbers of chunks are looked at more closely
 ROUNDS = 3  # of that
-NOTICEABLE = Fraction(1, 200)  # of the time: a gap below is not worth making a large schedule for
+NOTICEABLE = Fraction(1, 400)  # of the time: a gap below is not worth making a large schedule for
 LARGE = 300_000  # transfers from which on a schedule takes seconds to make
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
