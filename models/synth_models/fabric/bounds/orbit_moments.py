@@ -65,24 +65,7 @@ def _improved(routes: RouteOrbits, best: Proven, resolution: int, more: Callable
     problem = routes.problem
     ticks = int(best.seconds * problem.links.ticks)
     length = max(1, math.gcd(*np.unique(problem.routes.delay).tolist()), ticks // resolution)
-    low = bins = max(1, ticks // length)
-    step, high = 1, 0
-    found: tuple[FlowsOverTime, list[FloatArray]] | None = None
-    while more() and (not high or low < high):  # the least number of bins behind which T may lie
-        program = FlowsOverTime(problem, bins, length)
-        try:
-            potentials = program.solve() if program.columns <= MOST_COLUMNS else None
-        except OutOfTime:
-            if found is None:
-                raise
-            break  # what has been solved is certified
-        if potentials is not None:
-            found, high = (program, potentials), bins
-        elif program.columns > MOST_COLUMNS:
-            break
-        else:
-            low = bins + 1
-        bins, step = ((low + high) // 2, step) if high else (bins + step, 2 * step)
+    found = _solved(problem, length, max(1, ticks // length), more)
     if found is None:
         return best
     certified = Certified(routes, *found)
@@ -91,6 +74,29 @@ def _improved(routes: RouteOrbits, best: Proven, resolution: int, more: Callable
         best = proven if proven is not None and proven.seconds > best.seconds else best
     proven = certified.proven((problem.routes.last,), certified.tolls(found[0]))
     return proven if proven is not None and proven.seconds > best.seconds else best
+
+
+def _solved(
+    problem: OneBlock, length: int, low: int, more: Callable[[], bool]
+) -> tuple[FlowsOverTime, list[FloatArray]] | None:
+    """The program of the least number of bins, from ``low`` on, behind which T may lie, with its potentials; of the
+    least that was solved in time; None without any, or where programs become too large."""
+    bins, step, high = low, 1, 0
+    found: tuple[FlowsOverTime, list[FloatArray]] | None = None
+    while more() and (not high or low < high):
+        program = FlowsOverTime(problem, bins, length)
+        if program.columns > MOST_COLUMNS:
+            break
+        try:
+            potentials = program.solve()
+        except OutOfTime:
+            break
+        if potentials is not None:
+            found, high = (program, potentials), bins
+        else:
+            low = bins + 1
+        bins, step = ((low + high) // 2, step) if high else (bins + step, 2 * step)
+    return found
 
 
 class RouteOrbits:

@@ -11,6 +11,7 @@ from synth_models.fabric.programs.forest import method as forest
 from synth_models.fabric.references import bruck, direct, double_tree, pat, recursive_doubling, ring, two_level
 from synth_models.fabric.references.out_trees import Candidate, quicker
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.box_routes import boxes_are_alike
 
 IN_USE = {
     "direct": direct.solve,
@@ -22,6 +23,7 @@ IN_USE = {
     "ring": ring.solve,
 }
 MOST_MEMBERS = 32  # up to which they are quick
+MOST_UNLIKE = 128  # up to which two_level is where boxes do not see the same, as behind leaf switches
 SHARE = 0.3  # of the time that is left, for each
 
 
@@ -40,11 +42,14 @@ def packed(instance: FabricInstance, options: RunOptions) -> Candidate | None:
 
 
 def raced(instance: FabricInstance, options: RunOptions, best: Candidate | None, least: Fraction) -> Candidate | None:
-    """The quickest of ``best`` and what libraries run on up to :data:`MOST_MEMBERS` ranks; without a ``best`` whatever
+    """The quickest of ``best`` and what libraries run where that is quick; without a ``best`` whatever
     there is. ``least``: a lower bound, in seconds."""
+    names = list(IN_USE)
     if best is not None and len(instance.members) > MOST_MEMBERS:
-        return best
-    for name, run in IN_USE.items():
+        unlike = len(instance.members) <= MOST_UNLIKE and not boxes_are_alike(instance.machine, instance.boxes)
+        names = ["two_level"] if unlike else []
+    for name in names:
+        run = IN_USE[name]
         at_the_bound = best is not None and best.seconds * Fraction(1 - options.relative_gap) <= least
         if at_the_bound or (best is not None and options.out_of_time()):
             break
