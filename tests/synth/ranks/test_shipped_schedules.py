@@ -54,7 +54,7 @@ FEW = {
         d2-five-pairs: greedy cpsat-cpsat""",
 }
 WORDS = 2**12  # of a part at most
-MOST_TRANSFERS, MOST_RANKS = 4000, 64
+MOST_TRANSFERS, MOST_RANKS = 1500, 32
 
 
 def few() -> Iterator[Record]:
