@@ -221,10 +221,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     own = own_faults(network) if network.get("kind") == "links" else []
     yield from own
     yield from _size_faults(raw)
-    yield from _switching_faults(raw.get("switching"))
-    stores = isinstance(raw.get("switching"), dict) and raw["switching"].get("mode") == "store_and_forward"
-    if stores and network.get("abilities"):
-        yield Fault("network.abilities", "have no meaning where switches store: take switching.adds and copies")
+    yield from _switching_faults(raw.get("switching"), network)
     if own:
         return
     try:
@@ -251,21 +248,26 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from _partition_faults(raw, usable, members)
 
 
-def _switching_faults(switching: Any) -> Iterator[Fault]:
+def _switching_faults(switching: Any, network: dict[str, Any]) -> Iterator[Fault]:
     """What switches add, and how, where they cannot."""
     if not isinstance(switching, dict) or not isinstance(switching.get("adds") or False, bool):
         return
-    if switching.get("mode") == "store_and_forward" and switching.get("adds"):
-        for key, default in (("buffer", False), ("copies", True)):
-            if switching.get(key, default) is False:
-                yield Fault(f"switching.{key}", "must be true where switches add what they store", False, True)
+    stores, adds = switching.get("mode") == "store_and_forward", switching.get("adds")
+    if stores and network.get("abilities"):
+        yield Fault("network.abilities", "have no meaning where switches store: take switching.adds and copies")
+    if stores and adds:
+        yield from _adding_stores_faults(switching)
+    if stores or not (adds or switching.get("multicast")):
+        words = "where switches store" if stores else "without adds or multicast"
         for key in ("streams", "add_rate"):
             if switching.get(key) is not None:
-                yield Fault(f"switching.{key}", "has no meaning where switches store", switching[key], True)
-    elif switching.get("mode") != "store_and_forward":
-        for key in ("streams", "add_rate"):
-            if switching.get(key) is not None and not (switching.get("adds") or switching.get("multicast")):
-                yield Fault(f"switching.{key}", "has no meaning without adds or multicast", switching[key], True)
+                yield Fault(f"switching.{key}", f"has no meaning {words}", switching[key], True)
+
+
+def _adding_stores_faults(switching: dict[str, Any]) -> Iterator[Fault]:
+    for key, default in (("buffer", False), ("copies", True)):
+        if switching.get(key, default) is False:
+            yield Fault(f"switching.{key}", "must be true where switches add what they store", False, True)
 
 
 def _json(value: Any) -> str:
