@@ -126,6 +126,8 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     if max(map(len, instance.boxes)) > 1:
         return plans
     from_one_rank = [Plan(between="two trees", one_root=True), *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+    if _first_chunks(instance, from_one_rank[0], MOST_CHUNKS) > MOST_EXCHANGED:
+        return [*plans, *from_one_rank]
     return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
 
 
