@@ -129,7 +129,8 @@ def test_no_bound_lies_above_a_schedule_of_trees(seed: int) -> None:
     for _ in range(50):
         instance = adding_machine(chooser)
         proven = strongest(instance, RunOptions(time_limit_s=1.0).started_now())
-        kinds.add(proven.certificate()["argument"])
+        if instance.machine.abilities.any:
+            kinds.add(proven.certificate()["argument"])
         assert check_bound(instance, float_below(proven.seconds), proven.certificate()) == []
         assert check_bound(instance, float(proven.seconds) * (1 + 1e-4), proven.certificate()) != []
         for _ in range(6):
