@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal
@@ -14,9 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
-from synth.network.spec import Bandwidth
 from synth.schedule.collective import ROOTED
-from synth_models.fabric.problem.abilities import ANY_NUMBER, Abilities, Streams
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
     SHARED_OUT,
@@ -28,6 +25,7 @@ from synth_models.fabric.problem.blocks import (
 from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
+from synth_models.fabric.problem.switching import Switching, able_to, switching_faults
 
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
@@ -36,27 +34,6 @@ MANY = 128  # ranks from which on methods that need no search are among the defa
 VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
-
-
-class Switching(Part):
-    """How switches forward.
-
-    ``cut_through``: a transfer goes from rank to rank over a route whose inner nodes are switches; with ``multicast``
-    the route may be an out-tree. ``store_and_forward``: a hop into a switch is a transfer of its own; without
-    ``buffer`` a piece leaves the switch when it has arrived or never, with ``copies`` on several links at once.
-
-    ``adds``, of every switch: cut through, streams of one piece that come in over several links may leave as their sum
-    (in-trees); stored, with ``buffer``, a switch adds up what comes. ``streams``, ``add_rate``: as in
-    :class:`synth_models.fabric.problem.abilities.Ability`, whose own statements of single switches come on top.
-    """
-
-    mode: Literal["cut_through", "store_and_forward"] = "cut_through"
-    multicast: bool = False
-    buffer: bool = False
-    copies: bool = True
-    adds: bool | None = None
-    streams: Streams | None = None
-    add_rate: Bandwidth | None = None
 
 
 class Failed(Part):
@@ -122,7 +99,7 @@ class FabricInstance(Instance):
     def machine(self) -> Machine:
         """What can be used: without failed links and nodes, and without ranks that forward nothing. Node numbers are
         those of the file; links are renumbered in the file's order."""
-        return _able(_usable(built(self.network), self.failed, self.members, self.relay), self.switching)
+        return able_to(_usable(built(self.network), self.failed, self.members, self.relay), self.switching)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -195,24 +172,6 @@ def _usable(machine: Machine, failed: Failed, members: tuple[int, ...], relay: b
     return machine.slowed(failed.shares).without(links, gone)
 
 
-def _able(machine: Machine, switching: Switching) -> Machine:
-    """The machine with what the instance says of all switches that cut through."""
-    if switching.mode == "store_and_forward" or not (switching.adds or switching.multicast):
-        return machine
-    every, stated = machine.is_switch, machine.abilities
-    streams = np.where(stated.streams == ANY_NUMBER, switching.streams or ANY_NUMBER, stated.streams)
-    return replace(
-        machine,
-        stated=Abilities(
-            stated.copies | (every & switching.multicast),
-            stated.adds | (every & bool(switching.adds)),
-            streams,
-            np.minimum(stated.add_rate, switching.add_rate or np.inf),
-            stated.copy_rate,
-        ),
-    )
-
-
 def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     """Everything that concerns several fields; parts of the wrong type are pydantic's to report."""
     network = raw.get("network")
@@ -221,7 +180,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     own = own_faults(network) if network.get("kind") == "links" else []
     yield from own
     yield from _size_faults(raw)
-    yield from _switching_faults(raw.get("switching"), network)
+    yield from switching_faults(raw.get("switching"), network)
     if own:
         return
     try:
@@ -231,7 +190,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     except (ValueError, KeyError) as error:
         yield Fault("network", str(error))
         return
-    strange = list(_range_faults(machine))
+    strange = list(_range_faults(machine)) + list(_rate_faults(raw.get("switching")))
     yield from strange
     if strange:
         return
@@ -246,28 +205,6 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from _range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)
     yield from _partition_faults(raw, usable, members)
-
-
-def _switching_faults(switching: Any, network: dict[str, Any]) -> Iterator[Fault]:
-    """What switches add, and how, where they cannot."""
-    if not isinstance(switching, dict) or not isinstance(switching.get("adds") or False, bool):
-        return
-    stores, adds = switching.get("mode") == "store_and_forward", switching.get("adds")
-    if stores and network.get("abilities"):
-        yield Fault("network.abilities", "have no meaning where switches store: take switching.adds and copies")
-    if stores and adds:
-        yield from _adding_stores_faults(switching)
-    if stores or not (adds or switching.get("multicast")):
-        words = "where switches store" if stores else "without adds or multicast"
-        for key in ("streams", "add_rate"):
-            if switching.get(key) is not None:
-                yield Fault(f"switching.{key}", f"has no meaning {words}", switching[key], True)
-
-
-def _adding_stores_faults(switching: dict[str, Any]) -> Iterator[Fault]:
-    for key, default in (("buffer", False), ("copies", True)):
-        if switching.get(key, default) is False:
-            yield Fault(f"switching.{key}", "must be true where switches add what they store", False, True)
 
 
 def _json(value: Any) -> str:
@@ -326,10 +263,21 @@ def _range_faults(machine: Machine) -> Iterator[Fault]:
     for e in np.flatnonzero((net.bandwidth < LEAST_BANDWIDTH) | (net.bandwidth > MOST_BANDWIDTH)).tolist():
         words = f"the bandwidth must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
         yield Fault(f"network.links[{e}]", words, float(net.bandwidth[e]), True)
+    rate = machine.abilities.add_rate
+    for v in np.flatnonzero((rate < LEAST_BANDWIDTH) | ((rate > MOST_BANDWIDTH) & np.isfinite(rate))).tolist():
+        words = f"the add_rate must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
+        yield Fault(f"network, switch {machine.names[v]}", words, float(rate[v]), True)
     for e in np.flatnonzero(net.latency > MOST_LATENCY).tolist():
         yield Fault(
             f"network.links[{e}]", f"the latency must be at most {MOST_LATENCY:g} s", float(net.latency[e]), True
         )
+
+
+def _rate_faults(switching: Any) -> Iterator[Fault]:
+    rate = switching.get("add_rate") if isinstance(switching, dict) else None
+    if isinstance(rate, (int, float)) and not LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH:
+        words = f"must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
+        yield Fault("switching.add_rate", words, rate, True)
 
 
 def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:

@@ -33,13 +33,8 @@ _SIDES = ("rows", "cols", "layers", "nodes", "dimension", "degree", "leaves", "h
 _OF_TREE = ("leaf", "rails", "oversubscription", "spines")
 # what is usual, and where else it has a meaning
 _PLAIN = {"multicast": False, "buffer": False, "copies": True, "adds": False, "streams": None, "add_rate": None}
-_ONLY_WITH = {
-    "multicast": "cut_through",
-    "buffer": "store_and_forward",
-    "copies": "store_and_forward",
-    "streams": "cut_through",
-    "add_rate": "cut_through",
-}
+_ONLY_WITH = dict.fromkeys(("multicast", "streams", "add_rate"), "cut_through")
+_ONLY_WITH |= dict.fromkeys(("buffer", "copies"), "store_and_forward")
 
 
 def _raw_machine(value: Any) -> Any:

@@ -197,7 +197,8 @@ def _trees(page: Reproduction, trace: tables.Trace) -> None:
     axes.set_xlabel("nodes")
     axes.set_ylabel("crossings above the least, % of the tree's")
     axes.legend()
-    page.figure(figure, "tree-gaps", "How far the published broadcast trees are from the proven least crossings.")
+    caption = "How far the published broadcast trees are from the proven least crossings."
+    page.figure(figure, "tree-gaps", caption, ("png",))
     if not page.quick:
         title = "Least crossings when the broadcast may take more rounds, largest jobs"
         page.table(title, tables.rounds_table(trace), file="rounds")

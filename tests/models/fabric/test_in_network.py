@@ -113,6 +113,8 @@ def test_what_it_does_not_know_is_unsupported(keys: dict[str, Any], word: str) -
         ({"streams": 2}, "no meaning without adds or multicast"),
         ({"adds": True, "switching": "store_and_forward"}, "must be true where switches add"),
         ({"adds": True, "streams": 0}, "streams"),
+        ({"adds": True, "add_rate": 1e-9}, "add_rate = 1e-09: must be in"),
+        ({"adds": True, "add_rate": 1e30}, "must be in"),
     ],
 )
 def test_impossible_switches_are_refused_in_one_line(keys: dict[str, Any], word: str) -> None:

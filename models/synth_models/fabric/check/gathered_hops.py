@@ -69,12 +69,26 @@ class Filled(NamedTuple):
     leaves: IntArray
 
 
+class _Marks(NamedTuple):
+    """By node, the last transfer that came there in the in-tree (``come``; minus 2 less the transfer for several links
+    of it), that left it there (``gone``), that came behind the hub (``again``), and that left it there (``parted``);
+    where the links stand by which it left in the in-tree (``left_at``), and came behind the hub (``came_at``)."""
+
+    come: IntArray
+    gone: IntArray
+    again: IntArray
+    parted: IntArray
+    left_at: IntArray
+    came_at: IntArray
+
+
 @jit
 def shapes(routes: Routes, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: IntArray) -> int:
     """Fill ``shape`` of the ``chosen`` transfers. ``wrong`` (rows of transfer, link of a route, what): the first routes
     that are none; returns how many there are."""
     count = len(nodes.is_switch)
-    marks = np.full((6, count), -1, dtype=np.int64)
+    rows = np.full((6, count), -1, dtype=np.int64)
+    marks = _Marks(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
     found = 0
     for i in chosen:
         what, where = _shape_of(routes, nodes, i, shape, marks)
@@ -86,66 +100,22 @@ def shapes(routes: Routes, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: 
 
 
 @jit
-def _shape_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: IntArray) -> tuple[int, int]:
-    """What forbids a route (0: nothing), at which of its links. ``marks``: by node, the last transfer that came in the
-    in-tree (minus 2 less the transfer for several links of it), that left it there, that came behind the hub, and that
-    left it there; where the links stand by which it left in the in-tree, and came behind the hub."""
+def _shape_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
+    """What forbids a route (0: nothing), at which of its links."""
     first, end = routes.route_start[i], routes.route_start[i + 1]
-    src, dst, link = routes.src, routes.dst, routes.link
-    come, gone, again, parted, left_at, came_at = marks
-    last = first
-    for k in range(first, end):
-        if not nodes.is_switch[src[link[k]]]:
-            last = k
-    k, streams, several = first, 0, -2 - i
-    while k < end:  # the streams until they are one
-        u, v = src[link[k]], dst[link[k]]
-        if gone[u] == i:
-            return NO_TREE, k
-        if nodes.is_switch[u]:
-            if come[u] != i and come[u] != several:
-                return FROM_SWITCH, k
-            streams -= 1
-        if not nodes.is_switch[v] or gone[v] == i:
-            return NO_TREE, k
-        shape.is_sum[k] = come[u] == several
-        gone[u] = i
-        if come[v] == i or come[v] == several:
-            if not nodes.adds[v]:
-                return NO_ADDING, k
-            come[v] = several
-        else:
-            come[v] = i
-            streams += 1
-        left_at[u] = k
-        k += 1
-        if streams == 1 and k > last:
-            break
-    if streams != 1 or k == end:
-        return (TO_SWITCH if streams == 1 else NO_TREE), end - 1
-    hub, forks, behind = dst[link[k - 1]], False, k
-    again[hub] = i
-    while k < end:  # the sum from the hub
-        u, v = src[link[k]], dst[link[k]]
-        if again[u] != i or again[v] == i or not nodes.is_switch[u]:
-            return NO_TREE, k
-        if parted[u] == i:
-            if not nodes.copies[u]:
-                return NO_COPYING, k
-            forks = True
-        parted[u], again[v] = i, i
-        if gone[u] == i and link[left_at[u]] == link[k]:
-            return NO_TREE, k
-        shape.onward[k], shape.is_sum[k] = -2, u == hub
-        shape.before[k] = -1 if u == hub else came_at[u]
-        came_at[v] = k
-        k += 1
+    what, behind = _streams_of(routes, nodes, i, shape, marks)
+    if what:
+        return what, behind
+    hub = routes.dst[routes.link[behind - 1]]
+    what, where, forks = _sum_of(routes, nodes, i, behind, shape, marks)
+    if what:
+        return what, where
     for k in range(first, behind):
-        v = dst[link[k]]
-        shape.onward[k] = -1 if v == hub else left_at[v]
+        v = routes.dst[routes.link[k]]
+        shape.onward[k] = -1 if v == hub else marks.left_at[v]
     for k in range(behind, end):
-        v = dst[link[k]]
-        if nodes.is_switch[v] and parted[v] != i:
+        v = routes.dst[routes.link[k]]
+        if nodes.is_switch[v] and marks.parted[v] != i:
             return TO_SWITCH, k
     if not forks:  # an in-tree: the rest is its stem
         for k in range(first, behind):
@@ -154,6 +124,61 @@ def _shape_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: IntArra
         for k in range(behind, end):
             shape.onward[k] = k + 1 if k + 1 < end else -1
     return 0, first
+
+
+@jit
+def _streams_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
+    """Follow the streams until they are one, with all sources among them: 0 and the first link behind that, or what
+    forbids the route and at which link."""
+    first, end = routes.route_start[i], routes.route_start[i + 1]
+    src, dst, link = routes.src, routes.dst, routes.link
+    last, streams, several = first, 0, -2 - i
+    for k in range(first, end):
+        if not nodes.is_switch[src[link[k]]]:
+            last = k
+    for k in range(first, end):
+        u, v = src[link[k]], dst[link[k]]
+        if marks.gone[u] == i or marks.gone[v] == i or not nodes.is_switch[v]:
+            return NO_TREE, k
+        if nodes.is_switch[u]:
+            if marks.come[u] != i and marks.come[u] != several:
+                return FROM_SWITCH, k
+            streams -= 1
+        shape.is_sum[k] = marks.come[u] == several
+        marks.gone[u], marks.left_at[u] = i, k
+        if marks.come[v] != i and marks.come[v] != several:
+            marks.come[v] = i
+            streams += 1
+        elif nodes.adds[v]:
+            marks.come[v] = several
+        else:
+            return NO_ADDING, k
+        if streams == 1 and k >= last:
+            return (TO_SWITCH, k) if k + 1 == end else (0, k + 1)
+    return NO_TREE, end - 1
+
+
+@jit
+def _sum_of(routes: Routes, nodes: Nodes, i: int, behind: int, shape: Shape, marks: _Marks) -> tuple[int, int, bool]:
+    """Follow the sum from the hub: what forbids the route (0: nothing), at which link, and whether it parts."""
+    src, dst, link = routes.src, routes.dst, routes.link
+    hub, forks = dst[link[behind - 1]], False
+    marks.again[hub] = i
+    for k in range(behind, routes.route_start[i + 1]):
+        u, v = src[link[k]], dst[link[k]]
+        if marks.again[u] != i or marks.again[v] == i or not nodes.is_switch[u]:
+            return NO_TREE, k, forks
+        if marks.gone[u] == i and link[marks.left_at[u]] == link[k]:
+            return NO_TREE, k, forks
+        if marks.parted[u] == i:
+            if not nodes.copies[u]:
+                return NO_COPYING, k, forks
+            forks = True
+        marks.parted[u], marks.again[v] = i, i
+        shape.onward[k], shape.is_sum[k] = -2, u == hub
+        shape.before[k] = -1 if u == hub else marks.came_at[u]
+        marks.came_at[v] = k
+    return 0, behind, forks
 
 
 @jit
