@@ -107,17 +107,23 @@ class Replay:
                 arrival = start + sum(math.ceil(self.latency[f] * self.ticks) for f in way) + max(takes)
                 self.arrivals.append((arrival, i, self.ends[e][1]))
 
-    def play(self) -> None:
-        """Arrivals before starts of the same tick; among arrivals copies before additions."""
-        blocks, members = self.instance.blocks, list(self.instance.members)
-        switching = self.instance.switching
+    def at_first(self) -> tuple[frozenset[Any], dict[tuple[int, int], frozenset[Any]]]:
+        """All that a piece can be, and what every rank holds of each at the beginning."""
+        members = list(self.instance.members)
         everything = frozenset(members) if self.sums else frozenset(["it"])
         holds: dict[tuple[int, int], frozenset[Any]] = {}
         for p, (b, _) in enumerate(self.pieces):
             if self.sums:
                 holds |= {(p, v): frozenset([v]) for v in members}
             else:
-                holds[p, int(blocks.origin[b])] = everything
+                holds[p, int(self.instance.blocks.origin[b])] = everything
+        return everything, holds
+
+    def play(self) -> None:
+        """Arrivals before starts of the same tick; among arrivals copies before additions."""
+        blocks, members = self.instance.blocks, list(self.instance.members)
+        switching = self.instance.switching
+        everything, holds = self.at_first()
         carried: dict[int, frozenset[Any]] = {}
         came: dict[tuple[int, int], list[int]] = {}  # (piece, switch): ticks of arrivals that can still leave
         arrived_at = {(i, v): tick for tick, i, v in self.arrivals}

@@ -104,7 +104,7 @@ def random_schedule(chooser: random.Random, instance: FabricInstance, useless: f
             size = left if chooser.random() < 0.5 else chooser.randint(1, left)
             cut.append((b, size))
             left -= size
-    made = _Drawn(chooser, instance, useless)
+    made = Drawn(chooser, instance, useless)
     for p, (b, _) in enumerate(cut):
         made.piece(p, int(blocks.origin[b]), int(blocks.goal[b]))
     order = list(range(len(made.routes)))
@@ -118,7 +118,7 @@ def random_schedule(chooser: random.Random, instance: FabricInstance, useless: f
     )
 
 
-class _Drawn:
+class Drawn:
     """Transfers as they are drawn."""
 
     def __init__(self, chooser: random.Random, instance: FabricInstance, useless: float) -> None:

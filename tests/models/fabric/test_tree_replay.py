@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import some_of
-from models.fabric.small_machines import Link
+from models.fabric.small_machines import Drawn, Link
 from models.fabric.test_replay_oracle import mutated
 from models.fabric.tree_replay import replay as plain_replay
 
@@ -78,17 +78,12 @@ def drawn_schedule(chooser: random.Random, instance: FabricInstance) -> Schedule
     return timed(instance, rows, chooser.choice([None, 7, 1000]))
 
 
-class _Trees:
+class _Trees(Drawn):
     def __init__(self, chooser: random.Random, instance: FabricInstance) -> None:
-        self.chooser, self.instance = chooser, instance
+        super().__init__(chooser, instance, useless=0.0)
         net, able = instance.machine.network, instance.machine.abilities
         self.ends = list(zip(net.src.tolist(), net.dst.tolist(), strict=True))
-        self.switch = instance.machine.is_switch.tolist()
         self.may_add, self.may_copy = able.adds.tolist(), able.copies.tolist()
-        self.pieces: list[int] = []
-        self.routes: list[list[int]] = []
-        self.before: list[list[int]] = []
-        self.adds: list[bool] = []
 
     def tree(self, root: int, others: set[int], backwards: bool) -> tuple[list[int], set[int]]:
         """A random tree over switches from the root (or to it) and what it reaches of the others. A switch has
@@ -117,13 +112,6 @@ class _Trees:
                 route.remove(e)
         got = {v for e in route for v in self.ends[e] if v in others}
         return (route[::-1] if backwards else route), got
-
-    def add(self, piece: int, route: list[int], before: list[int], adds: bool) -> int:
-        self.pieces.append(piece)
-        self.routes.append(route)
-        self.before.append(before)
-        self.adds.append(adds)
-        return len(self.routes) - 1
 
     def block(self, origin: int, goal: int, piece: int) -> None:
         members = set(self.instance.members)

@@ -163,13 +163,7 @@ class _TreeReplay(Replay):
     def play(self) -> None:
         """Arrivals before departures of the same tick; among arrivals copies before additions."""
         members = list(self.instance.members)
-        everything = frozenset(members) if self.sums else frozenset(["it"])
-        holds: dict[tuple[int, int], frozenset[Any]] = {}
-        for p, (b, _) in enumerate(self.pieces):
-            if self.sums:
-                holds |= {(p, v): frozenset([v]) for v in members}
-            else:
-                holds[p, int(self.instance.blocks.origin[b])] = everything
+        everything, holds = self.at_first()
         carried: dict[int, frozenset[Any]] = {}
         events = [(tick, 0, self.transfers[i][2], i, v) for tick, i, v in self.arrivals]
         events += [(tick, 1, False, i, v) for tick, i, v in self.departures]

@@ -63,6 +63,17 @@ def marked(at_once: Sequence[tuple[str, ...]], others: Iterable[tuple[str, ...]]
     return [*at_once, *later]
 
 
+def few_rows(keys: dict[str, Any], method: str) -> tuple[Any, Any, Any]:
+    """Instance, record and table; skips what the method does not know, and tables that take SimGrid minutes."""
+    found = solved(keys, method)
+    if found is None:
+        pytest.skip(f"{method} knows no {keys['collective']} there")
+    rows = table(found[0], found[1].solution())
+    if len(rows) > MOST:
+        pytest.skip(f"{len(rows)} transfers, more than {MOST}")
+    return *found, rows
+
+
 AT_ONCE = [
     ("ring 8", "ring", "allgather", "1GiB"), ("ring 8", "bruck", "allgather", "1MiB"),
     ("full 8", "recursive_doubling", "allreduce", "1GiB"), ("full 8", "direct", "alltoall", "1MiB"),
@@ -79,13 +90,7 @@ def test_one_hop_machines_take_our_time(
 ) -> None:
     """Within 1e-6 of our time, hop by hop and over whole routes (which are one hop); every transfer ends when ours
     says. What is ready at once and shares its links never ends before the bound."""
-    found = solved({**KEYS[name], **SPEED, "collective": collective, "bytes": size}, method)
-    if found is None:
-        pytest.skip(f"{method} knows no {collective} there")
-    instance, record = found
-    rows = table(instance, record.solution())
-    if len(rows) > MOST:
-        pytest.skip(f"{len(rows)} transfers, more than {MOST}")
+    instance, record, rows = few_rows({**KEYS[name], **SPEED, "collective": collective, "bytes": size}, method)
     ours = rows["end_tick"] / rows["ticks_per_s"]
     for mode in ("one-at-a-time", "whole-routes"):
         theirs = simgrid.replay(program, instance, rows, mode, tmp_path)
@@ -103,13 +108,9 @@ def test_one_hop_machines_take_our_time(
 def test_two_boxes_of_dgx_a100(method: str, collective: str, program: Path, tmp_path: Path) -> None:
     """Routes of two and four links, at 25 and 300 GB/s: the time is ours within 1e-6 hop by hop; whole routes, of which
     all links are taken for the same time at once, are within the 2 % asked for."""
-    found = solved({"machine": "dgx-a100", "boxes": 2, "collective": collective, "bytes": "1GiB"}, method)
-    if found is None:
-        pytest.skip(f"{method} knows no {collective} there")
-    instance, record = found
-    rows = table(instance, record.solution())
-    if len(rows) > MOST:
-        pytest.skip(f"{len(rows)} transfers, more than {MOST}")
+    instance, record, rows = few_rows(
+        {"machine": "dgx-a100", "boxes": 2, "collective": collective, "bytes": "1GiB"}, method
+    )
     assert rows["file_links"].str.split().map(len).max() == 4
     hops = simgrid.replay(program, instance, rows, "one-at-a-time", tmp_path)
     assert hops.seconds == pytest.approx(record.value, rel=CLOSE)
