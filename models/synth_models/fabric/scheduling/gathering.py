@@ -27,22 +27,10 @@ class Routed(Protocol):
         """Shape (links of routes,)."""
 
 
-class Used(Protocol):
-    """When links are in use."""
-
-    @property
-    def offset(self) -> IntArray:
-        """Ticks after the transfer's start, shape (links of routes,)."""
-
-    @property
-    def duration(self) -> IntArray:
-        """Ticks, shape (links of routes,)."""
-
-
-class Gathered(NamedTuple):
+class HopTimes(NamedTuple):
     """Of every link of a route, in ticks after the transfer's start, shape (links of routes,): ``offset`` until it is
-    occupied; ``arrival`` until what crosses it has arrived whole; ``duration`` of its use; ``leaves``, when its tail
-    must hold what it sends, -1 where that is no source."""
+    occupied; ``arrival`` until what crosses it has arrived whole behind it; ``duration`` of its use; ``leaves``, when
+    the link's tail must hold what it sends if that is a source, else -1."""
 
     offset: IntArray
     arrival: IntArray
@@ -61,7 +49,7 @@ def gathering(machine: Machine, route_start: IntArray, link: IntArray) -> BoolAr
 
 
 def gathered(
-    machine: Machine, ticks_per_s: int, moved: Routed, size: IntArray, chosen: IntArray, times: Gathered
+    machine: Machine, ticks_per_s: int, moved: Routed, size: IntArray, chosen: IntArray, times: HopTimes
 ) -> None:
     """Fill ``times`` of the ``chosen`` transfers, whose links' ``duration`` is there; that of sums out of switches
     which add more slowly than the link carries is raised. ``size``: bytes, of every link of a route.
@@ -106,7 +94,7 @@ def _fill(
     split: int,
     latency: IntArray,
     at: slice,
-    times: Gathered,
+    times: HopTimes,
 ) -> None:
     """Times of one route, of which ``split`` links are an in-tree and the others an out-tree."""
     takes = times.duration[at].tolist()
@@ -133,7 +121,7 @@ def _fill(
         times.leaves[at][k] = whole - delay[k] - longest[k] if k in sources else -1
 
 
-def with_streams(machine: Machine, uses: Uses, resources: int, moved: Routed, times: Used) -> tuple[Uses, int]:
+def with_streams(machine: Machine, uses: Uses, resources: int, moved: Routed, times: HopTimes) -> tuple[Uses, int]:
     """``uses`` and number of resources with the streams of switches that copy or add a limited number at once: each is
     a resource, and transfers take those of a switch in turn."""
     net, limit = machine.network, machine.abilities.streams

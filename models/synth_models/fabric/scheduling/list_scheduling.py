@@ -162,7 +162,7 @@ def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     return start, waiting[order]
 
 
-class Moved(Protocol):
+class Moved(gathering.Routed, Protocol):
     """Pieces and their routes, as :class:`Transfers` has them."""
 
     @property
@@ -173,27 +173,8 @@ class Moved(Protocol):
     def piece(self) -> IntArray:
         """Shape (transfers,)."""
 
-    @property
-    def route_start(self) -> IntArray:
-        """Shape (transfers + 1,)."""
 
-    @property
-    def link(self) -> IntArray:
-        """Shape (links of routes,)."""
-
-
-class HopTimes(NamedTuple):
-    """Of every link of a route, in ticks, shape (links of routes,): ``offset`` from the transfer's start until it is
-    occupied; ``arrival`` from there until what crosses it has arrived whole behind it; ``duration`` of its use;
-    ``leaves``, when the link's tail must hold what it sends if that is a source, else -1."""
-
-    offset: IntArray
-    arrival: IntArray
-    duration: IntArray
-    leaves: IntArray
-
-
-def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool) -> HopTimes:
+def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool) -> gathering.HopTimes:
     """The times of all routes; ``hop_by_hop``: every switch receives all before it sends."""
     sizes, size_row = np.unique(moved.piece_bytes, return_inverse=True)
     table, link_row = clock.duration_table(machine, ticks_per_s, sizes)
@@ -212,12 +193,12 @@ def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool
     )
     leaves = np.full(len(moved.link), -1, dtype=np.int64)
     leaves[moved.route_start[:-1]] = 0
+    times = gathering.HopTimes(offset, arrival, duration, leaves)
     several = np.flatnonzero(gathering.gathering(machine, moved.route_start, moved.link))
     if len(several) and not hop_by_hop:
         size = np.repeat(moved.piece_bytes[moved.piece], np.diff(moved.route_start))
-        times = gathering.Gathered(offset, arrival, duration, leaves)
         gathering.gathered(machine, ticks_per_s, moved, size, several, times)
-    return HopTimes(offset, arrival, duration, leaves)
+    return times
 
 
 @jit
@@ -232,7 +213,7 @@ def _offsets(
     size_row: IntArray,
     hop_by_hop: bool,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Columns of :class:`HopTimes`."""
+    """Columns of ``HopTimes`` but the last."""
     offset = np.zeros(len(link), dtype=np.int64)
     arrival = np.zeros(len(link), dtype=np.int64)
     longest = np.zeros(len(link), dtype=np.int64)
