@@ -26,8 +26,8 @@ FEW_COLUMNS = 2_000  # up to which the simplex method is quicker
 
 @dataclass(frozen=True, eq=False)
 class DirectRoutes:
-    """Direct routes from rank to rank: ``src``, ``dst`` (numbers among the ranks), ``first`` and ``last`` (links),
-    ``delay`` (ticks), shape (routes,) each."""
+    """Direct routes from rank to rank, the quickest over each ``first`` and ``last`` link: ``src``, ``dst`` (numbers
+    among the ranks), ``delay`` (ticks), shape (routes,) each."""
 
     src: IntArray
     dst: IntArray
@@ -37,7 +37,7 @@ class DirectRoutes:
 
     @classmethod
     def of(cls, links: Links) -> DirectRoutes | None:
-        """Of every rank over each of its links; None where there are too many."""
+        """All of them; None where there are too many."""
         ranks = np.flatnonzero(~links.is_switch)
         place = np.full(links.nodes, -1, dtype=np.int64)
         place[ranks] = np.arange(len(ranks))
@@ -45,19 +45,21 @@ class DirectRoutes:
         found: list[tuple[IntArray, ...]] = []
         count = 0
         start, out = links.out
+        lasts = np.flatnonzero(links.is_switch[links.src] & ~links.is_switch[links.dst])
         for u in ranks.tolist():
             for e in out[start[u] : start[u + 1]].tolist():
-                head = int(links.dst[e])
-                far = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
-                far[head] = links.delay[e]
+                head, last, delay = int(links.dst[e]), np.array([e]), links.delay[e : e + 1]
                 if links.is_switch[head]:
+                    far = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
+                    far[head] = links.delay[e]
                     far = search(start, out, links.dst, links.delay, far, links.is_switch, came, order)
-                goals = ranks[(far[ranks] < UNREACHABLE) & (ranks != u)]
-                last = came[goals] if links.is_switch[head] else np.full_like(goals, e)
-                count += len(goals)
+                    last = lasts[(far[links.src[lasts]] < UNREACHABLE) & (links.dst[lasts] != u)]
+                    delay = far[links.src[last]] + links.delay[last]
+                count += len(last)
                 if count > MOST_WAYS:
                     return None
-                found.append((np.full_like(goals, place[u]), place[goals], np.full_like(goals, e), last, far[goals]))
+                goals = place[links.dst[last]]
+                found.append((np.full_like(goals, place[u]), goals, np.full_like(goals, e), last, delay))
         if not count:
             return None
         return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
