@@ -8,7 +8,7 @@ bytes of both directions.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from synth.exchange.measurements.lines import Line, Sample, Samples, fail, one_test, positive, samples, whole
 from synth.exchange.measurements.series import BANDWIDTH, LATENCY, MOST_RANKS, PAIRS
@@ -32,29 +32,41 @@ def looks_like(lines: Sequence[Line]) -> bool:
 
 def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
     """All samples of the log's one test. Raises :class:`InputError` naming the line."""
+    chosen, line = _test(lines, test)
+    count = 2 if chosen in (*PAIRS, _BOTH_WAYS) else ranks
+    if count is None:
+        raise fail(line, "", "the output does not say how many ranks took part; give --ranks")
+    factor = count if chosen in ("allgather", "alltoall") else 1
+    rate = chosen in (BANDWIDTH, _BOTH_WAYS)
+    ways = 2 if chosen == _BOTH_WAYS else 1
+    found = [sample for row in _rows(lines) for sample in _row(row, row.text.split(), factor, rate, ways)]
+    return samples(BANDWIDTH if rate else chosen, min(count, MOST_RANKS + 1), found)
+
+
+def _test(lines: Sequence[Line], test: str | None) -> tuple[str, int]:
+    """The log's one test, and the line that names it."""
     titles = [(line.number, match.group(1)) for line in lines if (match := _TITLE.match(line.text))]
     for number, title in titles:
         if title.lower() not in _TITLES:
             raise fail(number, "", f"tests of this title are not read; known: {', '.join(_TITLES)}", title)
     chosen = one_test([(number, _TITLES[title.lower()]) for number, title in titles], None, TESTS)
+    first, title = titles[0]
     if test is not None and chosen not in (test, _BOTH_WAYS):
-        raise fail(titles[0][0], "", f"--test says {test}", titles[0][1])
-    count = 2 if chosen in (*PAIRS, _BOTH_WAYS) else ranks
-    if count is None:
-        raise fail(titles[0][0], "", "the output does not say how many ranks took part; give --ranks")
-    factor = count if chosen in ("allgather", "alltoall") else 1
-    rate = chosen in (BANDWIDTH, _BOTH_WAYS)
-    found: list[Sample] = []
+        raise fail(first, "", f"--test says {test}", title)
+    return chosen, first
+
+
+def _rows(lines: Sequence[Line]) -> Iterator[Line]:
+    """The lines below a header that begin with a size, up to one that is neither a comment nor a row."""
     inside = False
     for line in lines:
-        cells = line.text.split()
+        first = line.text.split()[:1]
         if _HEADER.match(line.text):
             inside = True
-        elif inside and cells and cells[0].isdigit():
-            found += _row(line, cells, factor, rate, 2 if chosen == _BOTH_WAYS else 1)
-        elif inside and cells and not line.text.startswith("#"):
+        elif inside and first and first[0].isdigit():
+            yield line
+        elif first and not line.text.startswith("#"):
             inside = False
-    return samples(BANDWIDTH if rate else chosen, min(count, MOST_RANKS + 1), found)
 
 
 def _row(line: Line, cells: Sequence[str], factor: int, rate: bool, ways: int) -> list[Sample]:

@@ -10,7 +10,7 @@ protocol it has marked as impossible, so here are only those that its tuning mod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synth.errors import Fault, InputError
 from synth.exchange.selection.rules import Rule, Vocabulary, merged
@@ -108,15 +108,24 @@ def _line_faults(line: str, known: Mapping[str, str]) -> Iterator[tuple[str, str
     if "" in raw or not 8 <= len(cells) <= 10:
         yield "", f"has {len([cell for cell in raw if cell])} fields, not 8 to 10 with something in each"
         return
-    if cells[0] not in known:
+    yield from _word_faults(cells, known)
+    yield from _number_faults(cells)
+
+
+def _word_faults(cells: Sequence[str], known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    name, _, _, algorithm, protocol, *_ = cells
+    if name not in known:
         yield ", collective", f"must be one of {', '.join(known)}; the plug-in takes anything else for allreduce"
-    elif cells[3] not in VOCABULARY.algorithms[known[cells[0]]]:
-        algorithms = ", ".join(VOCABULARY.algorithms[known[cells[0]]])
-        yield ", algorithm", f"must be one of {algorithms}; the plug-in takes unknown words for ring"
-    if cells[4] not in PROTOCOLS:
+    elif algorithm not in VOCABULARY.algorithms[known[name]]:
+        words = ", ".join(VOCABULARY.algorithms[known[name]])
+        yield ", algorithm", f"must be one of {words}; the plug-in takes unknown words for ring"
+    if protocol not in PROTOCOLS:
         yield ", protocol", f"must be one of {', '.join(PROTOCOLS)}; the plug-in takes unknown words for simple"
-    for place in (1, 2):
-        if not cells[place].isascii() or not cells[place].isdigit() or int(cells[place][:40]) > WITHOUT_END:
+
+
+def _number_faults(cells: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for cell in cells[1:3]:
+        if not cell.isascii() or not cell.isdigit() or int(cell[:40]) > WITHOUT_END:
             yield ", bytes", "must be whole numbers of 64 bits"
     for cell in cells[5:]:
         if not cell.removeprefix("-").isascii() or not cell.removeprefix("-").isdigit() or len(cell) > 9:

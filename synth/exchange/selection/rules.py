@@ -75,13 +75,7 @@ class Vocabulary:
         elif rule.algorithm not in known:
             words = f"{self.library} has {', '.join(known)} for {rule.collective}"
             yield Fault(f"{where}, algorithm", words, rule.algorithm, True)
-        if not 0 <= rule.min_bytes <= MOST_BYTES:
-            yield Fault(f"{where}, min_bytes", f"must be 0 to {MOST_BYTES}", rule.min_bytes, True)
-        if rule.max_bytes is not None and not rule.min_bytes <= rule.max_bytes <= MOST_BYTES:
-            yield Fault(f"{where}, max_bytes", "must not be below min_bytes, nor huge", rule.max_bytes, True)
-        for name, number in (("ranks", rule.ranks), ("nodes", rule.nodes)):
-            if number is not None and not 1 <= number <= MOST_RANKS:
-                yield Fault(f"{where}, {name}", f"must be 1 to {MOST_RANKS}", number, True)
+        yield from _out_of_range(where, rule)
         if rule.nodes is not None and not self.nodes:
             yield Fault(f"{where}, nodes", f"{self.library} chooses by ranks alone", rule.nodes, True)
         for name, value in rule.parameters.items():
@@ -91,6 +85,16 @@ class Vocabulary:
             elif isinstance(value, bool) or value not in allowed:
                 shown = ", ".join(allowed) if isinstance(allowed, tuple) else f"{allowed.start} to {allowed.stop - 1}"
                 yield Fault(f"{where}, {name}", f"must be {shown}", value, True)
+
+
+def _out_of_range(where: str, rule: Rule) -> Iterator[Fault]:
+    if not 0 <= rule.min_bytes <= MOST_BYTES:
+        yield Fault(f"{where}, min_bytes", f"must be 0 to {MOST_BYTES}", rule.min_bytes, True)
+    if rule.max_bytes is not None and not rule.min_bytes <= rule.max_bytes <= MOST_BYTES:
+        yield Fault(f"{where}, max_bytes", "must not be below min_bytes, nor huge", rule.max_bytes, True)
+    for name, number in (("ranks", rule.ranks), ("nodes", rule.nodes)):
+        if number is not None and not 1 <= number <= MOST_RANKS:
+            yield Fault(f"{where}, {name}", f"must be 1 to {MOST_RANKS}", number, True)
 
 
 def chosen(rules: Sequence[Rule], collective: str, size: int, ranks: int, nodes: int = 1) -> Rule | None:
