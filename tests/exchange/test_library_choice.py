@@ -27,8 +27,8 @@ def test_every_counterpart_is_a_word_of_the_library() -> None:
 
 def test_an_allreduce_goes_from_whole_buffers_to_halves() -> None:
     """On eight even ranks (Thakur et al. 2005) recursive doubling takes at most 3 (a + M / b) and Rabenseifner's at
-    most 6 a + 7/4 M / b, less where blocks of a step need not wait for each other. At 1 KiB the first is best, at 1 MiB,
-    where M / b is a hundred latencies, what moves the fewest bytes."""
+    most 6 a + 7/4 M / b, less where blocks of a step need not wait for each other. At 1 KiB the first is best, at
+    1 MiB, where M / b is a hundred latencies, what moves the fewest bytes."""
     found = choices("ompi", star, "allreduce", [1024, 2**20])
     for one in found:
         byte_s = one.bytes / RATE
