@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from synth import execution
-from synth.cli import batch, catalogue, export, inspect, machine_import, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, fit, inspect, machine_import, make, reproduce, solve, study, tour
 from synth.cli import run as running
 from synth.cli.output import visible
 from synth.errors import InputError, abridged
@@ -27,6 +27,7 @@ app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
 app.command("make", cls=make.WithKeys)(make.make)
 app.command("import", cls=machine_import.WithFormats)(machine_import.import_)
+app.command("fit")(fit.fit)
 app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)

@@ -1,0 +1,144 @@
+"""``synth fit``: latencies and bandwidths from logs of benchmarks, as a machine file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from synth.cli.common import bad_option
+from synth.cli.options import grouped
+from synth.cli.output import console, errors, table
+
+if TYPE_CHECKING:
+    from synth.exchange.measurements import Fit, Series
+
+LOGS = (
+    "Output of nccl-tests, OSU micro-benchmarks or ucc_perftest, or a CSV file size,time. NAME=FILE names a log; "
+    "with --machine, NAME is the class of links it measured, and several logs of a class are fitted together."
+)
+TEST = "What logs that do not say it measured: sendrecv, latency, bandwidth, allreduce, allgather, …"
+ALIKE = 0.5  # neighbouring residuals that are more alike than this are no noise
+
+
+@dataclass(frozen=True)
+class Said:
+    """What logs leave open."""
+
+    test: Annotated[str | None, Option(help=TEST)] = None
+    ranks: Annotated[int | None, Option(min=2, help="How many ranks took part, and the machine gets.")] = None
+    algorithm: Annotated[str, Option(help="What collectives ran: ring, tree or doubling.")] = "ring"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written."""
+
+    output: Annotated[Path | None, Option("-o", "--output", help="Where to write the machine file.")] = None
+    machine: Annotated[Path | None, Option(help="A machine file of `synth import` whose classes get the fits.")] = None
+    name: Annotated[str | None, Option(help="The machine's name (default: the first log's).")] = None
+
+
+@grouped
+def fit(
+    logs: list[str] = typer.Argument(..., metavar="LOG…", help=LOGS),
+    said: Said = Said(),
+    writing: Writing = Writing(),
+) -> None:
+    """Fit latency and bandwidth, with intervals of 95 %, to logs of benchmarks; say which of several logs of a test is
+    faster, and at which sizes; write a machine file that `synth make` takes."""
+    from synth.exchange.measurements.series import ALGORITHMS
+
+    if said.algorithm not in ALGORITHMS:
+        raise bad_option("--algorithm", f"must be one of {', '.join(ALGORITHMS)}", said.algorithm)
+    series = [_read(log, said) for log in logs]
+    _compared(series)
+    groups: dict[str, list[Series]] = {}
+    for one in series:
+        groups.setdefault(one.label if writing.machine else "", []).append(one)
+    if writing.machine is None and any(one.of_pair for one in series):
+        groups[""] = [one for one in series if one.of_pair]
+    if writing.machine is None and writing.output is None:
+        groups = {f"{k}": [one] for k, one in enumerate(series)}
+    fits = {name: _fitted(members, said.algorithm) for name, members in groups.items()}
+    if writing.output is not None:
+        _write(fits, series, writing, said.ranks)
+
+
+def _read(log: str, said: Said) -> Series:
+    from synth.exchange.measurements.logs import Hints, read
+    from synth.text.input_file import InputFile
+
+    name, equals, path = log.partition("=")
+    if not equals or "/" in name:
+        name, path = "", log
+    return read(InputFile(path), Hints(name or None, said.test, said.ranks))
+
+
+def _fitted(members: list[Series], algorithm: Any) -> Fit:
+    """The fit, shown with its residuals."""
+    from synth.exchange.measurements import fitted
+    from synth.text.quantities import counted, percent, shown
+
+    found = fitted(members, algorithm)
+    numbers: list[tuple[str, ...]] = []
+    streams = [(f"a message of {label}", own, "s") for label, own in found.overheads.items()]
+    both = [("latency", found.latency, "s"), ("bandwidth", found.bandwidth, "bytes/s")]
+    for name, value, unit in both + streams:
+        words = ("unknown", "", "") if value is None else tuple(shown(end, unit) for end in value)
+        numbers.append((name, *words))
+    logs = ", ".join(one.label for one in members)
+    console.print(f"{logs}: noise {percent(found.spread)}", markup=False, soft_wrap=True)
+    console.print(table("", "fitted", "from", "to", rows=numbers, right=("fitted", "from", "to")))
+    rows: list[tuple[str, ...]] = []
+    for one, left in zip(members, found.residuals, strict=True):
+        worst = int(abs(left.relative).argmax())
+        rows.append((one.label, one.test, str(one.ranks), counted(len(one.size), "sample"),
+                     str(int((left.weight == 0).sum())), f"{left.relative[worst]:+.0%}",
+                     f"{shown(int(one.size[worst]), 'bytes')} (line {one.lines[worst]})"))  # fmt: skip
+        if left.alike > ALIKE:
+            errors.print(
+                f"note: {one.label}: neighbouring sizes deviate alike (correlation {left.alike:.2f}): the cost is not "
+                "latency + bytes / bandwidth throughout (a protocol changes); the intervals are too narrow",
+                markup=False,
+            )
+    columns = ("log", "test", "ranks", "samples", "left out", "largest residual", "at")
+    console.print(table(*columns, rows=rows, right=("ranks", "samples", "left out", "largest residual")))
+    return found
+
+
+def _compared(series: list[Series]) -> None:
+    """A row for every stretch of sizes at which one of two logs of a test is faster."""
+    from synth.exchange.measurements.comparison import stretches
+    from synth.text.quantities import shown, times
+
+    rows = [
+        (one.test, str(one.ranks), f"{shown(one.first, 'bytes')} – {shown(one.last, 'bytes')}", one.faster, one.slower,
+         times(one.least), times(one.most))
+        for one in stretches(series)
+    ]  # fmt: skip
+    if rows:
+        console.print(table("test", "ranks", "sizes", "faster", "than", "at least", "at most", rows=rows))
+
+
+def _write(fits: dict[str, Fit], series: list[Series], writing: Writing, ranks: int | None) -> None:
+    from synth.exchange.measurements import fitted_machine
+    from synth.text.files import dumps
+    from synth.text.input_file import InputFile
+
+    assert writing.output is not None
+    logs = [fitted_machine.log_name(one.source) for one in series]
+    if writing.machine is None:
+        name = writing.name or series[0].label
+        raw = fitted_machine.star(fits[""], ranks or max(one.ranks for one in series), name, logs)
+    else:
+        raw = fitted_machine.with_classes(InputFile(writing.machine), fits, logs)
+        raw["name"] = writing.name or raw["name"]
+    try:
+        writing.output.write_text(dumps(raw) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise bad_option("-o", f"cannot be written: {error.strerror}", str(writing.output)) from None
+    typer.echo(f"{writing.output}: machine file")

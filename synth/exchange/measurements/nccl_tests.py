@@ -1,0 +1,83 @@
+"""Output of nccl-tests (github NVIDIA/nccl-tests, src/common.cu): ``all_reduce_perf`` and its like.
+
+A table's header names the columns; ``time`` in us stands once for out-of-place and once for in-place, and both are
+samples of the same cost. The test's name is in newer versions' first line and in command lines; ranks are the lines
+``Rank n``, or ``busbw / algbw`` of an allreduce, which is 2 (n − 1) / n.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from synth.exchange.measurements.lines import (
+    Line,
+    Sample,
+    Samples,
+    fail,
+    one_test,
+    positive,
+    samples,
+    whole,
+)
+
+NAMES = {
+    "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "alltoall": "alltoall",
+    "broadcast": "broadcast", "reduce": "reduce", "sendrecv": "sendrecv",
+}  # fmt: skip
+_NAME = re.compile(r"(?<![a-z_])(" + "|".join(NAMES) + r")_perf\b")
+_RANK = re.compile(r"^#?\s*Rank\s+(\d+)\s.*\bPid\b")
+_HEADER = re.compile(r"^#?\s*size\s+count\s+type\b.*\btime\s+algbw\s+busbw\b")
+_ROW = re.compile(r"^\s*\d+\s+\d+\s+[a-z_]\w*\s")
+US, GB = 1e-6, 1e9
+
+
+def looks_like(lines: Sequence[Line]) -> bool:
+    """Whether the table's header is there."""
+    return any(_HEADER.match(line.text) for line in lines)
+
+
+def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
+    """All samples of the log's one test. Raises :class:`InputError` naming the line."""
+    named = [(line.number, NAMES[name]) for line in lines for name in _NAME.findall(line.text)]
+    chosen = one_test(named, test, tuple(NAMES.values()))
+    header: list[str] = []
+    found: list[Sample] = []
+    ratios: list[float] = []
+    for line in lines:
+        if _HEADER.match(line.text):
+            header = line.text.lstrip("# ").split()
+        elif header and _ROW.match(line.text):
+            found += _row(line, header, ratios)
+    seen = {int(match.group(1)[:9]) for line in lines if (match := _RANK.match(line.text))}
+    first = found[0].line if found else 1
+    return samples(chosen, ranks or max(seen, default=-1) + 1 or _ranks(chosen, ratios, first), found)
+
+
+def _row(line: Line, header: Sequence[str], ratios: list[float]) -> list[Sample]:
+    """The samples of a row; ``ratios`` grows by bus over algorithm bandwidth where both have three digits."""
+    cells = line.text.split()
+    if len(cells) < len(header):
+        raise fail(line.number, "", f"has {len(cells)} columns, the header {len(header)}")
+    size = whole(line.number, "size", cells[0])
+    if size == 0:
+        return []
+    found = []
+    for place in (k for k, name in enumerate(header) if name == "time"):
+        found.append(Sample(size, positive(line.number, "time", cells[place], US), line.number))
+        slow, fast = (positive(line.number, "busbw", cell, GB, True) if cell.strip("0.") else 0.0
+                      for cell in cells[place + 1 : place + 3])  # fmt: skip
+        if slow >= 1.0 * GB:
+            ratios.append(fast / slow)
+    return found
+
+
+def _ranks(test: str, ratios: Sequence[float], line: int) -> int:
+    """The number of ranks that the ratios of bandwidths mean."""
+    if test == "sendrecv":
+        return 2
+    ratio = sorted(ratios)[len(ratios) // 2] if ratios else 0.0
+    top = 2.0 if test == "allreduce" else 1.0
+    if test not in ("broadcast", "reduce") and 0.5 * top - 0.01 <= ratio < 0.99 * top:
+        return max(round(top / (top - ratio)), 2)
+    raise fail(line, "", "the log does not say how many ranks took part; give --ranks")

@@ -1,0 +1,64 @@
+"""What a library should run: the quickest of its own algorithms by replay, and never beyond what it has."""
+
+from __future__ import annotations
+
+import pytest
+
+import synth
+from synth.errors import InputError
+from synth.exchange.selection import FORMATS, chosen
+from synth.exchange.selection.choice import COUNTERPARTS, choices, rules
+from synth.instance import Instance
+
+LATENCY, RATE, RANKS = 1e-6, 1e10, 8
+
+
+def star(collective: str, size: int) -> Instance:
+    """Eight ranks on one switch, 1 us and 10 GB/s from rank to rank."""
+    keys = {"network": "star", "nodes": RANKS, "bandwidth": RATE, "latency": LATENCY / 2}
+    return synth.make("fabric", **keys, collective=collective, bytes=size)
+
+
+def test_every_counterpart_is_a_word_of_the_library() -> None:
+    for library, by_collective in COUNTERPARTS.items():
+        for collective, words in by_collective.items():
+            assert set(words) <= set(FORMATS[library].vocabulary.algorithms[collective]), (library, collective)
+
+
+def test_an_allreduce_goes_from_whole_buffers_to_halves() -> None:
+    """On eight even ranks (Thakur et al. 2005) recursive doubling takes at most 3 (a + M / b) and Rabenseifner's at
+    most 6 a + 7/4 M / b, less where blocks of a step need not wait for each other. At 1 KiB the first is best, at
+    1 MiB, where M / b is a hundred latencies, what moves the fewest bytes."""
+    found = choices("ompi", star, "allreduce", [1024, 2**20])
+    for one in found:
+        byte_s = one.bytes / RATE
+        assert one.seconds[one.algorithm] <= min(3 * (LATENCY + byte_s), 6 * LATENCY + 7 / 4 * byte_s) * (1 + 1e-9)
+        assert one.bound is not None
+        assert one.bound >= max(LATENCY, 7 / 4 * byte_s) * (1 - 1e-9)
+        assert one.restriction is not None
+        assert one.restriction >= 1 - 1e-9
+    small, large = found
+    assert small.algorithm == "recursive_doubling"
+    assert large.algorithm in ("rabenseifner", "ring")
+    first, second = rules("ompi", found)
+    assert (first.min_bytes, first.max_bytes, second.min_bytes, second.max_bytes) == (0, 2**15, 2**15 + 1, None)
+    text = FORMATS["ompi"].write([first, second])
+    for one in found:
+        rule = chosen(FORMATS["ompi"].read(text), "allreduce", one.bytes, RANKS)
+        assert rule is not None
+        assert rule.algorithm == one.algorithm
+
+
+@pytest.mark.parametrize("library", COUNTERPARTS)
+def test_rules_for_every_collective_of_a_library_are_a_file(library: str) -> None:
+    found = [one for collective in COUNTERPARTS[library] for one in choices(library, star, collective, [2**12])]
+    text = FORMATS[library].write(rules(library, found))
+    for one in found:
+        rule = chosen(FORMATS[library].read(text), one.collective, one.bytes, RANKS)
+        assert rule is not None
+        assert (rule.algorithm, one.seconds[one.algorithm]) == (one.algorithm, min(one.seconds.values()))
+
+
+def test_a_collective_that_a_library_has_not_is_refused() -> None:
+    with pytest.raises(InputError, match="none of its algorithms for alltoall"):
+        choices("nccl", star, "alltoall", [1024])
