@@ -245,7 +245,7 @@ class _Search:
         if key in self.seen or len(self.seen) >= self.most_states * (1 if self.best else UNTIL_THE_FIRST):
             return
         self.seen.add(key)
-        holds, carried, fine = self.replayed(placed)
+        holds, fine = self.replayed(placed)
         end = max((start + m.lasts for start, m, _ in placed), default=0)
         if self.best is not None and end >= self.best[0]:
             return
@@ -314,7 +314,7 @@ class _Search:
                 value = value | brings if adds else self.full
         return value
 
-    def replayed(self, placed: tuple[Placed, ...]) -> tuple[Any, list[Contributions], bool]:
+    def replayed(self, placed: tuple[Placed, ...]) -> tuple[Any, bool]:
         """Arrivals (tick, adds, contributions) by piece and node in order, and whether all of it is in order: nobody
         sends what it has not, no contribution counts twice."""
         holds: dict[tuple[int, int], list[tuple[int, bool, Contributions]]] = {}
@@ -331,4 +331,4 @@ class _Search:
             else:
                 fine &= not (adds and has & carried[i]) and (adds or carried[i] == self.full)
                 holds.setdefault((m.piece, v), []).append((tick, adds, carried[i]))
-        return holds, carried, fine
+        return holds, fine
