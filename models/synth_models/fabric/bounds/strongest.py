@@ -41,7 +41,7 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
     links = Links.of(instance)
     look = finer(links, colours(links))
     best = NOTHING
-    for search in (lambda more, _: strongest_cut(links, look, more), *_searches(instance, links, look)):
+    for search in (lambda more, _: strongest_cut(links, look, more), *searches(instance, links, look)):
         if best is not NOTHING and options.out_of_time():
             break
         part = options.part(SHARE, most_s=UNLIMITED_S)
@@ -65,7 +65,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     )
 
 
-def _searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+    """What is tried behind cuts: functions of ``more()`` and of what is known so far."""
     if instance.collective not in (*REDUCING, "allgather", "broadcast"):
         return [lambda more, best: strongest_prices(links, look, more, best)]
     found: list[Search] = []
