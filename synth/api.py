@@ -146,7 +146,7 @@ def hand_in(instance: Instance, outcome: Outcome, statement: Mapping[str, Any], 
     started = time.monotonic()
     verdict, held = _verify(family, instance, method, options, outcome)
     data = _record_data(instance, method, options, outcome, verdict, time.monotonic() - started, held)
-    data |= {"submitted": dict(statement), "question": place, "progress": None}
+    data |= {"submitted": dict(statement), "question": place, "progress": None, **_text_of(instance)}
     packed = None if outcome.solution is None else load(family.pack)(outcome.solution)
     return Record(data, packed, instance=instance)
 
@@ -266,11 +266,17 @@ def _where(instance: Instance) -> dict[str, str | None]:
         return {"instance_file": None}
     with suppress(ValueError):
         return {"instance_file": file.resolve().relative_to(Path.cwd().resolve()).as_posix()}
+    return {"instance_file": file.name, **_text_of(instance)}
+
+
+def _text_of(instance: Instance) -> dict[str, str]:
+    """The text of an instance's file, so that a record can be checked wherever it is taken; none where it has
+    changed."""
     with suppress(OSError, UnicodeDecodeError):
-        content = file.read_bytes()
+        content = instance.file.read_bytes() if instance.file is not None else instance.to_json().encode()
         if hashlib.sha256(content).hexdigest() == instance.sha256:
-            return {"instance_file": file.name, "instance_text": content.decode()}
-    return {"instance_file": file.name}
+            return {"instance_text": content.decode()}
+    return {}
 
 
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:

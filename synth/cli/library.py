@@ -40,12 +40,8 @@ def library(
     found = best_known.find(file)
     if found is None:
         raise InputError(f"there is no {best_known.DEFAULT} here or above: name one with --library")
-    rows = best_known.read(found)
     one = what is not None and what not in family_names()
-    if what is not None:
-        rows = best_known.rows_for(rows, what) if one else [row for row in rows if row.family == what]
-    rows = [row for row in rows if not (only_open and row.status != "open")]
-    rows = [row for row in rows if selection is None or selection in row.selection.split()]
+    rows = _chosen(best_known.read(found), what, only_open, selection)
     if not rows:
         raise InputError(f"holds nothing of {what or 'these'}", str(found))
     if write is not None:
@@ -57,6 +53,19 @@ def library(
             _show(row, found.parent)
     else:
         _table(rows)
+
+
+def _chosen(rows: list[Row], what: str | None, only_open: bool, selection: str | None) -> list[Row]:
+    """The rows of a family or an instance, only open ones, only those of a selection."""
+    from synth.family import family_names
+    from synth.library.best_known import rows_for
+
+    if what is not None:
+        own = [row for row in rows if row.family == what]
+        rows = own if what in family_names() else rows_for(rows, what)
+    if only_open:
+        rows = [row for row in rows if row.status == "open"]
+    return [row for row in rows if selection is None or selection in row.selection.split()]
 
 
 def _make(folder: Path) -> None:

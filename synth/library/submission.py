@@ -206,16 +206,25 @@ def compared(record: Record, others: Iterable[Record]) -> list[str]:
         if record in (value, bounded):
             raise RefusedError(alarm_words(value, bounded))
     said = [disproof_words(bounded, value) for bounded, value in judged.disproved if value is record]
+    bounds = [one for one in others if not exceeds(one.bound, judged.bound)]
+    return [*_value_beside(record, others), *_bound_beside(record, bounds), *said]
+
+
+def _value_beside(record: Record, others: list[Record]) -> list[str]:
+    if record.value is None:
+        return []
+    values = [one for one in others if one.value is not None and one.evidence == "replayed"]
+    best = min(values, key=lambda one: one.value or 0.0, default=None)
     unit = record["objective"]["unit"]
-    if record.value is not None:
-        values = [one for one in others if one.value is not None and one.evidence == "replayed"]
-        best = min(values, key=lambda one: one.value or 0.0, default=None)
-        said.insert(0, _beside(record.value, best, None if best is None else best.value, unit, "value", lower=True))
-    if record.bound is not None:
-        bounds = [one for one in others if one.bound is not None and not exceeds(one.bound, judged.bound)]
-        best = max(bounds, key=lambda one: one.bound or 0.0, default=None)
-        said.insert(0, _beside(record.bound, best, None if best is None else best.bound, unit, "bound", lower=False))
-    return said
+    return [_beside(record.value, best, None if best is None else best.value, unit, "value", lower=True)]
+
+
+def _bound_beside(record: Record, others: list[Record]) -> list[str]:
+    if record.bound is None:
+        return []
+    best = max((one for one in others if one.bound is not None), key=lambda one: one.bound or 0.0, default=None)
+    unit = record["objective"]["unit"]
+    return [_beside(record.bound, best, None if best is None else best.bound, unit, "bound", lower=False)]
 
 
 def _beside(mine: float, best: Record | None, known: float | None, unit: str, what: str, lower: bool) -> str:
