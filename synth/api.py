@@ -18,11 +18,12 @@ from synth import making
 from synth.clock import start_up_costs
 from synth.clock.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
-from synth.family import Family, Method, Outcome, Verdict, defaults_for, get_family, load
+from synth.family import SUBMITTED, Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
 from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, read_parameters
 from synth.plugins.method_file import method_of
 from synth.records import record as records
+from synth.records.contents import FORMAT
 from synth.records.record import Record
 from synth.records.verify import against_value, certify, compare, replay
 from synth.solvers.catalogue import known_solvers, preload, require, solvers_for
@@ -137,6 +138,19 @@ def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
     )
 
 
+def hand_in(instance: Instance, outcome: Outcome, statement: Mapping[str, Any], place: str) -> Record:
+    """The record of what came from outside, a solution or a bound with its certificate, checked, not yet written. Its
+    key ``submitted`` is the ``statement``; ``place`` tells it from others of the instance."""
+    family, method = get_family(instance.family), Method(SUBMITTED, "submitted", "handed in from outside", "")
+    options = RunOptions(None).started_now()
+    started = time.monotonic()
+    verdict, held = _verify(family, instance, method, options, outcome)
+    data = _record_data(instance, method, options, outcome, verdict, time.monotonic() - started, held)
+    data |= {"submitted": dict(statement), "question": place, "progress": None, **_text_of(instance)}
+    packed = None if outcome.solution is None else load(family.pack)(outcome.solution)
+    return Record(data, packed, instance=instance)
+
+
 def _take_over(outcome: Outcome, held: Held) -> None:
     """What a run held when it had to stop is its result, where it hands back none itself."""
     if outcome.termination not in ("time_limit", "out_of_memory"):
@@ -180,7 +194,7 @@ def _record_data(
     family = get_family(instance.family)
     beside = outcome.bound is not None and outcome.certificate is not None and method.kind != "bound"
     return {
-        "format": records.FORMAT,
+        "format": FORMAT,
         "family": family.name,
         "instance": instance.name,
         **_where(instance),
@@ -252,11 +266,17 @@ def _where(instance: Instance) -> dict[str, str | None]:
         return {"instance_file": None}
     with suppress(ValueError):
         return {"instance_file": file.resolve().relative_to(Path.cwd().resolve()).as_posix()}
+    return {"instance_file": file.name, **_text_of(instance)}
+
+
+def _text_of(instance: Instance) -> dict[str, str]:
+    """The text of an instance's file, so that a record can be checked wherever it is taken; none where it has
+    changed."""
     with suppress(OSError, UnicodeDecodeError):
-        content = file.read_bytes()
+        content = instance.file.read_bytes() if instance.file is not None else instance.to_json().encode()
         if hashlib.sha256(content).hexdigest() == instance.sha256:
-            return {"instance_file": file.name, "instance_text": content.decode()}
-    return {"instance_file": file.name}
+            return {"instance_text": content.decode()}
+    return {}
 
 
 def check(record: Record | str | Path, instance: Instance | None = None) -> Verdict:

@@ -23,7 +23,8 @@ from synth.plugins import entry_points
 if TYPE_CHECKING:
     from synth.instance import Instance
 
-Kind = Literal["program", "reference", "bound"]
+Kind = Literal["program", "reference", "bound", "submitted"]
+"""A method's; ``submitted`` is what somebody handed in, of no method of ours."""
 Termination = Literal[
     "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed"
 ]
@@ -31,6 +32,7 @@ Need = Literal["milp", "miqcp", "cp", "highspy"]
 """What a method needs of its solver, and a solver can take: Pyomo models with linear rows (``milp``) or also quadratic
 ones (``miqcp``), OR-Tools' ``CpModel`` (``cp``), or HiGHS's own interface, through which a program grows between two
 solves or gives its dual prices (``highspy``)."""
+SUBMITTED = "submitted"  # instead of a method's name
 Target = str
 """``"module:name"``: where a part of a family is."""
 
@@ -110,8 +112,9 @@ class Method:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` for what no method can be: others write methods too."""
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"method {self.name}: kind = {self.kind!r}: must be one of {', '.join(get_args(Kind))}")
+        if self.kind not in get_args(Kind) or (self.kind == "submitted") != (self.name == SUBMITTED):
+            kinds = ", ".join(kind for kind in get_args(Kind) if kind != "submitted")
+            raise ValueError(f"method {self.name}: kind = {self.kind!r}: must be one of {kinds}")
         if unknown := set(self.needs) - set(get_args(Need)):
             raise ValueError(
                 f"method {self.name}: needs {unknown.pop()!r}: must be some of {', '.join(get_args(Need))}"
@@ -165,6 +168,8 @@ class Family:
     published: tuple[str, ...] = ()  # methods that are the paper's own algorithm: what the others are measured against
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
+    size: Target | None = None  # (instance) -> int: how many ranks take part
+    from_table: Target | None = None  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError
     bound_words: Target | None = None  # (instance, certificate) -> str | None: what it proves, in words
     refutes: Target | None = None  # (method options, bound, certificate) -> bool: the question has no answer
     frames: Target | None = None  # (instance, solution) -> synth.views.frames.Frames | None: the report's player

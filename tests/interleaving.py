@@ -38,7 +38,7 @@ def record(place: str, message: str) -> Record:
     _, instance, method = Path(place).with_suffix("").parts
     values = np.arange(40) + (sum(map(ord, message)) if message else 0)
     data = {
-        "format": records.FORMAT, "family": "x", "instance": instance, "instance_file": None, "instance_sha256": "0",
+        "format": "synth-record/1", "family": "x", "instance": instance, "instance_file": None, "instance_sha256": "0",
         "method": method, "kind": "reference", "solver": None, "options": {}, "termination": "finished",
         "objective": {"name": "n", "unit": "", "sense": "minimise", "value": 1.0}, "bound": None,
         "verified": {"ok": True, "facts": {}, "faults": []}, "seconds": {"build": 0.0, "solve": 0.0, "check": 0.0},

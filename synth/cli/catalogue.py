@@ -158,3 +158,14 @@ def instances(
         if family in (None, instance.family):
             rows.append((str(path), instance.family, instance.name, instance.source))
     console.print(table("file", "family", "name", "source", rows=rows))
+
+
+def schema(
+    what: str = typer.Argument(..., metavar="record|FAMILY", help="Records, or the instances of a family."),
+) -> None:
+    """Print the JSON schema of records, or of a family's instance files."""
+    import json
+
+    from synth.records.schema import schema as made
+
+    typer.echo(json.dumps(made(what), indent=1))

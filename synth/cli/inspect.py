@@ -184,6 +184,7 @@ def show(
         False, "--csv", help="Print the solution as one flat table; the family's page lists its columns."
     ),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
+    certificate: bool = typer.Option(False, "--certificate", help="Print the bound and its certificate as JSON."),
 ) -> None:
     """Show a record and its solution to a person."""
     from synth.errors import InputError
@@ -201,6 +202,9 @@ def show(
         return
     record = records.read(path)
     family = get_family(record["family"])
+    if certificate:
+        _print_certificate(record)
+        return
     if csv:
         target = family.flow_table if flows else family.table
         if target is None:
@@ -216,6 +220,17 @@ def show(
         console.print(text, markup=False, soft_wrap=True)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
         console.print(words, markup=False, soft_wrap=True)
+
+
+def _print_certificate(record: Record) -> None:
+    """Print what `synth submit --bound` reads. Raises :class:`InputError` where there is none."""
+    from synth.errors import InputError
+    from synth.text.files import dumps
+
+    if record.stated_bound is None or record.certificate is None:
+        raise InputError("holds no bound with a certificate", str(record.path))
+    held = {"instance_sha256": record["instance_sha256"], "bound": record["bound"]}
+    typer.echo(dumps({**held, "certificate": dict(record.certificate)}))
 
 
 def _draw(figure: Callable[[], Any], path: Path) -> None:

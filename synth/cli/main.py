@@ -10,7 +10,21 @@ from typing import Any
 import typer
 
 from synth import execution
-from synth.cli import batch, catalogue, export, fit, inspect, machine_import, make, reproduce, solve, study, tour
+from synth.cli import (
+    batch,
+    catalogue,
+    export,
+    fit,
+    inspect,
+    library,
+    machine_import,
+    make,
+    reproduce,
+    solve,
+    study,
+    submit,
+    tour,
+)
 from synth.cli import run as running
 from synth.cli.output import visible
 from synth.errors import InputError, abridged
@@ -25,6 +39,7 @@ app = typer.Typer(
 app.command("families")(catalogue.families)
 app.command("solvers")(catalogue.solvers)
 app.command("instances")(catalogue.instances)
+app.command("schema")(catalogue.schema)
 app.command("make", cls=make.WithKeys)(make.make)
 app.command("import", cls=machine_import.WithFormats)(machine_import.import_)
 app.command("fit")(fit.fit)
@@ -35,6 +50,8 @@ app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
 app.command("export")(export.export)
 app.command("run")(running.run)
+app.command("submit")(submit.submit)
+app.command("library")(library.library)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

@@ -12,7 +12,7 @@ from synth.arrays import IntArray
 from synth.errors import Fault, FaultsByKind, InputError
 from synth.exchange.transfers import Ticks, Transfers, parts_of
 from synth.schedule.collective import ROOTED
-from synth.text.csv import typed_rows
+from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
 
 COLUMNS = (
@@ -116,19 +116,6 @@ def _ticks(rows: list[dict[str, Any]]) -> Ticks | None:
     return Ticks(start, end, rows[0]["ticks_per_s"])
 
 
-def _whole(most: int, least: int = 0) -> Callable[[str], int]:
-    def read_whole(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise ValueError("not a whole number") from None
-        if not least <= value <= most:
-            raise ValueError(f"must be in {least}..{most}")
-        return value
-
-    return read_whole
-
-
 def _seconds(text: str) -> float:
     try:
         value = float(text)
@@ -140,9 +127,10 @@ def _seconds(text: str) -> float:
 
 
 _COLUMNS: Mapping[str, Callable[[str], Any]] = {
-    "start_s": _seconds, "end_s": _seconds, "piece": _whole(MOST), "part": _whole(MOST), "offset": _whole(MOST // 2),
-    "bytes": _whole(MOST // 2, 1), "src": _whole(MOST_RANKS - 1), "dst": _whole(MOST_RANKS - 1), "adds": _whole(1),
-    "start_tick": _whole(MOST), "end_tick": _whole(MOST), "ticks_per_s": _whole(MOST, 1),
+    "start_s": _seconds, "end_s": _seconds, "piece": whole_cell(MOST), "part": whole_cell(MOST),
+    "offset": whole_cell(MOST // 2), "bytes": whole_cell(MOST // 2, 1), "src": whole_cell(MOST_RANKS - 1),
+    "dst": whole_cell(MOST_RANKS - 1), "adds": whole_cell(1),
+    "start_tick": whole_cell(MOST), "end_tick": whole_cell(MOST), "ticks_per_s": whole_cell(MOST, 1),
 }  # fmt: skip
 
 

@@ -12,26 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
 
-from synth.errors import Fault, InputError
+from synth.errors import InputError
 from synth.family import Family, get_family, load
-from synth.instance import Instance, faults_of, from_bytes, read_bytes, read_json
+from synth.instance import Instance, from_bytes, read_bytes, read_json
 from synth.options import asked
 from synth.records import lock, packed
-from synth.records.contents import Contents
+from synth.records.contents import demand_contents
 from synth.records.optimality import exceeds, gap, is_refuted
 from synth.solvers.catalogue import known_solvers
 from synth.text.files import dumps, remove_leftovers, write_atomically
 from synth.text.quantities import named, percent, shown
-from synth.text.untrusted import not_finite
 from synth.views.notebook_html import card
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-FORMAT = "synth-record/1"
 CERTIFICATE = "certificate/"  # before the names of a certificate's arrays in the solution file
 REPEATED = ("error", "killed")  # terminations after which a resumed run is run again
 DIED = (*REPEATED, "out_of_memory")  # terminations without a result
@@ -198,6 +195,11 @@ class Record:
         method, solver = self.data["method"], self.data["solver"]
         title = f"{method} ({solver})" if solver and solver != method else str(method)
         return ", ".join(filter(None, [title, self.question]))
+
+    @property
+    def whose(self) -> str:
+        """Whose result it is, for tables: the method's title, or who handed it in."""
+        return str((self.data.get("submitted") or {}).get("by", self.title))
 
     @property
     def words_of_check(self) -> str:
@@ -405,7 +407,7 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
     """The record of this data. Its ``file`` is the one beside which its arrays are, their names beginning with
     ``prefix``."""
     source = str(file / prefix) if prefix else str(path)
-    _demand_contents(data, source)
+    demand_contents(data, source)
     solution = data["solution"]
     if data["solution_file"] is not None:
         arrays, proving = _arrays(str(data["solution_file"]), file, prefix, source)
@@ -416,21 +418,10 @@ def _record(data: Any, path: Path, file: Path, prefix: str = "") -> Record:
     return Record(data, solution, path)
 
 
-def _demand_contents(data: Any, source: str) -> None:
-    """Raises :class:`InputError` where the keys and kinds of values are not those of a record."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError(f"not a record ({FORMAT})", source)
-    try:
-        Contents.model_validate(data)
-    except ValidationError as error:
-        missing = [
-            str(item["loc"][0]) for item in error.errors() if item["type"] == "missing" and len(item["loc"]) == 1
-        ]
-        if missing:
-            raise InputError(f"incomplete record, missing: {', '.join(missing)}", source) from None
-        raise InputError(list(faults_of(error, data)), source) from None
-    if infinite := [Fault(place, "must be a finite number") for place in not_finite(data)]:
-        raise InputError(infinite, source)
+def stated(data: dict[str, Any], path: Path, file: Path) -> Record:
+    """A record as its ``file`` states it, without the arrays that lie beside. Raises :class:`InputError`."""
+    demand_contents(data, str(file))
+    return Record(data, data["solution"], path)
 
 
 def _arrays(name: str, file: Path, prefix: str, source: str) -> tuple[dict[str, Any], dict[str, Any]]:

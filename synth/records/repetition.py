@@ -68,6 +68,8 @@ def name_stands(record: Record, cheap_s: float = CHEAP_S) -> bool:
 
 def _method(record: Record) -> Method | str:
     """The method if it can be run again, or why not."""
+    if record["kind"] == "submitted":
+        return "handed in, of no method of ours"
     try:
         method = get_family(record["family"]).method(record["method"])
     except InputError:

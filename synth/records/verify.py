@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import synth
 from synth.arrays import SAME
-from synth.family import Family, Method, Termination, Verdict, get_family, load
+from synth.family import SUBMITTED, Family, Method, Termination, Verdict, get_family, load
 from synth.instance import Instance
 from synth.records.contents import KEYS
 from synth.records.optimality import exceeds, gap
@@ -30,7 +30,7 @@ NEVER_HOLDS = ("unsupported", "killed", "out_of_memory")  # terminations after w
 OPTIONS = {"time_limit_s", "relative_gap", "threads", "seed", "method"}
 THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute again
     ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels",
-     "method_origin", "solver_origin", "question")
+     "method_origin", "solver_origin", "question", "submitted")
 )  # fmt: skip
 RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
 
@@ -193,6 +193,9 @@ class _Comparison:
             self.faults.append("instance_text is not the instance of the run (its hash differs)")
         name, solver = self.record["method"], self.record["solver"]
         method = self.family.methods.get(name)
+        said = self.record.data.get("submitted") is not None
+        if len({name == SUBMITTED, self.record["kind"] == "submitted", said}) > 1:
+            self.faults.append("the record is handed in, or it is not: method, kind and submitted say so together")
         if method is not None:
             self._states("kind", self.record["kind"], method.kind)
             self._solver(method, solver)

@@ -107,16 +107,12 @@ class Reproduction:
         if show:
             self.tables.append((title, rows))
 
-    def figure(self, figure: Figure, name: str, caption: str, formats: Sequence[str] = ("svg", "png")) -> None:
-        """Save a figure below ``folder`` as ``<name>.svg`` and ``.png`` and put it on the page."""
-        import matplotlib
-
+    def figure(self, figure: Figure, name: str, caption: str) -> None:
+        """Save a figure below ``folder`` as ``<name>.png`` and put it on the page."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context({"svg.hashsalt": name}):  # the same picture gives the same bytes
-            for suffix in formats:
-                dated = {"metadata": {"Date": None}} if suffix == "svg" else {}
-                figure.savefig(self.folder / f"{name}.{suffix}", bbox_inches="tight", dpi=110, **dated)  # type: ignore[arg-type]
-        self.figures.append((self.folder / f"{name}.{formats[-1]}", caption))
+        file = self.folder / f"{name}.png"
+        figure.savefig(file, bbox_inches="tight", dpi=110)
+        self.figures.append((file, caption))
         self.say(f"figure {name}")
 
     def note(self, text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.text.input_file import InputFile
 
+LONGEST = 30  # digits of a number in a cell
 MOST_FAULTS = 1000  # that are listed: a file of another kind has one in every line
 _WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: "not a number"}
 
@@ -58,6 +59,32 @@ def typed_rows(
     if faults:
         raise InputError(faults, str(file))
     return rows
+
+
+def whole_cell(most: int, least: int = 0) -> Callable[[str], int]:
+    """What reads a whole number in ``least..most``, in plain digits; raises ``ValueError`` in words."""
+
+    def read(text: str) -> int:
+        text = text.strip()
+        if not (text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= LONGEST):
+            raise ValueError("not a whole number")
+        value = int(text)
+        if not least <= value <= most:
+            raise ValueError(f"must be in {least}..{most}")
+        return value
+
+    return read
+
+
+def choice_cell(*choices: str) -> Callable[[str], str]:
+    """What reads one of a few words; raises ``ValueError`` in words."""
+
+    def read(text: str) -> str:
+        if text not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
+        return text
+
+    return read
 
 
 def _values(

@@ -35,6 +35,8 @@ FAMILY = Family(
         "BineKeys",
         "check_messages",
         suited="instance:suited",
+        from_table="views.from_table:from_table",
+        size="instance:size",
         papers=_PAGES,
         transfers="views.transfers:transfers",
         bound_words="bounds.global_bytes:bound_words",

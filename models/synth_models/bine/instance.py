@@ -388,3 +388,8 @@ def suited(instance: BineInstance, method: str) -> bool:
         "placement": butterfly,
     }
     return usable[method]
+
+
+def size(instance: BineInstance) -> int:
+    """Return the ranks of the largest job."""
+    return max(len(groups) for groups in instance.allocations)

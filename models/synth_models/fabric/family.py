@@ -86,7 +86,8 @@ FAMILY = Family(
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
             transfers="views.transfers:transfers", demands="views.transfers:demands", papers=_PAGES,
-            refutes="check.infeasibility_proof:refutes"),
+            refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
+            size="instance:size"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "

@@ -405,3 +405,8 @@ def _listed(nodes: list[int]) -> str:
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def size(instance: FabricInstance) -> int:
+    """Return the number of ranks that take part."""
+    return len(instance.members)

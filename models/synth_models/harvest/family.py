@@ -32,6 +32,8 @@ FAMILY = Family(
         "check_schedule",
         suited="references.suited:suited",
         flow_table="solution:flow_table",
+        from_table="views.from_table:from_table",
+        size="instance:size",
         papers=_PAGES,
         transfers="views.transfers:transfers",
         demands="views.transfers:demands",

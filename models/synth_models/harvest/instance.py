@@ -253,3 +253,8 @@ def _rows(value: Any, width: int) -> bool:
         and all(isinstance(number, int) and not isinstance(number, bool) for number in row)
         for row in value
     )
+
+
+def size(instance: HarvestInstance) -> int:
+    """Return the number of GPUs."""
+    return instance.gpus

@@ -37,6 +37,8 @@ FAMILY = Family(
         "MLFMKeys",
         "check_phases",
         suited="instance:suited",
+        from_table="views.from_table:from_table",
+        size="instance:size",
         papers=_PAGES,
         demands="views.transfers:demands",
         refutes="check.certificates:refutes",

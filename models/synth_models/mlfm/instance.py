@@ -370,3 +370,8 @@ def suited(instance: MLFMInstance, method: str) -> bool:
         uneven = bool(failed.leaves or failed.servers)
         return whole and large and (bool(failed.links) or uneven if method == "repair" else not uneven)
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS
+
+
+def size(instance: MLFMInstance) -> int:
+    """Return the number of servers that work."""
+    return instance.ranks

@@ -37,7 +37,8 @@ FAMILY = Family(
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
-            papers=_PAGES, transfers="views.transfers:transfers"),
+            papers=_PAGES, transfers="views.transfers:transfers",
+            from_table="views.from_table:from_table", size="instance:size"),
     published=("optree",),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

@@ -205,3 +205,8 @@ class OpTreeInstance(Instance):
         if self.max_hops >= 1:
             return None
         return f"{self.limiting_budget}: not even a circuit to the neighbour (1 hop, 2 interfaces) is allowed"
+
+
+def size(instance: OpTreeInstance) -> int:
+    """Return the number of nodes."""
+    return instance.nodes

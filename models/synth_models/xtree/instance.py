@@ -63,3 +63,8 @@ def suited(instance: XTreeInstance, method: str) -> bool:
     if method == "forest":
         return instance.collective == "allreduce"
     return method != ("mirror_xtree" if instance.collective == "allgather" else "xtree")
+
+
+def size(instance: XTreeInstance) -> int:
+    """Return the number of nodes."""
+    return instance.topology.nodes

@@ -198,7 +198,7 @@ def _trees(page: Reproduction, trace: tables.Trace) -> None:
     axes.set_ylabel("crossings above the least, % of the tree's")
     axes.legend()
     caption = "How far the published broadcast trees are from the proven least crossings."
-    page.figure(figure, "tree-gaps", caption, ("png",))
+    page.figure(figure, "tree-gaps", caption)
     if not page.quick:
         title = "Least crossings when the broadcast may take more rounds, largest jobs"
         page.table(title, tables.rounds_table(trace), file="rounds")

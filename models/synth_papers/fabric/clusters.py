@@ -136,7 +136,6 @@ def reproduce(page: Reproduction) -> None:
         "growth",
         f"Time and memory of a synthesis with its check, dgx-h100, 1 GiB. Exponents are fitted from {FITTED} GPUs "
         "on to what comes on top of the smallest run.",
-        ("png",),
     )
     for sentence in growth.in_words():
         page.note(sentence)

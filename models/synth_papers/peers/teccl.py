@@ -314,7 +314,6 @@ def figures(page: Reproduction, found: Results) -> None:
         figure, "teccl-time",
         "TE-CCL's machines: time against size in each of its modes, ours and the bound, and the same over the bound. "
         "Runs on two DGX2 that stopped early move twice the bytes and are compared with a bound of their own.",
-        ("png",),
     )  # fmt: skip
     _seconds(page, found)
 
@@ -341,7 +340,7 @@ def _seconds(page: Reproduction, found: Results) -> None:
     axes.set(xscale="log", yscale="log", xlabel="Gurobi [s], as printed", ylabel="all our methods together [s]")
     axes.legend()
     caption = "TE-CCL's 154 results: seconds of its solver and of all our methods together."
-    page.figure(figure, "teccl-seconds", caption, ("png",))
+    page.figure(figure, "teccl-seconds", caption)
 
 
 def _bytes(row: Row) -> int:

@@ -56,7 +56,6 @@ def reproduce(page: Reproduction) -> None:
         "growth",
         "Time and memory over nodes, both axes logarithmic. Exponents are fitted to what comes on top of the smallest "
         f"run of all (starting takes most of a second and 180 MB), from {FITTED} nodes on.",
-        ("png",),
     )
     large = table[(table["method"] == "symmetric") & (table["nodes"] == 40_000)]
     if len(large):

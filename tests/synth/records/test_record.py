@@ -29,7 +29,8 @@ from synth.text.files import dumps
 
 def sample(packed: dict[str, Any] | None = None, **changes: Any) -> Record:
     data: dict[str, Any] = {
-        "format": records.FORMAT, "family": "xtree", "instance": "t", "instance_file": "t.json", "instance_sha256": "0",
+        "format": "synth-record/1", "family": "xtree", "instance": "t", "instance_file": "t.json",
+        "instance_sha256": "0",
         "method": "pull", "kind": "reference", "solver": None, "options": {"seed": 0}, "termination": "finished",
         "objective": {"name": "timesteps", "unit": "timesteps", "sense": "minimise", "value": 3.0}, "bound": None,
         "verified": {"ok": True, "facts": {}, "faults": []}, "seconds": {"build": 0.0, "solve": 0.0, "check": 0.0},

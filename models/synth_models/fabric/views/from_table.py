@@ -1,0 +1,105 @@
+"""A schedule from its flat table, as ``synth show --csv`` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.errors import Fault, InputError, UnsupportedError
+from synth.text.csv import typed_rows, whole_cell
+from synth.text.input_file import InputFile
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.clock import ticks_per_second
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
+
+DERIVED = (
+    "origin", "src", "dst", "end_tick", "file_links", "hop_src", "hop_dst", "hop_start", "hop_ticks", "hop_arrive",
+    "hop_leaves", "contributions",
+)  # fmt: skip
+EXACT = ("start_tick", "ticks_per_s")
+MOST_SECONDS = 1e9
+
+
+def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
+    """Return the transfers in the order of the file. A table without ``start_tick`` and ``ticks_per_s`` has its
+    ``start_s`` rounded to ticks that suit the instance. Raises :class:`InputError` with every faulty line; what the
+    transfers do is the check's."""
+    reduces = bool(np.any(instance.blocks.origin == EVERYONE))
+    readers: dict[str, Callable[[str], Any]] = {
+        "start_s": _seconds,
+        "piece": whole_cell(MOST_TICKS),
+        "block": whole_cell(max(len(instance.blocks) - 1, 0)),
+        "bytes": whole_cell(MOST_BYTES, 1),
+        "links": _route_reader(instance),
+        "start_tick": whole_cell(MOST_TICKS),
+        "ticks_per_s": whole_cell(MOST_TICKS, 1),
+    } | dict.fromkeys(DERIVED, str)
+    readers |= {"adds": whole_cell(1)} if reduces else {}
+    needed = ("piece", "block", "bytes", "links", *(("adds",) if reduces else ()))
+    rows = typed_rows(file, readers, needed, "transfer", line_key="line")
+    ticks, start = _starts(instance, file, rows)
+    number, size = (np.array([row[key] for row in rows], dtype=np.int64) for key in ("piece", "bytes"))
+    block = np.array([row["block"] for row in rows], dtype=np.int64)
+    _, first, piece = np.unique(number, return_index=True, return_inverse=True)
+    piece = piece.reshape(-1).astype(np.int64)
+    for key, column in (("block", block), ("bytes", size)):
+        odd = np.flatnonzero(column != column[first][piece])
+        if len(odd):
+            row, other = rows[int(odd[0])], rows[int(first[piece[odd[0]]])]
+            words = f"in line {other['line']} the same piece has {other[key]}"
+            raise InputError([Fault(f"line {row['line']}, {key}", words, row[key], True)], str(file))
+    adds = np.array([bool(row.get("adds", 0)) for row in rows])
+    lengths = [len(row["links"]) for row in rows]
+    links = np.array([link for row in rows for link in row["links"]], dtype=np.int64)
+    route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Schedule(ticks, block[first], size[first], start, piece, adds, route_start, links)
+
+
+def _starts(instance: FabricInstance, file: InputFile, rows: list[dict[str, Any]]) -> tuple[int, IntArray]:
+    """Ticks a second, and the tick at which every transfer starts."""
+    if all(key in row for row in rows for key in EXACT):
+        ticks = int(rows[0]["ticks_per_s"])
+        other = next((row for row in rows if row["ticks_per_s"] != ticks), None)
+        if other is not None:
+            fault = Fault(
+                f"line {other['line']}, ticks_per_s", f"must be {ticks}, as before", other["ticks_per_s"], True
+            )
+            raise InputError([fault], str(file))
+        return ticks, np.array([row["start_tick"] for row in rows], dtype=np.int64)
+    missing = next((row for row in rows if "start_s" not in row), None)
+    if missing is not None:
+        words = "is missing: give start_s in every row, or start_tick and ticks_per_s in every row"
+        raise InputError([Fault(f"line {missing['line']}, start_s", words)], str(file))
+    try:
+        ticks = ticks_per_second(instance.machine, 4 * max(row["start_s"] for row in rows) + 1)
+    except UnsupportedError as error:
+        raise InputError(str(error), str(file)) from None
+    starts = [round(exact(row["start_s"]) * ticks) for row in rows]
+    assert max(starts) < Fraction(MOST_TICKS)
+    return ticks, np.array(starts, dtype=np.int64)
+
+
+def _route_reader(instance: FabricInstance) -> Callable[[str], list[int]]:
+    """What reads the numbers of a route's links, separated by spaces."""
+    read = whole_cell(max(instance.machine.links - 1, 0))
+
+    def route(text: str) -> list[int]:
+        return [read(word) for word in text.split()]
+
+    return route
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError("not a number") from None
+    if not 0 <= value <= MOST_SECONDS:
+        raise ValueError(f"must be a time in 0..{MOST_SECONDS:g} seconds")
+    return value

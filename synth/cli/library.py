@@ -1,0 +1,166 @@
+"""``synth library``: the best values and bounds known, how they were reached, and what is open."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import astuple
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from synth.cli.output import command, console, table
+from synth.cli.submit import LIBRARY
+from synth.text.quantities import named, percent, shown
+
+if TYPE_CHECKING:
+    from synth.library.best_known import Row
+
+
+def library(
+    what: str = typer.Argument(
+        None, metavar="[FAMILY|INSTANCE]", help="A family, or an instance: its name, hash or file."
+    ),
+    only_open: bool = typer.Option(False, "--open", help="Only instances whose best value and bound do not meet."),
+    selection: str = typer.Option(None, "--selection", help="Only those of synth-lib of this version, such as 1.0."),
+    as_csv: bool = typer.Option(False, "--csv", help="The rows as CSV with exact numbers."),
+    write: Path = typer.Option(None, "--write", help="Write the instances' files into this folder."),
+    make: Path = typer.Option(None, "--make", help="Make the library of all records below this folder again."),
+    file: Path = LIBRARY,
+) -> None:
+    """The best values and bounds known: a row an instance. Of one instance: what is known, how it was reached, and how
+    to beat it."""
+    from synth.errors import InputError
+    from synth.family import family_names
+    from synth.library import best_known
+
+    if make is not None:
+        _make(make)
+        return
+    found = best_known.find(file)
+    if found is None:
+        raise InputError(f"there is no {best_known.DEFAULT} here or above: name one with --library")
+    one = what is not None and what not in family_names()
+    rows = _chosen(best_known.read(found), what, only_open, selection)
+    if not rows:
+        raise InputError(f"holds nothing of {what or 'these'}", str(found))
+    if write is not None:
+        _write(rows, found.parent, write)
+    elif as_csv:
+        sys.stdout.write(best_known.as_csv(best_known.COLUMNS, map(astuple, rows)))
+    elif one:
+        for row in rows:
+            _show(row, found.parent)
+    else:
+        _table(rows)
+
+
+def _chosen(rows: list[Row], what: str | None, only_open: bool, selection: str | None) -> list[Row]:
+    """The rows of a family or an instance, only open ones, only those of a selection."""
+    from synth.family import family_names
+    from synth.library.best_known import rows_for
+
+    if what is not None:
+        own = [row for row in rows if row.family == what]
+        rows = own if what in family_names() else rows_for(rows, what)
+    if only_open:
+        rows = [row for row in rows if row.status == "open"]
+    return [row for row in rows if selection is None or selection in row.selection.split()]
+
+
+def _make(folder: Path) -> None:
+    from synth.errors import InputError
+    from synth.library import best_known, page
+    from synth.text.files import write_atomically
+
+    if not folder.is_dir():
+        raise InputError("no such folder", str(folder))
+    rows = best_known.make(folder)
+    write_atomically(folder / page.NAME, page.text(rows, best_known.read_history(folder)).encode())
+    closed = sum(row.status == "closed" for row in rows)
+    words = f"{folder / best_known.NAME}: {len(rows)} instances, {closed} closed"
+    console.print(words, markup=False, soft_wrap=True)
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+def _table(rows: list[Row]) -> None:
+    cells = [
+        (
+            row.family, row.instance, row.size, shown(_number(row.value), row.unit), row.by or "–",
+            shown(_number(row.bound), row.unit), row.grade or "–", percent(_number(row.gap)), row.status,
+        )
+        for row in rows
+    ]  # fmt: skip
+    columns = ("family", "instance", "size", "best", "by", "bound", "proof", "gap", "status")
+    console.print(table(*columns, rows=cells, right=("size", "best", "bound", "gap")))
+    closed = sum(row.status == "closed" for row in rows)
+    console.print(f"{len(rows)} instances, {closed} closed", markup=False)
+
+
+def _show(row: Row, folder: Path) -> None:
+    """What is known of one instance."""
+    from synth.library import best_known
+    from synth.records import record as records
+
+    lines = [f"{row.family} {row.instance}: {row.size} ranks, {row.status}, hash {row.sha256[:16]}…"]
+    if row.selection:
+        lines.append(f"in synth-lib {row.selection}; its data: {row.data}")
+    if row.value:
+        held = records.read(folder / row.record)
+        value = named(_number(row.value), row.unit)
+        lines.append(f"best value: {value} by {row.by}, {row.when}; gap {percent(_number(row.gap))}")
+        lines.append(f"  how: {_how(held['message'], held['options'])}")
+        lines.append(f"  the schedule: {command('show', folder / row.record, '--csv')}")
+    if row.bound:
+        held = records.read(folder / row.bound_record)
+        lines.append(
+            f"best bound: {named(_number(row.bound), row.unit)} by {row.bound_by} ({row.grade}), {row.bound_when}"
+        )
+        lines.append(f"  because: {held['bound_proof'] or 'its certificate says so'}")
+        lines.append(f"  its certificate: {command('show', folder / row.bound_record, '--certificate')}")
+    for one in best_known.read_history(folder):
+        if one.sha256 == row.sha256:
+            lines.append(f"before: {one.what} {named(float(one.number), row.unit)} by {one.by}, {one.when}")
+    lines.append(f"the instance: {command('library', row.sha256[:16], '--write', '.')}")
+    lines.append(f"to beat it: {command('submit', f'{row.instance}.json', '--schedule', 'FILE.csv', '--by', 'NAME')}")
+    console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _how(message: str | None, options: dict[str, object]) -> str:
+    given = options.get("method")
+    own = (
+        ", ".join(f"{key}={value}" for key, value in given.items() if value is not None)
+        if isinstance(given, dict)
+        else ""
+    )
+    said = f"{message}; " if message else ""
+    return f"{said}limit {options.get('time_limit_s')} s, seed {options.get('seed')}" + (f", {own}" if own else "")
+
+
+def _write(rows: list[Row], folder: Path, out: Path) -> None:
+    """Write the files of instances, those of one name with their hash behind it."""
+    from synth.library.best_known import instance_of
+    from synth.text.files import write_atomically
+
+    out.mkdir(parents=True, exist_ok=True)
+    for row in rows:
+        instance = instance_of(row, folder)
+        twice = sum(other.instance == row.instance for other in rows) > 1
+        name = f"{row.instance}-{row.sha256[:8]}.json" if twice else f"{row.instance}.json"
+        write_atomically(out / name, instance_bytes(instance, folder / (row.record or row.bound_record)))
+    console.print(f"{out}: {len(rows)} instances written", markup=False, soft_wrap=True)
+
+
+def instance_bytes(instance: object, record: Path) -> bytes:
+    """The very bytes of the instance's file, which its hash is of: the text in the record, or the file."""
+    from synth.instance import Instance
+    from synth.records import record as records
+
+    assert isinstance(instance, Instance)
+    text = records.read(record).data.get("instance_text")
+    if text is not None:
+        return str(text).encode()
+    return instance.to_json().encode() if instance.file is None else instance.file.read_bytes()
