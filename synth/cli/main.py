@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from synth import execution
-from synth.cli import batch, catalogue, export, inspect, machine_import, make, reproduce, solve, study, tour
+from synth.cli import batch, catalogue, export, inspect, machine_import, make, reproduce, solve, study, tour, tune
 from synth.cli import run as running
 from synth.cli.output import visible
 from synth.errors import InputError, abridged
@@ -34,6 +34,7 @@ app.command("show")(inspect.show)
 app.command("pack")(inspect.pack)
 app.command("export")(export.export)
 app.command("run")(running.run)
+app.command("tune")(tune.tune)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

@@ -85,7 +85,8 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-            transfers="views.transfers:transfers", demands="views.transfers:demands", papers=_PAGES,
+            transfers="views.transfers:transfers", demands="views.transfers:demands",
+            timing="scheduling.given_moves:as_exported", papers=_PAGES,
             refutes="check.infeasibility_proof:refutes"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
