@@ -35,6 +35,8 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "forest": ({}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}),
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
+FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
+TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -166,6 +168,7 @@ class _Search:
         for name, published in self._methods(row):
             if published:
                 self._try(row, name, {}, True, wide=anchor)
+                self._smaller(row, name, True)
 
     def _ours(self, row: Row) -> None:
         for name, published in self._methods(row):
@@ -173,6 +176,17 @@ class _Search:
                 left = self._left()
                 if left is None or left > LEAST_S:
                     self._try(row, name, options, False)
+                    self._smaller(row, name, False)
+
+    def _smaller(self, row: Row, name: str, reference: bool) -> None:
+        """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
+        if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
+            return
+        for each in TRANSFERS_A_RANK:
+            options = {FEW: each * row.ranks}
+            self._try(row, name, options, reference, wide=False)
+            if _title(name, options) not in row.refused:
+                return
 
     def _bound(self, row: Row) -> None:
         name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
@@ -182,7 +196,7 @@ class _Search:
     def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
         """Run a method, lower its schedule, and offer what comes out."""
         record = self._record(row, name, options)
-        title = " ".join([name, *(f"{key}={value}" for key, value in options.items())])
+        title = _title(name, options)
         if record.value is None or not record["verified"]["ok"]:
             return
         row.bus_factor = row.bus_factor or _factor(record)
@@ -270,6 +284,11 @@ class _Search:
     def _said(self, row: Row, word: str = "") -> None:
         if row.best is not None:
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
+
+
+def _title(name: str, options: Mapping[str, int]) -> str:
+    """A method with its parameters, in words."""
+    return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 
 def _kept(instance: Instance, folder: Path) -> Instance:
