@@ -24,6 +24,7 @@ from synth.cli import (
     study,
     submit,
     tour,
+    tune,
 )
 from synth.cli import run as running
 from synth.cli.output import visible
@@ -52,6 +53,7 @@ app.command("export")(export.export)
 app.command("run")(running.run)
 app.command("submit")(submit.submit)
 app.command("library")(library.library)
+app.command("tune")(tune.tune)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

@@ -2,11 +2,16 @@
 
 The inverse of lowering. A chunk that a message carries is a piece; a partial sum that it carries is added where it
 arrives. What is done within a rank (copies, reductions, scratch) is gone: it takes no time here.
+
+An executor of MSCCL XML runs the whole algorithm several times over where a chunk is larger than its buffers take, each
+time on a slice of every chunk (:func:`passes_of`). A thread block goes on to its next pass on its own, so that chunks
+follow each other through the algorithm like water.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,18 +37,30 @@ class Raised:
     wait: IntArray
 
 
-def raised(algorithm: Algorithm, part_bytes: int) -> Raised:
-    """The moves of an algorithm on parts of ``part_bytes`` bytes, one transfer a chunk of a message.
+SLICE_BYTES = 2**21  # of a chunk in one pass: NCCL's buffer of 4 MiB has 8 steps, and protocol Simple takes 4 a chunk
+MOST_PASSES = 64  # that are followed; slices are larger where there would be more, which takes no less time
 
-    Raises :class:`InputError` for an algorithm that is not valid, for parts smaller than their chunks, and where a
-    message carries what no piece is (a spoilt sum that nobody uses).
+
+def passes_of(algorithm: Algorithm, part_bytes: int) -> int:
+    """How many passes the loop of an MSCCL executor makes over parts of ``part_bytes`` bytes (``mscclRunInterpreter``
+    of its ``msccl_kernel_impl.h``: slices of ``MSCCL_CHUNKSTEPS`` steps of its buffer), at most :data:`MOST_PASSES`."""
+    return min(-(-part_bytes // (algorithm.chunks * SLICE_BYTES)), MOST_PASSES, max(part_bytes // algorithm.chunks, 1))
+
+
+def raised(algorithm: Algorithm, part_bytes: int, passes: int = 1, checked: bool = False) -> Raised:
+    """The moves of an algorithm on parts of ``part_bytes`` bytes, one transfer a chunk of a message and pass.
+
+    ``checked``: the algorithm has passed :func:`synth.exchange.validity.check` before. Raises :class:`InputError` for
+    an algorithm that is not valid, for parts smaller than their chunks, and where a message carries what no piece is (a
+    spoilt sum that nobody uses).
     """
     a = algorithm
-    verdict = validity.check(a)
-    if verdict.faults:
-        raise InputError(verdict.faults)
-    if part_bytes < a.chunks:
-        raise InputError(f"a part of {part_bytes} bytes cannot be cut into {a.chunks} chunks")
+    faults = () if checked else validity.check(a).faults
+    if faults:
+        raise InputError(faults)
+    if part_bytes < a.chunks * passes:
+        times = f" {passes} times over" if passes > 1 else ""
+        raise InputError(f"a part of {part_bytes} bytes cannot be cut into {a.chunks} chunks{times}")
     steps = places.steps(a)
     messages = order.messages(a, steps)
     waits = order.before(a, steps, messages)
@@ -78,8 +95,64 @@ def raised(algorithm: Algorithm, part_bytes: int) -> Raised:
     )
     number = np.full(a.steps, -1, dtype=np.int64)
     number[recv] = np.arange(len(recv))
-    wait_start, wait = _waits(a, steps, waits, sequence, send, number)
-    return Raised(transfers, *_spread(wait_start, wait, first))
+    rows = _waits(a, steps, waits, sequence, send, number)
+    once = Raised(transfers, *_spread(rows.start, rows.wait, first))
+    if passes == 1:
+        return once
+    return _repeated(once, _behind(rows, steps.block[send], first), passes)
+
+
+class _Rows(NamedTuple):
+    """``wait[start[i]:start[i + 1]]``: the messages that message i waits for; likewise ``end_wait`` by ``end_start``
+    those that the last step of every thread block waits for, itself included."""
+
+    start: IntArray
+    wait: IntArray
+    end_start: IntArray
+    end_wait: IntArray
+
+
+def _behind(rows: _Rows, block: IntArray, first: IntArray) -> tuple[IntArray, IntArray]:
+    """For every transfer, as rows, the transfers of the pass before that must have arrived: those that the thread block
+    that sends it (``block`` of every message) has waited for by its end."""
+    lengths = np.diff(rows.end_start)[block]
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    at = np.repeat(rows.end_start[:-1][block] - start[:-1], lengths) + np.arange(start[-1])
+    return _spread(start, rows.end_wait[at], first)
+
+
+def _repeated(once: Raised, behind: tuple[IntArray, IntArray], passes: int) -> Raised:
+    """The moves of all passes, one pass after the other, each on its slice of every piece."""
+    t, count = once.transfers, len(once.transfers.piece)
+    turn = np.arange(passes, dtype=np.int64)
+    edges = t.piece_offset[:, None] + t.piece_bytes[:, None] * np.arange(passes + 1) // passes
+    moves = np.repeat(turn, count)
+    height = float(t.end_s.max(initial=0)) + 1
+    repeated = replace(
+        t,
+        piece_part=np.repeat(t.piece_part, passes),
+        piece_offset=edges[:, :-1].reshape(-1),
+        piece_bytes=np.diff(edges, axis=1).reshape(-1),
+        piece=np.tile(t.piece, passes) * passes + moves,
+        src=np.tile(t.src, passes),
+        dst=np.tile(t.dst, passes),
+        adds=np.tile(t.adds, passes),
+        start_s=np.tile(t.start_s, passes) + moves * height,
+        end_s=np.tile(t.end_s, passes) + moves * height,
+        channel_hint=np.tile(t.channel_hint, passes),
+    )
+    inner, outer = np.diff(once.wait_start), np.diff(behind[0])
+    later = _merged((once.wait_start, once.wait), (behind[0], behind[1] - count))
+    lengths = np.concatenate([inner, np.tile(inner + outer, passes - 1)])
+    wait = np.concatenate([once.wait, *(later + k * count for k in range(1, passes))])
+    return Raised(repeated, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), wait)
+
+
+def _merged(first: tuple[IntArray, IntArray], then: tuple[IntArray, IntArray]) -> IntArray:
+    """The entries of two sets of rows, those of a row behind each other."""
+    row = np.concatenate([np.repeat(np.arange(len(start) - 1), np.diff(start)) for start, _ in (first, then)])
+    found: IntArray = np.concatenate([first[1], then[1]])[np.argsort(row, kind="stable")]
+    return found
 
 
 def _named(a: Algorithm, ran: Contents, held: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
@@ -118,23 +191,33 @@ def _pieces(a: Algorithm, part: IntArray, chunk: IntArray, size: int) -> tuple[d
 
 def _waits(
     a: Algorithm, steps: Steps, waits: order.Before, sequence: IntArray, send: IntArray, number: IntArray
-) -> tuple[IntArray, IntArray]:
+) -> _Rows:
     """For every message, in the order of ``send``, the last messages of each thread block that its send waits for
-    within its rank, as rows. ``number``: of the message that a step receives, -1 for none."""
+    within its rank, as rows; likewise for the end of every thread block. ``number``: of the message that a step
+    receives, -1 for none."""
     tb_first = np.searchsorted(a.tb_rank, np.arange(a.ranks + 1)).astype(np.int64)
-    place = np.full(a.steps, -1, dtype=np.int64)
-    place[send] = np.arange(len(send))
+    ends = a.step_start[1:] - 1
+    ends = ends[a.step_start[1:] > a.step_start[:-1]]
+    asked = SENDING[a.kind].copy()
+    asked[ends] = True
     size, found = _last_received(
-        sequence, steps.rank, tb_first, steps.number, waits.same, waits.dep, RECEIVING[a.kind], SENDING[a.kind], number
+        sequence, steps.rank, tb_first, steps.number, waits.same, waits.dep, RECEIVING[a.kind], asked, number
     )
-    rows = np.zeros(len(send), dtype=np.int64)
-    sending = sequence[SENDING[a.kind[sequence]]]
-    rows[place[sending]] = size
-    start = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
-    begin = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)[:-1]
-    back = np.zeros(len(send), dtype=np.int64)
-    back[place[sending]] = begin
-    return start, found[np.repeat(back - start[:-1], rows) + np.arange(start[-1])]
+    asking = sequence[asked[sequence]]
+    length, begin = np.zeros((2, a.steps), dtype=np.int64)
+    length[asking], begin[asking] = size, np.cumsum(size) - size
+
+    def rows(at: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+        start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return start, found[np.repeat(begin[at] - start[:-1], lengths) + np.arange(start[-1])]
+
+    start, wait = rows(send, length[send])
+    last = np.full(len(a.tb_rank), 0, dtype=np.int64)
+    filled = np.flatnonzero(np.diff(a.step_start))
+    last[filled] = ends
+    lengths = np.zeros(len(a.tb_rank), dtype=np.int64)
+    lengths[filled] = length[ends]
+    return _Rows(start, wait, *rows(last, lengths))
 
 
 @jit
@@ -146,16 +229,17 @@ def _last_received(
     same: IntArray,
     dep: IntArray,
     receiving: BoolArray,
-    sending: BoolArray,
+    asked: BoolArray,
     message: IntArray,
 ) -> tuple[IntArray, IntArray]:
-    """For every step that sends, in the order of ``sequence``, how many messages it waits for, and all of them."""
+    """For every step that is ``asked`` for, in the order of ``sequence``, how many messages it waits for, its own
+    included, and all of them."""
     width = 1
     for r in range(len(tb_first) - 1):
         width = max(width, tb_first[r + 1] - tb_first[r])
     last = np.full((len(same), width), -1, dtype=np.int64)
     size = np.zeros(len(same), dtype=np.int64)
-    sends, total = 0, 0
+    asks, total = 0, 0
     for k in range(len(sequence)):
         i = sequence[k]
         for rows in (same, dep):
@@ -165,21 +249,21 @@ def _last_received(
                     last[i, t] = max(last[i, t], last[j, t])
         if receiving[i]:
             last[i, number[i]] = message[i]
-        if sending[i]:
+        if asked[i]:
             for t in range(width):
-                size[sends] += last[i, t] >= 0
-            total += size[sends]
-            sends += 1
+                size[asks] += last[i, t] >= 0
+            total += size[asks]
+            asks += 1
     found = np.zeros(total, dtype=np.int64)
     at = 0
     for k in range(len(sequence)):
         i = sequence[k]
-        if sending[i]:
+        if asked[i]:
             for t in range(width):
                 if last[i, t] >= 0:
                     found[at] = last[i, t]
                     at += 1
-    return size[:sends], found
+    return size[:asks], found
 
 
 def _spread(start: IntArray, wait: IntArray, first: IntArray) -> tuple[IntArray, IntArray]:

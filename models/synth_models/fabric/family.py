@@ -26,6 +26,9 @@ _STEPS = (
 _QUOTIENT = Parameter(
     "quotient", read_flag, None, "keep one origin's transfers and the symmetries only; default: where all are too many"
 )
+_TRANSFERS = Parameter(
+    "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
+)
 _RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
 _FILE = Parameter("file", str, None, "the file: MSCCL XML or an MSCCL++ plan", question=True)
 
@@ -85,9 +88,10 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-            transfers="views.transfers:transfers", demands="views.transfers:demands", papers=_PAGES,
-            refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
-            size="instance:size"),
+             transfers="views.transfers:transfers", demands="views.transfers:demands",
+             timing="scheduling.given_moves:as_exported", papers=_PAGES,
+             refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
+             size="instance:size"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
@@ -120,16 +124,16 @@ FAMILY = Family(
                _HERE + "programs.steps.method:solve", ("cp", "milp"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS, repeats=False),
-        _reference("ring", "NCCL's rings: cycles through all ranks"),
-        _reference("double_tree", "NCCL's double binary tree"),
-        _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)"),
-        _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT),
+        _reference("ring", "NCCL's rings: cycles through all ranks", _TRANSFERS),
+        _reference("double_tree", "NCCL's double binary tree", _TRANSFERS),
+        _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)", _TRANSFERS),
+        _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT, _TRANSFERS),
         _reference("in_network", "allreduce with sums and copies in switches (NVLS, SHARP; ours)"),
-        _reference("recursive_doubling", "recursive doubling and halving (MPI)"),
-        _reference("direct", "every rank sends straight to every other rank"),
-        _reference("bruck", "Bruck's algorithm (MPI)"),
-        _reference("pat", "NCCL's PAT: aggregated trees, the farthest step first", _TOGETHER),
-        _reference("two_level", "leaders of boxes among themselves, and inside each box (MPI, CollNet)", *_TWO_LEVELS),
+        _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
+        _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
+        _reference("bruck", "Bruck's algorithm (MPI)", _TRANSFERS),
+        _reference("pat", "NCCL's PAT: aggregated trees, the farthest step first", _TOGETHER, _TRANSFERS),
+        _reference("two_level", "leaders of boxes among themselves, and inside each box (MPI, CollNet)", *_TWO_LEVELS, _TRANSFERS),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
         _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan), timed on this machine", _FILE,
                    repeats=False),

@@ -112,6 +112,7 @@ def most_promising(
     Always the one goes on whose next doubling promises the least time, until two doublings of it in a row save less
     than :data:`WORTH`, or it cannot catch up with what is there; the next one begins when no other promises anything.
     Then numbers between good ones are tried.
+    With the parameter ``transfers`` none of more transfers is looked for (one chunk always may have them).
     Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
     takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
     takes ``least`` but for the gap asked for; at the time limit with the best so far. Raises :class:`UnsupportedError`
@@ -165,6 +166,10 @@ class _Race:
         self.seconds: Fraction | None = None  # of the best
         self.lacking: UnsupportedError | None = None
         self._each = 0.0
+        self._most: int | None = options.method.get("transfers")
+        if self._most is not None:
+            for variant in variants:
+                variant.first = 1  # what is below the best without that may be above it
         # by variant: the transfers that were made last, and in which time
         self._took: dict[int, tuple[int, float]] = {}
 
@@ -243,7 +248,7 @@ class _Race:
         took = time.monotonic() - began
         self._took[number] = amount, took
         self._each = max(self._each, took / max(1, amount))
-        if schedule is None:
+        if schedule is None or (self._most is not None and self.best is not None and schedule.transfers > self._most):
             return None
         found = variant.tried[count] = seconds(self.instance, schedule)
         if self.seconds is None or found < self.seconds:

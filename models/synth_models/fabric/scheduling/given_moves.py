@@ -9,33 +9,47 @@ be added there. Time that a rank spends on its own (copies, additions, the start
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.moves_from_algorithm import raised
+from synth.exchange.moves_from_algorithm import passes_of, raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
 Waits = tuple[IntArray, IntArray]
 
 
-def from_algorithm(instance: FabricInstance, algorithm: Algorithm) -> Schedule:
-    """An executor's algorithm on the instance's machine: every message, every wait of its thread blocks. Raises
+def from_algorithm(
+    instance: FabricInstance, algorithm: Algorithm, passes: int | None = None, checked: bool = False
+) -> Schedule:
+    """An executor's algorithm on the instance's machine: every message, every wait of its thread blocks, in ``passes``
+    of its loop (None: as many as the executor makes). ``checked``: the algorithm is known to be valid. Raises
     :class:`InputError` for an algorithm that is not valid or not for this instance, and as :func:`from_transfers`."""
     n = len(instance.members)
     if algorithm.ranks != n or algorithm.collective != instance.collective:
         asks = f"the instance asks for {instance.collective} among {n} ranks"
         raise InputError(f"the algorithm is {algorithm.collective} among {algorithm.ranks} gpus, {asks}")
-    found = raised(algorithm, part_bytes(instance))
+    part = part_bytes(instance)
+    found = raised(algorithm, part, passes_of(algorithm, part) if passes is None else passes, checked)
     return from_transfers(instance, found.transfers, (found.wait_start, found.wait))
+
+
+def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], Moves]) -> float:
+    """Seconds that an algorithm (known to be valid), or the moves that a plan makes of parts of so many bytes, take on
+    the instance's machine. Raises as :func:`from_algorithm` and :func:`from_transfers`."""
+    if isinstance(moves, Algorithm):
+        made = from_algorithm(instance, moves, checked=True)
+    else:
+        made = from_transfers(instance, moves(part_bytes(instance)))
+    return completion(instance, made) / made.ticks_per_s
 
 
 def part_bytes(instance: FabricInstance) -> int:
@@ -62,9 +76,15 @@ def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None =
     number[used] = np.arange(len(used))
     start, wait = _needed(moves) if waits is None else waits
     hops = _Hops(instance, moves)
-    for i in range(len(moves.piece)):
-        hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
-    found = Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
+    straight = hops.straight()
+    if straight is not None:
+        order = np.arange(len(moves.piece), dtype=np.int64)
+        columns = (number[moves.piece], moves.adds, order, *straight, start, wait)
+        found = Transfers(block[used], moves.piece_bytes[used], *columns)
+    else:
+        for i in range(len(moves.piece)):
+            hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
+        found = Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
     try:
         return timed(instance, found)
     except ValueError as error:
@@ -123,6 +143,12 @@ def _needed(moves: Moves) -> Waits:
     return start, np.array([j for row in rows for j in row], dtype=np.int64)
 
 
+def rows_of(key: IntArray, count: int) -> list[IntArray]:
+    """The places of every key 0 … count - 1."""
+    order = np.argsort(key, kind="stable")
+    return np.split(order, np.searchsorted(key[order], np.arange(1, count)))
+
+
 class _Hops:
     """Transfers over routes, one after the other."""
 
@@ -130,15 +156,34 @@ class _Hops:
         self.moves, self.members = moves, instance.members
         self.routes = Routes.of(instance, int(np.median(moves.piece_bytes)) if len(moves.piece_bytes) else 1)
         self.amount: dict[tuple[int, int, int], int] = {}
-        ends = (moves.src, moves.dst, moves.channel_hint, moves.piece_bytes[moves.piece])
-        for src, dst, channel, size in zip(*(column.tolist() for column in ends), strict=True):
-            self.amount[src, dst, channel] = self.amount.get((src, dst, channel), 0) + size
+        ends = np.stack([moves.src, moves.dst, moves.channel_hint])
+        triples, first, of = np.unique(ends, axis=1, return_index=True, return_inverse=True)
+        self.of: IntArray = of.reshape(-1).astype(np.int64)
+        sizes = moves.piece_bytes[moves.piece]
+        self.triples: list[tuple[int, int, int]] = list(zip(*triples.tolist(), strict=True))
+        for k, rows in enumerate(rows_of(self.of, len(self.triples))):
+            self.amount[self.triples[k]] = int(sizes[rows].sum())
+        self.turn = np.argsort(first, kind="stable").tolist()
         self.chosen: dict[tuple[int, int, int], list[Route]] = {}
         self.last: list[int] = []  # of every move, the number of its last hop
         self.piece: list[int] = []
         self.route: list[Route] = []
         self.before: list[Sequence[int]] = []
         self.adds: list[bool] = []
+
+    def straight(self) -> tuple[IntArray, IntArray] | None:
+        """The routes of all moves as rows where each takes a direct one, else None."""
+        ways = {self.triples[k]: self._way(*self.triples[k]) for k in self.turn}
+        if any(len(way) > 1 for way in ways.values()):
+            return None
+        routes = [ways[triple][0] for triple in self.triples]
+        lengths = np.array([len(route) for route in routes], dtype=np.int64)
+        begin = np.cumsum(lengths) - lengths
+        flat = np.array([e for route in routes for e in route], dtype=np.int64)
+        size = lengths[self.of]
+        start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        at = np.repeat(begin[self.of] - start[:-1], size) + np.arange(start[-1])
+        return start, flat[at]
 
     def add(self, i: int, piece: int, waits: list[int]) -> None:
         """Move i, of ``piece`` as the schedule numbers it, which waits for other moves."""

@@ -1,0 +1,113 @@
+"""``synth tune``: which algorithm a machine should run for which size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from synth.cli.common import checked, demand_folder
+from synth.cli.machine_import import Completing, Reading
+from synth.cli.options import grouped
+from synth.cli.output import console, errors
+
+if TYPE_CHECKING:
+    from synth.instance import Instance
+
+EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is to be tuned."""
+
+    collective: Annotated[list[str] | None, Option(help=f"Repeatable: {EVERY}. Default: allreduce.")] = None
+    sizes: Annotated[str, Option(help="1KiB..4GiB (times 4), 1KiB..4GiB*2, or 64KiB,1MiB.")] = "1KiB..4GiB"
+    form: Annotated[str, Option("--for", help="What will run: msccl:azure, msccl, mscclpp, scheduled.")] = "msccl:azure"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long, and from where on."""
+
+    time_limit: Annotated[str, Option(help="Of it all: 90, 5m, 2h or none.")] = "10m"
+    resume: Annotated[bool, Option("--resume", help="Take over what an earlier call left in the folder.")] = False
+    seed: Annotated[int, Option(min=0, help="Of every random choice.")] = 0
+
+
+@grouped
+def tune(
+    machine: str = typer.Argument(
+        ..., help="A machine by name, a machine file, or a file that `synth import` reads (topo.txt); or key=value."
+    ),
+    parameters: list[str] = typer.Argument(None, metavar="key=value…", help="As `synth make` takes them: boxes=2."),
+    out: Path = typer.Option(..., "--out", "-o", help="The folder to write."),
+    aim: Aim = Aim(),
+    effort: Effort = Effort(),
+    what: Completing = Completing(),
+    how: Reading = Reading(),
+) -> None:
+    """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
+
+    Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
+    from synth.exchange.forms import form_of
+    from synth.options import read_limit
+    from synth.tuning import Question, folder
+    from synth.tuning import tune as search
+    from synth.tuning.sizes import read_sizes
+
+    seconds = checked("--time-limit", read_limit, effort.time_limit)
+    make = _maker(machine, parameters or [], what, how)
+    names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
+    sizes, form = tuple(read_sizes(aim.sizes)), form_of(aim.form)
+    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed)
+    for name in names:
+        make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
+    demand_folder("--out", out)
+    rows = search(asked, lambda words: errors.print(words, markup=False, soft_wrap=True))
+    title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
+    table, files = folder.write(rows, form, out, title)
+    _print(table)
+    console.print(
+        f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
+    )
+
+
+def _maker(machine: str, parameters: list[str], what: Completing, how: Reading) -> Callable[[str, int], Instance]:
+    """From a collective and bytes to an instance on the machine. Raises :class:`InputError`."""
+    from synth.errors import InputError
+    from synth.exchange.machines import completion
+    from synth.exchange.machines.file import FORMAT, as_raw
+    from synth.family import families
+    from synth.making import make
+    from synth.options import split_pairs
+
+    family = next(family for family in families() if family.timing is not None)
+    words = [machine, *parameters] if "=" in machine else parameters
+    keys: dict[str, Any] = dict(split_pairs(words, "synth tune"))
+    if taken := sorted({"collective", "bytes"} & set(keys)):
+        raise InputError(f"{', '.join(taken)}: say --collective and --sizes instead")
+    path = Path(machine)
+    if "=" not in machine:
+        keys["machine"] = machine
+        if path.is_file() and FORMAT not in path.read_bytes()[:4096].decode(errors="replace"):
+            from synth.exchange.machines.formats import read
+
+            read_in = what.completed(read(path, how.format_name, how.hints()))
+            if unknown := completion.missing(read_in):
+                raise InputError(unknown, machine)
+            keys["machine"] = as_raw(read_in)
+    return lambda collective, size: make(family, {**keys, "collective": collective, "bytes": str(size)})
+
+
+def _print(table: Any) -> None:
+    """The table, without what only files need."""
+    from synth.cli.output import table as drawn
+    from synth.tuning.table import cells
+
+    head, rows = cells(table)
+    console.print(drawn(*head, rows=rows, right=head[3:]))

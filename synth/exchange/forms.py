@@ -1,0 +1,215 @@
+"""The time of a schedule in a *form*: as it was made, or as an executor runs what is exported of it.
+
+An executor keeps the order of its thread blocks, has so many of them, of steps and of channels, knows chunks of one
+size and runs a loop over slices of them. Its time is that of the exported algorithm, replayed on the machine by the
+family's ``timing`` (every message and every wait kept, links taken by what is ready); how the schedule is lowered is
+chosen by that time, :func:`wishes` being what is tried: an exhaustive search over spreads of the moves between two
+ranks over channels, and over numbers of chunks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth.errors import Fault, InputError, LimitError, UnsupportedError
+from synth.exchange import mscclpp
+from synth.exchange.algorithm import Algorithm
+from synth.exchange.executors import EXECUTORS
+from synth.exchange.file_check import MULTIPROCESSORS
+from synth.exchange.lowering import Wish, in_chunks
+from synth.exchange.mscclpp.plan import Plan
+from synth.exchange.record_export import algorithm_of, transfers_of
+from synth.exchange.transfers import Transfers
+from synth.family import get_family, load
+from synth.instance import Instance
+from synth.records.record import Record
+
+SCHEDULED = "scheduled"
+FORMS = {
+    SCHEDULED: "exact times, as the schedule has them",
+    "msccl:azure": "MSCCL XML, run by Azure/msccl-executor-nccl",
+    "msccl": "MSCCL XML, run by microsoft/msccl",
+    "mscclpp": "an execution plan of MSCCL++",
+}
+SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
+ROUNDED = (
+    512,
+    256,
+    128,
+    64,
+    32,
+    16,
+    8,
+    4,
+    2,
+    1,
+)  # chunks a part, where pieces ask for too many
+BLOCKS = (8, 16, 32, 64)  # thread blocks of a plan that are tried, at least
+
+
+@dataclass(frozen=True)
+class Program:
+    """What runs: an ``algorithm`` (form ``msccl…``) or a ``plan`` as JSON has it, made with ``how``, a word or two."""
+
+    form: str
+    how: str
+    spread: int = 1  # over so many channels (of a plan: at least so many thread blocks)
+    algorithm: Algorithm | None = None
+    plan: Any = None
+
+    @cached_property
+    def _parsed(self) -> Plan:
+        return mscclpp.parse(json.dumps(self.plan))
+
+    def seconds(self, instance: Instance) -> float:
+        """The time on an instance, which may differ from the one it was made for in its bytes. Raises
+        :class:`InputError` where its chunks would have no bytes there."""
+        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.transfers(self._parsed, part_bytes=size)))
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.plan["gpus"]) if self.algorithm is None else self.algorithm.ranks
+
+    @property
+    def thread_blocks(self) -> int:
+        """The most thread blocks of a rank."""
+        if self.algorithm is not None:
+            return int(np.bincount(self.algorithm.tb_rank, minlength=1).max(initial=0))
+        return max(len(gpu["threadblocks"]) for gpu in self.plan["gpus"])
+
+
+@dataclass(frozen=True)
+class InForm:
+    """The time of a schedule in a form, in seconds, and the program that takes it (None as scheduled). ``refused``:
+    the limit of the executor that kept the schedule from being lowered as it is, in words, or empty."""
+
+    seconds: float
+    program: Program | None = None
+    refused: str = ""
+
+
+def form_of(name: str) -> str:
+    """The form of that name. Raises :class:`InputError` naming the known ones."""
+    if name not in FORMS:
+        raise InputError([Fault("--form", f"must be one of {', '.join(FORMS)}", name, True)])
+    return name
+
+
+def in_form(record: Record, form: str) -> InForm:
+    """The time of a record's schedule in a form.
+
+    Raises :class:`InputError` for an unknown form, for a record without a schedule, where no executor can run it, and
+    for families whose moves nobody can time.
+    """
+    if form_of(form) == SCHEDULED:
+        if record.value is None:
+            raise InputError(f"holds no schedule ({record['method']} ended: {record['termination']})")
+        return InForm(record.value)
+    instance = record.find_instance()
+    tried = Lowered(transfers_of(record), form)
+    found = min((InForm(p.seconds(instance), p) for p in tried.programs()), key=lambda one: one.seconds, default=None)
+    if found is None:
+        raise InputError(f"cannot be lowered for {form}: {tried.refused}", str(record.path) if record.path else None)
+    return replace(found, refused=tried.refused)
+
+
+class Lowered:
+    """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words."""
+
+    def __init__(self, transfers: Transfers, form: str) -> None:
+        self.transfers, self.form, self.refused = transfers, form_of(form), ""
+
+    def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
+        """Every different program that fits the executor, valid by its check."""
+        seen: set[bytes] = set()
+        refused = None
+        for chunks in (None, *ROUNDED):
+            fits = False
+            for spread in spreads or (BLOCKS if self.form == "mscclpp" else SPREADS):
+                try:
+                    program, key = self._plan(chunks, spread) if self.form == "mscclpp" else self._xml(chunks, spread)
+                except LimitError as error:
+                    refused = refused or error
+                    continue
+                except InputError as error:  # its check says no
+                    self.refused = self.refused or str(error).splitlines()[0]
+                    continue
+                fits = True
+                if key not in seen:
+                    seen.add(key)
+                    yield program
+            if refused is not None and not self.refused:
+                self.refused = str(refused).splitlines()[0]
+            if fits:
+                return
+
+    def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
+        executor = executor_of(self.form)
+        _demand_room(self.transfers, executor, chunks)
+        made, _ = algorithm_of(self.transfers, executor, Wish(chunks=chunks, channels=spread))
+        program = Program(self.form, _words(f"{spread} channels a pair" if spread > 1 else "", chunks), spread, made)
+        if program.thread_blocks > MULTIPROCESSORS:
+            words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
+            raise LimitError(words)
+        return program, b"".join(a.tobytes() for a in (made.tb_channel, made.step_start, made.src_offset, made.kind))
+
+    def _plan(self, chunks: int | None, blocks: int) -> tuple[Program, bytes]:
+        whole, _ = in_chunks(self.transfers, chunks)
+        made = mscclpp.plan(whole, thread_blocks=blocks)
+        program = Program(self.form, _words("", chunks), blocks, plan=made)
+        return program, repr(program.thread_blocks).encode()
+
+
+def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:
+    """Raises :class:`LimitError` where a rank has more messages than an executor's file takes steps of it."""
+    if chunks is None:
+        most = int(np.bincount(t.src, minlength=1).max(initial=0) + np.bincount(t.dst, minlength=1).max(initial=0))
+        limit = EXECUTORS[executor].nodes
+        if most > limit:
+            raise LimitError(f"{executor}: {most:,} sends and receives of a gpu, at most {limit:,} elements")
+
+
+def _words(first: str, chunks: int | None) -> str:
+    return ", ".join(filter(None, (first, f"rounded to {chunks} chunks a part" if chunks else "")))
+
+
+def executor_of(form: str) -> str:
+    """The executor of a form."""
+    return {"msccl:azure": "azure"}.get(form, form)
+
+
+def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], Transfers]) -> float:
+    """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
+    parts of so many bytes. Raises :class:`InputError`."""
+    family = get_family(instance.family)
+    if family.timing is None:
+        raise InputError(f"schedules of family {family.name} are no collective that an executor runs")
+    try:
+        found: float = load(family.timing)(instance, moves)
+    except UnsupportedError as error:
+        raise InputError(str(error)) from None
+    return found
+
+
+def write(program: Program, path: Path, least_bytes: int, most_bytes: int) -> None:
+    """Write what runs, for calls of ``least_bytes`` to ``most_bytes`` bytes. Raises ``OSError``."""
+    from synth.exchange import msccl_xml
+    from synth.text.files import write_atomically
+
+    if program.algorithm is not None:
+        limited = replace(program.algorithm, least_bytes=least_bytes, most_bytes=most_bytes)
+        msccl_xml.write(limited, path, executor_of(program.form))
+    else:
+        sized = {**program.plan, "min_message_size": least_bytes, "max_message_size": most_bytes}
+        write_atomically(path, (json.dumps(sized, indent=1) + "\n").encode())
+
+
+__all__ = ["FORMS", "SCHEDULED", "InForm", "Lowered", "Program", "form_of", "in_form", "in_seconds", "write"]

@@ -1,0 +1,9 @@
+"""Which algorithm a machine should run for which size: ``synth tune``.
+
+``search`` runs methods and ranks what their schedules become in the form that will run, ``sizes`` reads the sizes,
+``table`` is what it says, ``folder`` is what it writes.
+"""
+
+from synth.tuning.search import Question, Row, tune
+
+__all__ = ["Question", "Row", "tune"]

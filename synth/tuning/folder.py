@@ -1,0 +1,51 @@
+"""What tuning writes: an algorithm a size range, the table as CSV and Markdown, the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import pandas as pd
+
+from synth.errors import InputError
+from synth.exchange import forms
+from synth.exchange.file_check import check_file
+from synth.exchange.forms import executor_of
+from synth.text.files import write_atomically
+from synth.tuning import table as tables
+from synth.tuning.search import Row
+
+SUFFIX = {"mscclpp": ".json"}
+
+
+def write(rows: Sequence[Row], form: str, folder: Path, title: str) -> tuple[pd.DataFrame, list[Path]]:
+    """Write all into the folder; the table, and the files. Raises :class:`InputError` where an algorithm does not pass
+    the check of its executor, and ``OSError``."""
+    chosen, files = [], []
+    nodes = _nodes(rows[0].instance)
+    for collective, some in groupby(rows, key=lambda row: row.collective):
+        for one in tables.ranges(list(some)):
+            name = ""
+            if one.best.program is not None:
+                name = f"{collective}-{one.least_bytes}-{one.most_bytes}{SUFFIX.get(form, '.xml')}"
+                forms.write(one.best.program, folder / name, one.least_bytes, one.most_bytes)
+                found = check_file(folder / name, collective, executor_of(form))
+                if found.faults:
+                    raise InputError(found.faults, str(folder / name))
+                files.append(folder / name)
+            chosen.append((one, name))
+    table = tables.frame(chosen, form, nodes)
+    for path, text in (
+        (folder / "table.csv", table.to_csv(index=False)),
+        (folder / "table.md", tables.markdown(table, title)),
+    ):
+        write_atomically(path, text.encode())
+        files.append(path)
+    tables.figure(table, title).savefig(folder / "bandwidth.svg")
+    return table, [*files, folder / "bandwidth.svg"]
+
+
+def _nodes(instance: object) -> int:
+    """Boxes of the instance's machine, where it is made of boxes."""
+    return int(getattr(getattr(instance, "network", None), "boxes", 1) or 1)

@@ -1,0 +1,308 @@
+"""The search: methods run over sizes, their schedules lowered for a form, and the quickest program of every size.
+
+Every reference (what libraries run) is run and lowered at every size, so that nothing slower than the best of them in
+that form is ever chosen; ours at some sizes (*anchors*), from which their programs are carried to the sizes between:
+an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once more. Of
+every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synth import api
+from synth.errors import InputError
+from synth.exchange.forms import SCHEDULED, Lowered, Program
+from synth.exchange.record_export import transfers_of
+from synth.family import Family, defaults_for, get_family
+from synth.instance import Instance
+from synth.instance import read as read_instance
+from synth.records import record as records
+from synth.records.record import Record
+from synth.text.files import write_atomically
+
+ANCHORS = 4  # sizes at which all methods run
+CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
+MOST_MOVES = 60_000  # of a schedule that is lowered: executors take fewer steps
+RUN_S = 20.0  # of a method's run
+LEAST_S = 1.0  # of the time limit, below which no further method is begun
+VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
+    "forest": ({}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}),
+    "flow": ({}, {"chunks": 1}, {"chunks": 4}),
+}
+FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
+TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
+LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
+    run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
+    records that are there."""
+
+    make: Callable[[str, int], Instance]
+    collectives: tuple[str, ...]
+    sizes: tuple[int, ...]
+    form: str
+    folder: Path
+    seconds: float | None = None
+    resume: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule's program (None as scheduled) at one size: by whom, how, and its time in seconds in the form."""
+
+    method: str
+    seconds: float
+    program: Program | None
+    record: Record | None = None
+
+
+@dataclass
+class Row:
+    """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
+    bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method."""
+
+    instance: Instance
+    collective: str
+    size: int
+    best: Candidate | None = None
+    scheduled: float | None = None
+    scheduled_by: str = ""
+    bound: float | None = None
+    bus_factor: float | None = None
+    references: dict[str, float] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    offered: list[Candidate] = field(default_factory=list)
+
+    @property
+    def instance_bytes(self) -> int:
+        """Bytes of the instance, which may be a size rounded down to what divides among the ranks."""
+        return int(getattr(self.instance, "bytes", self.size))
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks of the process group."""
+        members: Any = getattr(self.instance, "members", ())
+        return len(members)
+
+    def offer(self, one: Candidate, reference: bool) -> None:
+        """A candidate, kept if it is the quickest."""
+        self.offered.append(one)
+        if self.best is None or one.seconds < self.best.seconds:
+            self.best = one
+        if reference:
+            self.references[one.method] = min(one.seconds, self.references.get(one.method, one.seconds))
+
+
+def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
+    """The rows of all collectives and sizes. Raises :class:`InputError` where no schedule of a collective can be run
+    in the form, and as the making of instances does."""
+    until = None if question.seconds is None else time.monotonic() + question.seconds
+    rows: list[Row] = []
+    for k, collective in enumerate(question.collectives):
+        share = (
+            None if until is None else time.monotonic() + (until - time.monotonic()) / (len(question.collectives) - k)
+        )
+        rows += _Search(question, collective, share, say).run()
+    return rows
+
+
+class _Search:
+    """One collective over all sizes."""
+
+    def __init__(self, question: Question, collective: str, until: float | None, say: Say) -> None:
+        self.question, self.until, self.say = question, until, say
+        self.rows: list[Row] = []
+        for size in question.sizes:
+            instance = _kept(question.make(collective, size), question.folder / "instances")
+            if all(instance.sha256 != row.instance.sha256 for row in self.rows):
+                self.rows.append(Row(instance, collective, size))
+        self.family: Family = get_family(self.rows[0].instance.family)
+        self.spreads: dict[str, set[int]] = {}
+
+    def run(self) -> list[Row]:
+        """The rows, each with what is best."""
+        anchors = self._anchors()
+        for k in [*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]:
+            self._references(self.rows[k], k in anchors)
+            self._bound(self.rows[k])
+            if k in anchors:
+                self._ours(self.rows[k])
+            self._said(self.rows[k])
+        if self.question.form != SCHEDULED:
+            self._carry(anchors)
+        self._again(anchors)
+        for row in self.rows:
+            if row.best is None:
+                why = "; ".join(f"{method}: {words}" for method, words in row.refused.items())
+                raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
+        return self.rows
+
+    def _anchors(self) -> list[int]:
+        """Rows, evenly spread, the first and the last among them; as scheduled all of them."""
+        last = len(self.rows) - 1
+        count = len(self.rows) if self.question.form == SCHEDULED else min(ANCHORS, len(self.rows))
+        return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
+
+    def _left(self) -> float | None:
+        """Seconds that are left."""
+        return None if self.until is None else self.until - time.monotonic()
+
+    def _methods(self, row: Row) -> Iterator[tuple[str, bool]]:
+        """The family's default methods that suit the row, and whether each is a reference that libraries run."""
+        for name in defaults_for(self.family, row.instance):
+            if name not in LEFT_OUT and self.family.methods[name].kind != "bound":
+                yield name, name in self.family.published
+
+    def _references(self, row: Row, anchor: bool) -> None:
+        for name, published in self._methods(row):
+            if published:
+                self._try(row, name, {}, True, wide=anchor)
+                self._smaller(row, name, True)
+
+    def _ours(self, row: Row) -> None:
+        for name, published in self._methods(row):
+            for options in () if published else VARIANTS.get(name, ({},)):
+                left = self._left()
+                if left is None or left > LEAST_S:
+                    self._try(row, name, options, False)
+                    self._smaller(row, name, False)
+
+    def _smaller(self, row: Row, name: str, reference: bool) -> None:
+        """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
+        if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
+            return
+        for each in TRANSFERS_A_RANK:
+            options = {FEW: each * row.ranks}
+            self._try(row, name, options, reference, wide=False)
+            if _title(name, options) not in row.refused:
+                return
+
+    def _bound(self, row: Row) -> None:
+        name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
+        if name:
+            row.bound = self._record(row, name, {}).bound
+
+    def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
+        """Run a method, lower its schedule, and offer what comes out."""
+        record = self._record(row, name, options)
+        title = _title(name, options)
+        if record.value is None or not record["verified"]["ok"]:
+            return
+        row.bus_factor = row.bus_factor or _factor(record)
+        if row.scheduled is None or record.value < row.scheduled:
+            row.scheduled, row.scheduled_by = record.value, title
+        if self.question.form == SCHEDULED:
+            row.offer(Candidate(title, record.value, None, record), reference)
+            return
+        try:
+            self._lower(row, record, title, reference, wide)
+        except InputError as error:
+            row.refused[title] = str(error).splitlines()[0]
+
+    def _lower(self, row: Row, record: Record, title: str, reference: bool, wide: bool) -> None:
+        transfers = transfers_of(record)
+        if len(transfers.piece) > MOST_MOVES:
+            row.refused[title] = f"{len(transfers.piece):,} moves are too many to lower"
+            return
+        lowered = Lowered(transfers, self.question.form)
+        known = self.spreads.get(title)
+        made = lowered.programs() if wide or not known else lowered.programs(sorted({1, *known}))
+        found = [Candidate(title, program.seconds(row.instance), program, record) for program in made]
+        for one in found:
+            row.offer(one, reference)
+        if lowered.refused:
+            row.refused[title] = lowered.refused
+        if found:
+            best = min(found, key=lambda one: one.seconds).program
+            assert best is not None
+            self.spreads.setdefault(title, set()).add(best.spread)
+
+    def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
+        """The record of a run, made now or taken over."""
+        method = self.family.methods[name]
+        texts = {key: str(value) for key, value in options.items()}
+        solver, _ = api.method_options(self.family, method, None, texts)
+        folder = self.question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
+        path = records.record_path(folder, self.family.name, row.instance.name, name, solver)
+        if self.question.resume and path.is_file():
+            try:
+                found = records.read(path)
+                if found["instance_sha256"] == row.instance.sha256 and found.is_done():
+                    return found
+            except InputError:
+                pass  # damaged, or half written by a version that is no more: made again
+        left = self._left()
+        limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
+        return api.solve(row.instance, name, time_limit=limit, seed=self.question.seed, options=texts, results=folder)
+
+    def _carry(self, anchors: list[int]) -> None:
+        """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""
+        offered = {k: self._good(self.rows[k]) for k in anchors}
+        for i, k in enumerate(anchors):
+            low = anchors[i - 1] if i else 0
+            high = anchors[i + 1] if i + 1 < len(anchors) else len(self.rows) - 1
+            for j in range(low, high + 1):
+                for one in offered[k] if j != k else ():
+                    self._carried(self.rows[j], one)
+        for row in self.rows:
+            self._said(row, "tuned")
+
+    def _good(self, row: Row) -> list[Candidate]:
+        best = row.best.seconds if row.best is not None else 0.0
+        by_title: dict[str, Candidate] = {}
+        for one in sorted(row.offered, key=lambda one: one.seconds):
+            if one.seconds <= best * CARRIED:
+                by_title.setdefault(one.method, one)
+        return list(by_title.values())
+
+    def _carried(self, row: Row, one: Candidate) -> None:
+        assert one.program is not None
+        with suppress(InputError):  # its chunks would have no bytes
+            row.offer(Candidate(one.method, one.program.seconds(row.instance), one.program), False)
+
+    def _again(self, anchors: list[int]) -> None:
+        """Run at its own size what won by a program of another size."""
+        for k, row in enumerate(self.rows):
+            left = self._left()
+            if k in anchors or row.best is None or row.best.record is not None or (left is not None and left < LEAST_S):
+                continue
+            name, *options = row.best.method.split()
+            given = {key: int(value) for key, _, value in (word.partition("=") for word in options)}
+            self._try(row, name, given, name in self.family.published)
+
+    def _said(self, row: Row, word: str = "") -> None:
+        if row.best is not None:
+            self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
+
+
+def _title(name: str, options: Mapping[str, int]) -> str:
+    """A method with its parameters, in words."""
+    return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
+
+
+def _kept(instance: Instance, folder: Path) -> Instance:
+    """The instance in a file of its own, which its records name."""
+    path = folder / f"{instance.name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    text = instance.to_json().encode()
+    if not path.is_file() or path.read_bytes() != text:
+        write_atomically(path, text)
+    return read_instance(path)
+
+
+def _factor(record: Record) -> float | None:
+    """busbw over algbw of nccl-tests, from the check's facts."""
+    facts: Any = record["verified"]["facts"]
+    alg, bus = facts.get("algbw_bytes_per_s"), facts.get("busbw_bytes_per_s")
+    return float(bus) / float(alg) if alg and bus else None

@@ -1,0 +1,142 @@
+"""What tuning says: a row a size, as CSV (exact) and as Markdown (to read), and the figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from synth.exchange.forms import SCHEDULED
+from synth.text.quantities import percent, shown
+from synth.tuning.search import Candidate, Row
+
+COSTS = 1.05  # as exported over as scheduled: above that the table says which limit of the executor costs it
+BESIDE = ("ring", "double_tree")
+
+
+class Chosen(NamedTuple):
+    """The choice for a range of sizes: rows of one collective that follow each other and run the same program, and the
+    least and the most bytes for which it stands."""
+
+    rows: list[Row]
+    best: Candidate
+    least_bytes: int
+    most_bytes: int
+
+
+def ranges(rows: Sequence[Row]) -> list[Chosen]:
+    """The ranges of one collective, which leave no gap: two that meet do so at the geometric mean of their sizes, the
+    first begins at its least size and the last ends at its greatest."""
+    groups: list[list[Row]] = []
+    for row in rows:
+        assert row.best is not None
+        same = groups and groups[-1][-1].best is not None and row.best.program is not None
+        if same and groups[-1][-1].best.program is row.best.program:  # type: ignore[union-attr]
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    ends = [math.isqrt(a[-1].instance_bytes * b[0].instance_bytes) for a, b in pairwise(groups)]
+    lows = [groups[0][0].instance_bytes, *(end + 1 for end in ends)]
+    highs = [*ends, groups[-1][-1].instance_bytes]
+    found = []
+    for group, low, high in zip(groups, lows, highs, strict=True):
+        assert group[0].best is not None
+        found.append(Chosen(group, group[0].best, low, high))
+    return found
+
+
+def frame(chosen: Sequence[tuple[Chosen, str]], form: str, nodes: int) -> pd.DataFrame:
+    """A row a size. ``chosen``: every range with the name of its file (empty: none). Times are in seconds, bandwidths
+    in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s."""
+    rows = [_row(one, row, file, form, nodes) for one, file in chosen for row in one.rows]
+    return pd.DataFrame(rows)
+
+
+def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, Any]:
+    best = row.best
+    assert best is not None
+    algbw = row.instance_bytes / best.seconds if best.seconds else None
+    reference = min(row.references, key=lambda name: row.references[name], default="")
+    slower = row.scheduled is not None and best.seconds > COSTS * row.scheduled
+    return {
+        "collective": row.collective,
+        "ranks": row.ranks,
+        "nodes": nodes,
+        "bytes": row.instance_bytes,
+        "min_bytes": one.least_bytes,
+        "max_bytes": one.most_bytes,
+        "algorithm": file,
+        "method": best.method,
+        "how": best.program.how if best.program is not None else "",
+        "protocol": "Simple" if best.program is not None else "",
+        "form": form,
+        "form_s": best.seconds,
+        "algbw_bytes_per_s": algbw,
+        "busbw_bytes_per_s": algbw * row.bus_factor if algbw and row.bus_factor else None,
+        "scheduled_s": row.scheduled,
+        "scheduled_method": row.scheduled_by,
+        "form_over_scheduled": best.seconds / row.scheduled if row.scheduled else None,
+        "bound_s": row.bound,
+        "gap": (best.seconds - row.bound) / best.seconds if row.bound is not None and best.seconds else None,
+        **{f"{name}_s": row.references.get(name) for name in BESIDE},
+        "reference": reference,
+        "reference_s": row.references.get(reference),
+        "limit": row.refused.get(row.scheduled_by, _LIMITS) if slower and form != SCHEDULED else "",
+    }
+
+
+_LIMITS = "thread blocks that send and receive in one order"
+
+
+HEAD = ("collective", "size", "by", "time", "algbw", "busbw", "as scheduled", "bound", "gap", *BESIDE)
+
+
+def cells(table: pd.DataFrame) -> tuple[tuple[str, ...], list[list[str]]]:
+    """The table for a person: the head, and the cells of every row."""
+    return HEAD, [_cells(row) for row in table.to_dict("records")]
+
+
+def markdown(table: pd.DataFrame, title: str) -> str:
+    """The same as a page; what costs a row more than its schedule stands below."""
+    head, rows = cells(table)
+    lines = [f"# {title}", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    costs = [f"* {shown(row['bytes'], 'bytes')} {row['collective']}, {row['form_over_scheduled']:.3g} times as long as "
+             f"{row['scheduled_method']} as scheduled: {row['limit']}"
+             for row in table.to_dict("records") if row["limit"]]  # fmt: skip
+    return "\n".join([*lines, *(["", "What limits of the executor cost:", "", *costs] if costs else []), ""])
+
+
+def _cells(row: Any) -> list[str]:
+    def cell(key: str, unit: str) -> str:
+        value = row[key]
+        return "–" if value is None or pd.isna(value) else shown(float(value), unit)
+
+    by = row["method"] + (f" ({row['how']})" if row["how"] else "")
+    rates = [cell(f"{key}_bytes_per_s", "bytes/s") for key in ("algbw", "busbw")]
+    gap = "–" if row["gap"] is None or pd.isna(row["gap"]) else percent(float(row["gap"]))
+    times = [cell("form_s", "s"), *rates, cell("scheduled_s", "s"), cell("bound_s", "s"), gap]
+    return [row["collective"], cell("bytes", "bytes"), by, *times, *(cell(f"{name}_s", "s") for name in BESIDE)]
+
+
+def figure(table: pd.DataFrame, title: str) -> Figure:
+    """Bus bandwidth over size, a panel a collective: what is tuned, as scheduled, the bound, ring and double tree."""
+    parts = list(table.groupby("collective", sort=False))
+    drawn = Figure(figsize=(6.5, 3.2 * len(parts)), layout="constrained")
+    drawn.suptitle(title)
+    columns = {"form_s": "tuned", "scheduled_s": "as scheduled", "bound_s": "bound", "ring_s": "ring",
+               "double_tree_s": "double tree"}  # fmt: skip
+    for axes, (collective, rows) in zip(drawn.subplots(len(parts), 1, squeeze=False)[:, 0], parts, strict=True):
+        factor = rows["busbw_bytes_per_s"].astype(float) * rows["form_s"] / rows["bytes"]
+        for column, label in columns.items():
+            rate = factor * rows["bytes"] / pd.to_numeric(rows[column]) / 1e9
+            if rate.notna().any():
+                style = {"tuned": "o-", "bound": "k--"}.get(label, ".-")
+                axes.plot(rows["bytes"], rate, style, label=label)
+        axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel="busbw [GB/s]", title=str(collective))
+        axes.legend(fontsize="small")
+    return drawn
