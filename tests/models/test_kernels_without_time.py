@@ -39,8 +39,10 @@ def within_a_limit(seconds: float, work: Callable[[], Any]) -> Any:
 
 
 @settings(max_examples=some(20))
-@given(data=st.data(), nodes=st.integers(3, 6), in_order=st.booleans())
-def test_transfers_are_timed_within_the_limit_or_not_at_all(data: st.DataObject, nodes: int, in_order: bool) -> None:
+@given(data=st.data(), nodes=st.integers(3, 6), how=st.sampled_from([{}, {"in_order": True}, {"in_gaps": True}]))
+def test_transfers_are_timed_within_the_limit_or_not_at_all(
+    data: st.DataObject, nodes: int, how: dict[str, bool]
+) -> None:
     """Random broadcasts over trees: with seconds left the same schedule as without a limit, without any no part of
     one."""
     instance = synth.make("fabric", network="full", nodes=nodes, collective="broadcast", bytes=1 << 20)
@@ -50,10 +52,10 @@ def test_transfers_are_timed_within_the_limit_or_not_at_all(data: st.DataObject,
     routes = [[link[u, v]] for v, u in enumerate(parent, 1)]
     before = [[u - 1] if u else [] for u in parent]
     transfers = Transfers.of([0], [1 << 20], np.zeros(nodes - 1, dtype=np.int64), routes, before)
-    free = timed(instance, transfers, in_order=in_order)
-    limited = within_a_limit(3600.0, lambda: timed(instance, transfers, in_order=in_order))
+    free = timed(instance, transfers, **how)
+    limited = within_a_limit(3600.0, lambda: timed(instance, transfers, **how))
     assert np.array_equal(free.start, limited.start)
-    assert isinstance(within_a_limit(-1.0, lambda: timed(instance, transfers, in_order=in_order)), OutOfTime)
+    assert isinstance(within_a_limit(-1.0, lambda: timed(instance, transfers, **how)), OutOfTime)
 
 
 @pytest.mark.parametrize("groups", ["5,13,1,13", "7,1,1,9,5,9", "13,3,2,3,6,5", "5,3,13,11"])

@@ -95,7 +95,12 @@ def random_instance(chooser: random.Random) -> FabricInstance:
 
 
 def random_schedule(chooser: random.Random, instance: FabricInstance, useless: float = 0.03) -> Schedule:
-    """A valid schedule with random cuts, sources, routes and order; now and then with a useless transfer."""
+    """A valid schedule of :func:`random_transfers`."""
+    return timed(instance, random_transfers(chooser, instance, useless), chooser.choice([None, None, 1, 7, 1000]))
+
+
+def random_transfers(chooser: random.Random, instance: FabricInstance, useless: float = 0.03) -> Transfers:
+    """Valid transfers with random cuts, sources, routes and order; now and then a useless one."""
     blocks = instance.blocks
     cut: list[tuple[int, int]] = []
     for b in range(len(blocks)):
@@ -109,12 +114,8 @@ def random_schedule(chooser: random.Random, instance: FabricInstance, useless: f
         made.piece(p, int(blocks.origin[b]), int(blocks.goal[b]))
     order = list(range(len(made.routes)))
     chooser.shuffle(order)
-    return timed(
-        instance,
-        Transfers.of(
-            [b for b, _ in cut], [size for _, size in cut], made.pieces, made.routes, made.before, order, made.adds
-        ),
-        chooser.choice([None, None, 1, 7, 1000]),
+    return Transfers.of(
+        [b for b, _ in cut], [size for _, size in cut], made.pieces, made.routes, made.before, order, made.adds
     )
 
 

@@ -68,6 +68,7 @@ MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
+NOTICED = 4  # parts of a piece's time on a link
 FINE = 1000  # parts of a round that orders are told apart by
 
 
@@ -198,22 +199,45 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if instance.collective in SPREADING:
-        return timed(instance, _transfers(instance, _cut(instance, parts), plan), in_order=plan.in_order)
+        return _timed(instance, _transfers(instance, _cut(instance, parts), plan), plan.in_order)
     there = reversed_instance(instance)
     sizes = _cut(there, parts)
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
-    back = reversed_transfers(there, up, timed(there, up, in_order=plan.in_order))
+    back = reversed_transfers(there, up, _timed(there, up, plan.in_order))
     if instance.collective in SUMMING:
-        return timed(instance, back, in_order=True)
+        return _timed(instance, back, True)
     down = _transfers(instance, sizes, plan)
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
     kept = joined(instance.machine, back, replace(down, priority=alone))  # each link keeps the order without the sums
-    found = [timed(instance, kept, in_order=True)]
+    found = [_timed(instance, kept, True)]
     if len(kept.piece) <= QUICK:
         found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
     return min(found, key=partial(chunks.seconds, instance))
+
+
+def _timed(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
+    """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
+    gaps."""
+    found = timed(instance, transfers, in_order=in_order)
+    if not _from_afar(instance, transfers):
+        return found
+    return min(found, timed(instance, transfers, in_gaps=True), key=partial(chunks.seconds, instance))
+
+
+def _from_afar(instance: FabricInstance, transfers: Transfers) -> bool:
+    """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there."""
+    net, link = instance.machine.network, transfers.link
+    behind = np.cumsum(net.latency[link])
+    offset = behind - net.latency[link]
+    offset -= np.repeat(offset[transfers.route_start[:-1]], np.diff(transfers.route_start))
+    nearest, farthest = np.full(len(net.src), np.inf), np.zeros(len(net.src))
+    np.minimum.at(nearest, link, offset)
+    np.maximum.at(farthest, link, offset)
+    used = np.isfinite(nearest)
+    takes = float(transfers.piece_bytes.max(initial=0)) / net.bandwidth[used]
+    return bool(np.any((farthest - nearest)[used] > takes / NOTICED))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:

@@ -20,11 +20,9 @@ from synth.clock import start_up_costs
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds
+from synth_models.fabric.scheduling.list_scheduling import GAPS, Transfers, most_seconds
 from synth_models.fabric.scheduling.reservations import Uses, earliest_in_gap, new_gaps, reserve_in_gap, uses_of
 from synth_models.fabric.solution import Schedule
-
-GAPS = 48  # of every link that later transfers may fill: the latest ones
 
 
 @dataclass(frozen=True, eq=False)

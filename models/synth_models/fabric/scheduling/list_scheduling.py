@@ -22,9 +22,19 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
-from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
+from synth_models.fabric.scheduling.reservations import (
+    Uses,
+    earliest_behind,
+    earliest_in_gap,
+    new_gaps,
+    new_next_free,
+    reserve_behind,
+    reserve_in_gap,
+    uses_of,
+)
 from synth_models.fabric.solution import Schedule
 
+GAPS = 48  # of every link that later transfers may fill: the latest ones
 LOOK = 1000  # events between looks at the clock
 NEVER = -(2**62)  # the lag behind what never comes
 
@@ -82,14 +92,19 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 
 
 def timed(
-    instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *, in_order: bool = False
-) -> Schedule:
+    instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *,
+    in_order: bool = False, in_gaps: bool = False,
+) -> Schedule:  # fmt: skip
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
     :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
 
     ``in_order``: every link serves its transfers in the order of their priorities, idle or not, so that a planned
     schedule keeps its order; linear time after sorting. A transfer's priority must then be greater than those of the
     transfers that it waits for.
+
+    ``in_gaps``: transfers are placed in the order of their priorities, those that others wait for first, each as early
+    as its links allow, also before what has been placed there. Where routes to a link take unequally long, a link
+    waits for what comes from afar and would be idle until then.
 
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
@@ -100,7 +115,7 @@ def timed(
     ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
     hop_by_hop = instance.switching.mode == "store_and_forward"
     hops = hop_times(machine, transfers, ticks, hop_by_hop)
-    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, False)
+    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, in_gaps)
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
     followers = _followers(
         *waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves
@@ -108,7 +123,7 @@ def timed(
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
-    kernel = _in_order if in_order else _list_schedule
+    kernel = _in_gaps if in_gaps else _in_order if in_order else _list_schedule
     start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
     if not in_time:
         raise OutOfTime
@@ -372,6 +387,34 @@ def _list_schedule(
                 waits[j] -= 1
                 if waits[j] == 0:
                     heapq.heappush(events, (ready[j], becomes_ready, priority[j], np.int64(j)))
+    return start, True
+
+
+@jit
+def _in_gaps(
+    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
+) -> tuple[IntArray, bool]:
+    """As :func:`_list_schedule`, by insertion. Complexity: n (log n + links of a route * gaps)."""
+    until, looks = now_s() + seconds, 0
+    start = np.full(len(priority), -1, dtype=np.int64)
+    ready, waits = np.zeros(len(priority), dtype=np.int64), missing.copy()
+    reserved = new_gaps(resources, GAPS)
+    heap: Any = [(priority[i], np.int64(i)) for i in range(len(priority)) if waits[i] == 0]
+    heapq.heapify(heap)
+    while len(heap):
+        looks += 1
+        if looks % LOOK == 1 and now_s() > until:
+            return start, False
+        i = heapq.heappop(heap)[1]
+        start[i] = earliest_in_gap(reserved, uses, i, ready[i])
+        reserve_in_gap(reserved, uses, i, start[i])
+        for s in range(followers.row[i], followers.row[i + 1]):
+            j = followers.transfer[s]
+            if followers.lag[s] != NEVER:
+                ready[j] = max(ready[j], start[i] + max(followers.lag[s], 0))
+                waits[j] -= 1
+                if waits[j] == 0:
+                    heapq.heappush(heap, (priority[j], j))
     return start, True
 
 
