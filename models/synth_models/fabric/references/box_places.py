@@ -124,16 +124,17 @@ def _alike(groups: Groups) -> Iterator[IntArray]:
     by_shape: dict[str, list[list[int]]] = {}
     for part in groups:
         yield from _alike(part)
-        places = _places(part)
-        if 0 not in places:
-            by_shape.setdefault(_shape(part), []).append(places)
+        own = places(part)
+        if 0 not in own:
+            by_shape.setdefault(_shape(part), []).append(own)
     for parts in by_shape.values():
         if len(parts) > 1:
             yield np.array(parts, dtype=np.int64)
 
 
-def _places(groups: Groups) -> list[int]:
-    return [groups] if isinstance(groups, int) else [place for part in groups for place in _places(part)]
+def places(groups: Groups) -> list[int]:
+    """All boxes of a group, by their place."""
+    return [groups] if isinstance(groups, int) else [place for part in groups for place in places(part)]
 
 
 def _shape(groups: Groups) -> str:

@@ -16,6 +16,7 @@ from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
+DEALT = "dealt"  # a broadcast
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
 MOST_TURNS = 840
@@ -44,10 +45,12 @@ class Plan(NamedTuple):
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
     from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or over
-    ``two trees`` of which few edges join boxes that are not near; in an allreduce also exchanges of ``shares`` or
-    ``everything``. ``slack``: rounds until a box sends on what it received (trees). ``by_chunk``, from everyone: chunk
-    after chunk to all boxes, not all chunks to one box after the other; ``passed_on``: from box to box, not from where
-    it begins to each. ``one_root``: an allreduce sums up everything at one rank, which spreads it.
+    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all;
+    in an allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it
+    received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
+    other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
+    everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
+    rank is a box of its own.
     """
 
     chain: bool = False
@@ -56,18 +59,24 @@ class Plan(NamedTuple):
     by_chunk: bool = False
     passed_on: bool = False
     one_root: bool = False
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @property
     def in_order(self) -> bool:
         """Whether its rounds fit each other so well that every link is to keep to them."""
-        return self.between != "trees"
+        return self.between not in ("trees", DEALT)
 
     def __str__(self) -> str:
         if self.between in (SHARES, EVERYTHING):
             return (
                 "shares of a box exchanged" if self.between == SHARES else "everything exchanged, then inside each box"
             )
-        said = {"leaders": "by way of leaders, ", "own rail": "over the root's rail, ", "two trees": "over two trees, "}
+        said = {
+            DEALT: "dealt to all, ",
+            "leaders": "by way of leaders, ",
+            "own rail": "over the root's rail, ",
+            "two trees": "over two trees, ",
+        }
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
         words = f"everything to one rank and back, {words}" if self.one_root else words
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
@@ -242,6 +251,35 @@ class Rounds(NamedTuple):
     between: int
     inside: int
     seconds: float
+
+
+def dealt(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
+    """From the root a piece to every other rank in turn, which sends it to its rail's rank in all other boxes, each of
+    which hands it on in its box; nothing goes back to the root, in whose place others of its box take turns.
+
+    Scatter, then allgather (Barnett, Payne, van de Geijn, Watts: "Broadcasting on meshes with worm-hole routing",
+    1993), piece by piece: a rank sends its piece on while others are dealt theirs.
+    """
+    home, count, number = int(rails.box[root]), len(rails.size), rails.number
+    order = np.concatenate([rails.rank[b, : rails.size[b]] for b in np.roll(np.arange(count), -home)])
+    order = order[order != root]
+    piece, width = np.arange(pieces, dtype=np.int64), int(rails.size[home])
+    holder = order[piece % len(order)]
+    sends = Collected(rails, chain=False)
+    handed = sends.add(piece, np.full_like(piece, root), holder, np.full_like(piece, NOBODY), piece)
+    arrives = piece + rounds.between
+    brought = sends.into_the_box(piece, holder, handed, arrives + rounds.inside, but=root, apart=1)
+    brought[rails.box[holder] == home, number[root]] = NOBODY
+    for ahead in range(1, count):
+        box = (rails.box[holder] + ahead) % count
+        leaves, enters = rails.between(holder, box, piece)
+        instead = rails.rank[home, (number[root] + 1 + (piece + rails.box[holder]) % max(1, width - 1)) % width]
+        enters = np.where(enters == root, instead, enters)
+        to = np.flatnonzero(enters != root)
+        step = arrives[to] + ahead + rounds.between
+        came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step)
+        sends.into_the_box(piece[to], enters[to], came, step + rounds.inside, but=root, apart=1)
+    return sends.all()
 
 
 def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, placed: Placed | None = None) -> Sends:

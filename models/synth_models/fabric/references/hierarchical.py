@@ -15,6 +15,10 @@ groups of boxes go the bytes of one box's NICs, whatever the oversubscription. B
 few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 32 ranks, and where a rank has no
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
+Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
+also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a
+link from near and from afar, what comes from near also fills the gaps before what comes from afar.
+
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
 bytes/s a rank there), as long as that is the quicker of the two. Broadcast in k rounds: ``M / (g b) (k + log2 B) / k``.
@@ -38,19 +42,21 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
-from synth_models.fabric.references.box_places import placed
+from synth_models.fabric.references.box_places import placed, places
 from synth_models.fabric.references.box_sends import (
+    DEALT,
     EVERYTHING,
     SHARES,
     Plan,
     Rails,
     Rounds,
     Sends,
+    dealt,
     from_everyone,
     from_one,
     roots_of_shares,
 )
-from synth_models.fabric.references.box_trees import NOBODY, around, seconds_between
+from synth_models.fabric.references.box_trees import NOBODY, around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
@@ -99,7 +105,9 @@ def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     found = chunks.most_promising(instance, options, [_variant(instance, plan) for plan in plans], least)
     assert found is not None
     number, count, schedule = found
-    words = f"{len(instance.boxes)} boxes, {plans[number]}, {chunks.in_words(count)}"
+    plan = plans[number]
+    boxes = f"{len(plan.groups)} groups of near ranks" if plan.groups else f"{len(instance.boxes)} boxes"
+    words = f"{boxes}, {plan}, {chunks.in_words(count)}"
     return Candidate(chunks.seconds(instance, schedule), schedule, words)
 
 
@@ -111,6 +119,31 @@ def has_boxes(instance: FabricInstance) -> bool:
 
 def _plans(instance: FabricInstance) -> list[Plan]:
     """What is tried, the most promising first."""
+    groups = _groups(instance)
+    if not groups:
+        return _plans_of_boxes(instance)
+    rooted = instance.collective in ROOTED_TREES
+    return [Plan(between=DEALT if rooted else "trees", groups=groups), *_plans_of_boxes(instance)]
+
+
+def _groups(instance: FabricInstance) -> tuple[tuple[int, ...], ...]:
+    """Where every rank is a box of its own, groups of ranks near each other; none unless they are several, equally
+    large."""
+    if max(map(len, instance.boxes)) > 1:
+        return ()
+    seconds = seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)
+    order = around(seconds)
+    ranks = [rank for (rank,) in instance.boxes]
+    found = tuple(tuple(ranks[order[k]] for k in places(group)) for group in near_boxes(seconds, order))
+    return found if len(found) > 1 and {len(group) for group in found} == {len(found[0])} != {1} else ()
+
+
+def _boxes(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
+    """What a plan takes for boxes."""
+    return plan.groups or instance.boxes
+
+
+def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
         two = [Plan(between="two trees")]
@@ -154,14 +187,17 @@ def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
 def _shares_each(instance: FabricInstance, plan: Plan) -> int:
     """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
     them out; in an allreduce one for every rank, or for every rank of a box; else one."""
+    boxes = _boxes(instance, plan)
     if plan.between == SHARES:
-        return len(instance.boxes[0])
+        return len(boxes[0])
+    if plan.between == DEALT:
+        return len(instance.members) - 1
     if plan.between in (EVERYTHING, "own rail"):
         return 1
     root = _root(instance, plan)
     if root is not None:
-        return next(len(box) for box in instance.boxes if root in box)
-    return len(roots_of_shares(instance.boxes)) if instance.collective == "allreduce" else 1
+        return next(len(box) for box in boxes if root in box)
+    return len(roots_of_shares(boxes)) if instance.collective == "allreduce" else 1
 
 
 def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
@@ -172,7 +208,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         on_the_way = float(net.bandwidth.min() * net.latency.max())
         wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
         return max(1, min(most, wanted))
-    if _root(instance, plan) is None or not net.latency.max(initial=0.0):
+    if plan.between == DEALT or _root(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
@@ -245,12 +281,14 @@ def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
     return [chunks.equal(int(size), parts) for size in instance.blocks.bytes]
 
 
-def _shares(instance: FabricInstance, sizes: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+def _shares(
+    instance: FabricInstance, sizes: Sequence[Sequence[int]], boxes: Sequence[Sequence[int]]
+) -> tuple[IntArray, IntArray]:
     """The rank that every piece starts from, and the number of the piece among those of its rank, shape (pieces,)."""
     blocks = instance.blocks
     if blocks.origin[0] < 0 or len(blocks) == 1:
         number = np.arange(len(sizes[0]), dtype=np.int64)
-        roots = np.asarray(roots_of_shares(instance.boxes), dtype=np.int64)
+        roots = np.asarray(roots_of_shares(boxes), dtype=np.int64)
         return roots[number % len(roots)], number // len(roots)
     lengths = [len(row) for row in sizes]
     return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
@@ -260,21 +298,24 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
     """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
     chunk first if so wanted."""
     block, size = pieces_of(sizes)
-    routes = PairRoutes(instance, instance.boxes, int(max(size)))
-    rails = Rails.of(routes, instance.boxes)
+    boxes = _boxes(instance, plan)
+    routes = PairRoutes(instance, boxes, int(max(size)))
+    rails = Rails.of(routes, boxes)
     root = _root(instance, plan)
     if root is None:
-        holder, chunk = _shares(instance, sizes)
-        order = np.arange(len(instance.boxes), dtype=np.int64)
+        holder, chunk = _shares(instance, sizes, boxes)
+        order = np.arange(len(boxes), dtype=np.int64)
         if plan.passed_on:
-            order = around(seconds_between(routes, instance.boxes))
+            order = around(seconds_between(routes, boxes))
         sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
         return _as_transfers(routes, block, size, sends)
     rounds = _rounds(instance, routes, rails, root, int(max(size)))
+    if plan.between == DEALT:
+        return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
     trees = None
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
-        trees = placed(routes, rails, instance.boxes, root, bandwidth, max(2, rounds.between))
+        trees = placed(routes, rails, boxes, root, bandwidth, max(2, rounds.between))
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
