@@ -3,7 +3,8 @@ they must.
 
 It reads the files' nodes alone and shares no code with the writer. What a node holds is told by its dependences: a send
 carries what the one receive or compute node of its piece that it depends on holds, or the rank's own data; a compute
-node adds up the (at most two) nodes of the piece that it depends on, and the rank's own data where there is but one.
+node adds up the (at most two) nodes of the piece that it depends on, and the rank's own data where there is but one. A
+compute node called ``order`` holds nothing: what depends on it happens later, no more.
 """
 
 from __future__ import annotations
@@ -356,9 +357,11 @@ def _replay(
                 if count < ranks:
                     wrong[k] = 5
             continue
+        if kind[k] == 8:
+            continue
         holders, received = 0, 0
         for d in dep[dep_start[k] : dep_start[k + 1]]:
-            if kind[d] == 5:
+            if kind[d] == 5 or kind[d] == 8:
                 continue
             if kind[k] == 4 and piece[k] < 0:
                 piece[k] = piece[d]

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from synth.errors import Fault, InputError
-from synth.exchange.chakra.messages import COMP, RECV, SCHEMA, SEND, read_messages
+from synth.exchange.chakra.messages import COMP, ORDER, ORDER_NAME, RECV, SCHEMA, SEND, read_messages
 from synth.exchange.chakra.trace import TAGS, Pieces, Trace, file_of, ranks_there
 from synth.schedule.collective import NAMES
 
@@ -99,6 +99,7 @@ def _read_rank(reading: _Reading, rank: int, stream: BinaryIO, size: int) -> Non
 
 def _read_node(reading: _Reading, rank: int, here: str, node: Any) -> None:
     size, peer, tag = 0, -1, -1
+    kind = ORDER if node.type == COMP and node.name == ORDER_NAME else node.type
     if node.type in (SEND, RECV):
         values = {a.name: _whole(a) for a in node.attr}
         name = "comm_dst" if node.type == SEND else "comm_src"
@@ -114,7 +115,7 @@ def _read_node(reading: _Reading, rank: int, here: str, node: Any) -> None:
             here, f"type {node.type}: a custom collective has compute (4), send (5) and receive (6) nodes only"
         )
     columns = reading.columns
-    for column, value in zip(columns, (rank, node.id, node.type, size, peer, tag), strict=False):
+    for column, value in zip(columns, (rank, node.id, kind, size, peer, tag), strict=False):
         columns[column].append(value)
 
 

@@ -30,8 +30,9 @@ class Pieces:
 class Trace:
     """The files of a trace. Nodes are numbered through, rank by rank in the order of the files.
 
-    ``rank``, ``node`` (the node's id in its file), ``kind`` (COMP, SEND, RECV), ``size`` (bytes), ``peer``, ``tag`` (0,
-    -1, -1 for COMP): shape (nodes,). The nodes that node k depends on: ``dep[dep_start[k]:dep_start[k + 1]]``.
+    ``rank``, ``node`` (the node's id in its file), ``kind`` (COMP, SEND, RECV, ORDER), ``size`` (bytes), ``peer``,
+    ``tag`` (0, -1, -1 for COMP and ORDER): shape (nodes,). The nodes that node k depends on:
+    ``dep[dep_start[k]:dep_start[k + 1]]``.
     ``pieces``: what the tags stand for, or None where the files do not say.
     """
 
