@@ -67,9 +67,8 @@ def cells(found: Sequence[SizeChoice]) -> list[list[str]]:
     rows = []
     for one in found:
         row = _row(one)
-        others = ", ".join(
-            f"{word} {shown(value, 's')}" for word, value in one.seconds.items() if word != one.algorithm
-        )
+        others = {word: value for word, value in one.seconds.items() if word != one.algorithm}
+        beside = ", ".join(f"{word} {shown(value, 's')}" for word, value in others.items())
         rows.append(
             [one.collective, shown(one.bytes, "bytes"), one.algorithm, row["method"], shown(row["library_s"], "s"),
              shown(row["algbw_bytes_per_s"], "bytes/s"), shown(one.bound, "s"), percent(row["gap"]), beside]

@@ -13,10 +13,12 @@ import numpy as np
 from synth.errors import Fault, InputError
 from synth.exchange.chakra.messages import COMP, ORDER, ORDER_NAME, RECV, SCHEMA, SEND, read_messages
 from synth.exchange.chakra.trace import TAGS, Pieces, Trace, file_of, ranks_there
+from synth.exchange.transfers import Demand
 from synth.schedule.collective import NAMES
 
 MOST_FAULTS = 10_000
 TABLES = ("piece_part", "piece_offset", "piece_bytes")
+DEMAND_TABLES = ("demand_origin", "demand_goal", "demand_bytes")
 
 
 @dataclass
@@ -166,13 +168,16 @@ def _pieces(reading: _Reading) -> Pieces | None:
         return None
     part, offset, size = (np.asarray(about[key]) for key in TABLES)
     root = None if about["root"] == -1 else about["root"]
-    return Pieces(about["name"], about["collective"], root, about["part_bytes"], part, offset, size)
+    demand = Demand(*(about[key] for key in DEMAND_TABLES)) if about["collective"] == "demand" else None
+    return Pieces(about["name"], about["collective"], root, about["part_bytes"], part, offset, size, demand)
 
 
 def _metadata_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
     """What is wrong with what the first file says of the collective."""
     collective = about.get("collective")
-    if collective not in NAMES:
+    if collective == "demand":
+        yield from _demand_faults(about, ranks)
+    elif collective not in NAMES:
         yield f"collective is none of {', '.join(NAMES)}"
     if not isinstance(about.get("name"), str):
         yield "name is missing"
@@ -185,3 +190,17 @@ def _metadata_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
     tables = [table for key in TABLES if isinstance(table := about.get(key), np.ndarray)]
     if len(tables) != len(TABLES) or len({len(table) for table in tables}) != 1:
         yield "piece_part, piece_offset and piece_bytes are not three lists of one length"
+
+
+def _demand_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
+    """What is wrong with the parts of a demand."""
+    tables = [table for key in DEMAND_TABLES if isinstance(table := about.get(key), np.ndarray)]
+    if len(tables) != len(DEMAND_TABLES) or len({len(table) for table in tables}) != 1:
+        yield f"{', '.join(DEMAND_TABLES)} are not three lists of one length"
+        return
+    origin, goal, size = tables
+    if np.any((origin < 0) | (origin >= ranks) | (goal < 0) | (goal >= ranks)):
+        yield f"a part of the demand leaves ranks 0..{ranks - 1}"
+    most = about.get("part_bytes")
+    if type(most) is int and np.any((size < 0) | (size > most)):
+        yield "a part of the demand is larger than part_bytes, or negative"

@@ -52,6 +52,7 @@ def transfers(trace: Trace) -> Transfers:
         start_s=start[by],
         end_s=end[by],
         channel_hint=np.full(len(receives), -1, dtype=np.int64),
+        demand=pieces.demand,
     )
     sent, _ = carried(found)
     found_holder = np.append(state, -1)[sent]  # the last of them for -1

@@ -9,6 +9,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.exchange.chakra.messages import RECV, SEND
+from synth.exchange.transfers import Demand
 
 TAGS = 500_000_000  # Sys.hh: tags of sends in a custom collective are taken modulo this
 
@@ -24,6 +25,11 @@ class Pieces:
     piece_part: IntArray
     piece_offset: IntArray
     piece_bytes: IntArray
+    demand: Demand | None = None
+
+    def sizes(self, parts: int) -> IntArray:
+        """Bytes of every part, shape (parts,)."""
+        return np.full(parts, self.part_bytes, dtype=np.int64) if self.demand is None else self.demand.bytes
 
 
 @dataclass(frozen=True)

@@ -143,6 +143,8 @@ def _metadata(t: Transfers, rank: int) -> Any:
     if rank == 0:
         for name in ("piece_part", "piece_offset", "piece_bytes"):
             metadata.attr.add(name=name).int64_list.values.extend(getattr(t, name).tolist())
+        for name, values in (t.demand._asdict() if t.demand is not None else {}).items():
+            metadata.attr.add(name=f"demand_{name}").int64_list.values.extend(values.tolist())
     return metadata
 
 
@@ -199,5 +201,7 @@ def _collective_bytes(t: Transfers) -> int:
     """The size as ASTRA-sim's own algorithms count it (Ring.cc, All_Gather: ``final_data_size = data_size *
     nodes_in_ring``): what a rank has at the beginning, and so every rank's part of an allgather or gather; of an
     alltoall, reduce-scatter or scatter all that it sends. A custom collective replays the sizes of its trace."""
+    if t.demand is not None:
+        return max(1, int(np.bincount(t.demand.origin, t.demand.bytes, t.ranks).max(initial=0)))
     whole = ("alltoall", "reduce_scatter", "scatter")
     return t.part_bytes * t.ranks if t.collective in whole else t.part_bytes
