@@ -77,21 +77,12 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     needed = NEEDED + OF_DEMAND if collective == DEMAND else NEEDED
     rows = typed_rows(file, _COLUMNS, needed, "move", _wrong, line_key="line")
     columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in needed[2:]}
-    ranks = int(max(columns[name].max() for name in ("src", "dst", *OF_DEMAND) if name in columns)) + 1
-    if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
-        ranks = max(ranks, int(columns["part"].max()) + 1)
+    ranks = _ranks(columns, collective)
     faults = FaultsByKind()
     pieces, first, piece = np.unique(columns["piece"], return_index=True, return_inverse=True)
-    parts = parts_of(collective, ranks) if collective != DEMAND else len(rows)
-    for k in np.flatnonzero(columns["part"] >= parts).tolist():
-        words = f"{collective} of {ranks} ranks has parts 0..{parts - 1}"
-        if collective == DEMAND:
-            words = f"{parts} moves are of parts 0..{parts - 1} at most"
-        faults.add(Fault(f"line {rows[k]['line']}, part", words, rows[k]["part"], True))
+    _add_part_faults(columns, rows, collective, ranks, faults)
     for name in ("part", "offset", "bytes"):
-        for k in np.flatnonzero(columns[name] != columns[name][first][piece]).tolist():
-            words = f"in line {rows[first[piece[k]]]['line']} the same piece has {columns[name][first[piece[k]]]}"
-            faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+        _add_disagreements(columns[name], name, first[piece], "piece", rows, faults)
     demand = _demand(columns, rows, faults) if collective == DEMAND and not faults.total else None
     if collective in ROOTED and root is not None and root >= ranks:
         faults.add(Fault("--root", f"the table has ranks 0..{ranks - 1}", root, True))
@@ -120,6 +111,36 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     return Table(transfers, pieces)
 
 
+def _ranks(columns: Mapping[str, IntArray], collective: str) -> int:
+    """As many ranks as the table names, by number or by their parts."""
+    ranks = int(max(columns[name].max() for name in ("src", "dst", *OF_DEMAND) if name in columns)) + 1
+    if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
+        ranks = max(ranks, int(columns["part"].max()) + 1)
+    return ranks
+
+
+def _add_part_faults(
+    columns: Mapping[str, IntArray], rows: list[dict[str, Any]], collective: str, ranks: int, faults: FaultsByKind
+) -> None:
+    """A fault for every row of a part that the collective has not."""
+    parts = parts_of(collective, ranks) if collective != DEMAND else len(rows)
+    words = f"{collective} of {ranks} ranks has parts 0..{parts - 1}"
+    if collective == DEMAND:
+        words = f"{parts} moves are of parts 0..{parts - 1} at most"
+    for k in np.flatnonzero(columns["part"] >= parts).tolist():
+        faults.add(Fault(f"line {rows[k]['line']}, part", words, rows[k]["part"], True))
+
+
+def _add_disagreements(
+    column: IntArray, name: str, first: IntArray, what: str, rows: list[dict[str, Any]], faults: FaultsByKind
+) -> None:
+    """A fault for every row that says otherwise of its piece or part (``what``) than the first row of it; ``first``:
+    that row for every row."""
+    for k in np.flatnonzero(column != column[first]).tolist():
+        words = f"in line {rows[first[k]]['line']} the same {what} has {column[first[k]]}"
+        faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+
+
 def _demand(columns: Mapping[str, IntArray], rows: list[dict[str, Any]], faults: FaultsByKind) -> Demand:
     """The parts of a demand: those of which the table has no piece have no bytes and stay at rank 0. Adds a fault for
     every row that says otherwise of its part than the part's first."""
@@ -128,9 +149,7 @@ def _demand(columns: Mapping[str, IntArray], rows: list[dict[str, Any]], faults:
     _, first, which = np.unique(part, return_index=True, return_inverse=True)
     ends: dict[str, IntArray] = {}
     for name in OF_DEMAND:
-        for k in np.flatnonzero(columns[name] != columns[name][first][which]).tolist():
-            words = f"in line {rows[first[which[k]]]['line']} the same part has {columns[name][first[which[k]]]}"
-            faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+        _add_disagreements(columns[name], name, first[which], "part", rows, faults)
         ends[name] = np.zeros(count, dtype=np.int64)
         ends[name][part[first]] = columns[name][first]
     size = np.zeros(count, dtype=np.int64)
