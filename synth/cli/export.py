@@ -105,9 +105,9 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     from synth.exchange.lowering import Wish
-    from synth.exchange.record_export import transfers_of, write_schedule
+    from synth.exchange.record_export import moves_of, transfers_of, write_schedule
 
-    transfers = transfers_of(record)
+    transfers = moves_of(record) if chosen.of in ("transfers", "traces") else transfers_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
     wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)

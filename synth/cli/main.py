@@ -13,6 +13,7 @@ from synth import execution
 from synth.cli import (
     batch,
     catalogue,
+    evaluate,
     export,
     fit,
     inspect,
@@ -44,6 +45,7 @@ app.command("schema")(catalogue.schema)
 app.command("make", cls=make.WithKeys)(make.make)
 app.command("import", cls=machine_import.WithFormats)(machine_import.import_)
 app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate)
 app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)

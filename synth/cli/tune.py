@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from synth.instance import Instance
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
+FOR = (
+    "What will run: msccl:azure, msccl, mscclpp, scheduled; or nccl, ompi, ucc: the file by which that library chooses "
+    "among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Aim:
 
     collective: Annotated[list[str] | None, Option(help=f"Repeatable: {EVERY}. Default: allreduce.")] = None
     sizes: Annotated[str, Option(help="1KiB..4GiB (times 4), 1KiB..4GiB*2, or 64KiB,1MiB.")] = "1KiB..4GiB"
-    form: Annotated[str, Option("--for", help="What will run: msccl:azure, msccl, mscclpp, scheduled.")] = "msccl:azure"
+    form: Annotated[str, Option("--for", help=FOR)] = "msccl:azure"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ def tune(
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
     from synth.exchange.forms import form_of
+    from synth.exchange.selection import FORMATS
     from synth.options import read_limit
     from synth.tuning import Question, folder
     from synth.tuning import tune as search
@@ -63,7 +68,11 @@ def tune(
     seconds = checked("--time-limit", read_limit, effort.time_limit)
     make = _maker(machine, parameters or [], what, how)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
-    sizes, form = tuple(read_sizes(aim.sizes)), form_of(aim.form)
+    sizes = tuple(read_sizes(aim.sizes))
+    if aim.form in FORMATS:
+        _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
+        return
+    form = form_of(aim.form)
     asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed)
     for name in names:
         make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
@@ -72,6 +81,25 @@ def tune(
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title)
     _print(table)
+    console.print(
+        f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
+    )
+
+
+def _for_library(
+    library: str, make: Callable[[str, int], Instance], names: tuple[str, ...], sizes: tuple[int, ...], out: Path,
+    machine: str,
+) -> None:  # fmt: skip
+    """The library's file and its table, written and shown."""
+    from synth.cli.output import table as drawn
+    from synth.exchange.selection.choice import choices
+    from synth.tuning import library_files
+
+    demand_folder("--out", out)
+    out.mkdir(parents=True, exist_ok=True)
+    found = [one for name in names for one in choices(library, make, name, sizes)]
+    _, files = library_files.write(library, found, out, machine)
+    console.print(drawn(*library_files.HEAD, rows=library_files.cells(found), right=("time", "algbw", "bound", "gap")))
     console.print(
         f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
     )

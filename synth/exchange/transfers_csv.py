@@ -10,7 +10,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import Fault, FaultsByKind, InputError
-from synth.exchange.transfers import Ticks, Transfers, parts_of
+from synth.exchange.transfers import Demand, Ticks, Transfers, parts_of
 from synth.schedule.collective import ROOTED
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
@@ -19,8 +19,10 @@ COLUMNS = (
     "start_s", "end_s", "piece", "part", "offset", "bytes", "src", "dst", "adds", "start_tick", "end_tick",
     "ticks_per_s",
 )  # fmt: skip
+OF_DEMAND = ("origin", "goal")
 NEEDED = ("start_s", "end_s", "piece", "part", "offset", "bytes", "src", "dst", "adds")
 ROWS = 100_000  # written at a time
+DEMAND = "demand"
 MOST_RANKS = 2**16
 MOST = 2**62  # of whole numbers
 MOST_SECONDS = 1e300
@@ -32,13 +34,15 @@ def write(transfers: Transfers, path: Path) -> None:
     Piece is ``bytes`` bytes from ``offset`` on of part ``part``, ranks are places in the process group
     (:class:`Transfers` says what parts are). The seconds are rounded to floats; the last three columns state the same
     times exactly, in whole ticks (timesteps where a family has no clock), empty where the times are no whole numbers.
+    Of a demand two columns more, ``origin,goal``, say which rank has a part and which needs it.
     Raises :class:`InputError` where the file cannot be written."""
     import pandas as pd
 
-    t, exact = transfers, transfers.exact
+    t, exact, demand = transfers, transfers.exact, transfers.demand
+    names = COLUMNS if demand is None else COLUMNS + OF_DEMAND
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(",".join(COLUMNS) + "\n")
+            file.write(",".join(names) + "\n")
             for first in range(0, len(t.piece), ROWS):
                 rows = slice(first, first + ROWS)
                 piece = t.piece[rows]
@@ -46,8 +50,9 @@ def write(transfers: Transfers, path: Path) -> None:
                     t.start_s[rows], t.end_s[rows], piece, t.piece_part[piece], t.piece_offset[piece],
                     t.piece_bytes[piece], t.src[rows], t.dst[rows], t.adds[rows].astype(np.int8),
                     *((None,) * 3 if exact is None else (exact.start[rows], exact.end[rows], exact.per_s)),
+                    *(() if demand is None else (ends[t.piece_part[piece]] for ends in demand[:2])),
                 )  # fmt: skip
-                frame = pd.DataFrame(dict(zip(COLUMNS, values, strict=True)))
+                frame = pd.DataFrame(dict(zip(names, values, strict=True)))
                 frame.to_csv(file, header=False, index=False)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
@@ -61,27 +66,24 @@ class Table(NamedTuple):
 
 
 def read(path: Path, collective: str, root: int | None = None) -> Table:
-    """The moves of a table of one ``collective`` (``root``: of a rooted one, 0 where none is named), in its order.
-    Whether they are a schedule is not looked at: only that every number is in range. There are as many ranks as the
-    table names, by number or by their parts.
+    """The moves of a table of one ``collective`` (``root``: of a rooted one, 0 where none is named), in its order; of
+    a ``demand`` every part goes from ``origin`` to ``goal``, as long as its pieces reach. Whether they are a schedule
+    is not looked at: only that every number is in range. There are as many ranks as the table names, by number or by
+    their parts.
 
     Raises :class:`InputError` naming file and lines.
     """
     file = InputFile(path)
-    rows = typed_rows(file, _COLUMNS, NEEDED, "move", _wrong, line_key="line")
-    columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in NEEDED[2:]}
-    ranks = int(max(columns["src"].max(), columns["dst"].max())) + 1
-    if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
-        ranks = max(ranks, int(columns["part"].max()) + 1)
+    needed = NEEDED + OF_DEMAND if collective == DEMAND else NEEDED
+    rows = typed_rows(file, _COLUMNS, needed, "move", _wrong, line_key="line")
+    columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in needed[2:]}
+    ranks = _ranks(columns, collective)
     faults = FaultsByKind()
     pieces, first, piece = np.unique(columns["piece"], return_index=True, return_inverse=True)
-    for k in np.flatnonzero(columns["part"] >= parts_of(collective, ranks)).tolist():
-        words = f"{collective} of {ranks} ranks has parts 0..{parts_of(collective, ranks) - 1}"
-        faults.add(Fault(f"line {rows[k]['line']}, part", words, rows[k]["part"], True))
+    _add_part_faults(columns, rows, collective, ranks, faults)
     for name in ("part", "offset", "bytes"):
-        for k in np.flatnonzero(columns[name] != columns[name][first][piece]).tolist():
-            words = f"in line {rows[first[piece[k]]]['line']} the same piece has {columns[name][first[piece[k]]]}"
-            faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+        _add_disagreements(columns[name], name, first[piece], "piece", rows, faults)
+    demand = _demand(columns, rows, faults) if collective == DEMAND and not faults.total else None
     if collective in ROOTED and root is not None and root >= ranks:
         faults.add(Fault("--root", f"the table has ranks 0..{ranks - 1}", root, True))
     if faults.total:
@@ -104,8 +106,55 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
         end_s=end,
         channel_hint=np.full(len(rows), -1, dtype=np.int64),
         ticks=_ticks(rows),
+        demand=demand,
     )
     return Table(transfers, pieces)
+
+
+def _ranks(columns: Mapping[str, IntArray], collective: str) -> int:
+    """As many ranks as the table names, by number or by their parts."""
+    ranks = int(max(columns[name].max() for name in ("src", "dst", *OF_DEMAND) if name in columns)) + 1
+    if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
+        ranks = max(ranks, int(columns["part"].max()) + 1)
+    return ranks
+
+
+def _add_part_faults(
+    columns: Mapping[str, IntArray], rows: list[dict[str, Any]], collective: str, ranks: int, faults: FaultsByKind
+) -> None:
+    """A fault for every row of a part that the collective has not."""
+    parts = parts_of(collective, ranks) if collective != DEMAND else len(rows)
+    words = f"{collective} of {ranks} ranks has parts 0..{parts - 1}"
+    if collective == DEMAND:
+        words = f"{parts} moves are of parts 0..{parts - 1} at most"
+    for k in np.flatnonzero(columns["part"] >= parts).tolist():
+        faults.add(Fault(f"line {rows[k]['line']}, part", words, rows[k]["part"], True))
+
+
+def _add_disagreements(
+    column: IntArray, name: str, first: IntArray, what: str, rows: list[dict[str, Any]], faults: FaultsByKind
+) -> None:
+    """A fault for every row that says otherwise of its piece or part (``what``) than the first row of it; ``first``:
+    that row for every row."""
+    for k in np.flatnonzero(column != column[first]).tolist():
+        words = f"in line {rows[first[k]]['line']} the same {what} has {column[first[k]]}"
+        faults.add(Fault(f"line {rows[k]['line']}, {name}", words, rows[k][name], True))
+
+
+def _demand(columns: Mapping[str, IntArray], rows: list[dict[str, Any]], faults: FaultsByKind) -> Demand:
+    """The parts of a demand: those of which the table has no piece have no bytes and stay at rank 0. Adds a fault for
+    every row that says otherwise of its part than the part's first."""
+    part = columns["part"]
+    count = int(part.max()) + 1
+    _, first, which = np.unique(part, return_index=True, return_inverse=True)
+    ends: dict[str, IntArray] = {}
+    for name in OF_DEMAND:
+        _add_disagreements(columns[name], name, first[which], "part", rows, faults)
+        ends[name] = np.zeros(count, dtype=np.int64)
+        ends[name][part[first]] = columns[name][first]
+    size = np.zeros(count, dtype=np.int64)
+    np.maximum.at(size, part, columns["offset"] + columns["bytes"])
+    return Demand(ends["origin"], ends["goal"], size)
 
 
 def _ticks(rows: list[dict[str, Any]]) -> Ticks | None:
@@ -130,6 +179,8 @@ _COLUMNS: Mapping[str, Callable[[str], Any]] = {
     "start_s": _seconds, "end_s": _seconds, "piece": whole_cell(MOST), "part": whole_cell(MOST),
     "offset": whole_cell(MOST // 2), "bytes": whole_cell(MOST // 2, 1), "src": whole_cell(MOST_RANKS - 1),
     "dst": whole_cell(MOST_RANKS - 1), "adds": whole_cell(1),
+    "origin": whole_cell(MOST_RANKS - 1),
+    "goal": whole_cell(MOST_RANKS - 1),
     "start_tick": whole_cell(MOST), "end_tick": whole_cell(MOST), "ticks_per_s": whole_cell(MOST, 1),
 }  # fmt: skip
 

@@ -27,8 +27,9 @@ class Stated:
 
     def demand_known(self) -> None:
         """Raises :class:`InputError` for a collective that there is not, and for a root of one that has none."""
-        if self.collective is not None and self.collective not in NAMES:
-            raise InputError([Fault("--collective", one_of(self.collective, NAMES), self.collective, True)])
+        known = (*NAMES, transfers_csv.DEMAND)
+        if self.collective is not None and self.collective not in known:
+            raise InputError([Fault("--collective", one_of(self.collective, known), self.collective, True)])
         if self.root is not None and self.collective is not None and self.collective not in ROOTED:
             raise InputError([Fault("--root", f"{self.collective} has no root", self.root, True)])
 
@@ -63,6 +64,8 @@ def read(path: Path, stated: Stated, sizes: Sizes) -> Task:
     try:
         if path.suffix.lower() == ".csv":
             return _of_table(path, stated, sizes)
+        if stated.collective == transfers_csv.DEMAND:
+            raise InputError([Fault("--collective", "of demands there are tables and records", "demand", True)])
         if path.suffix.lower() == ".xml":
             return _of_xml(path, stated, sizes)
         if is_plan(path):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
+import command
 import pytest
 
 import synth
@@ -62,3 +66,20 @@ def test_rules_for_every_collective_of_a_library_are_a_file(library: str) -> Non
 def test_a_collective_that_a_library_has_not_is_refused() -> None:
     with pytest.raises(InputError, match="none of its algorithms for alltoall"):
         choices("nccl", star, "alltoall", [1024])
+
+
+def test_tune_writes_the_file_of_a_library(tmp_path: Path) -> None:
+    """Four GPUs of a DGX A100: the file is the library's, the table has its time over the bound."""
+    words = ("dgx-a100", "gpus=4", "--for", "ompi", "--sizes", "1KiB,1MiB", "-o", "tuned")
+    command.run("tune", *words, cwd=tmp_path)
+    read = FORMATS["ompi"].read((tmp_path / "tuned/ompi.rules").read_text())
+    with (tmp_path / "tuned/table.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["bytes"]) for row in rows] == [1024, 2**20]
+    for row in rows:
+        rule = chosen(read, "allreduce", int(row["bytes"]), 4)
+        assert rule is not None
+        assert rule.algorithm == row["algorithm"]
+        assert float(row["library_s"]) == min(float(row[key]) for key in row if key.endswith("_s") and row[key]
+                                              and key not in ("bound_s", "algbw_bytes_per_s"))  # fmt: skip
+        assert float(row["bound_s"]) <= float(row["library_s"])

@@ -3,8 +3,10 @@
 The files are ``PREFIX.<rank>.et``. A transfer is a COMM_SEND_NODE in the sender's file and a COMM_RECV_NODE in the
 receiver's; where the receiver adds, a COMP_NODE stands behind the receive (without a duration, which ASTRA-sim takes
 for 1 ns). A send depends on the node that made what it sends; a COMP_NODE depends on its receive and on the node that
-made the sum before it. Nothing else is ordered: the simulated network decides. ``comm_tag`` is the number of the piece,
-and where one pair exchanges a piece again, the number of pieces more.
+made the sum before it. Sends from one rank to another keep the schedule's order: where a link that serves first come,
+first served could take a later one first, that one depends on a COMP_NODE called ``order`` that ends 1 ns after the
+earlier one was issued (:mod:`synth.exchange.chakra.link_order`). Nothing else is ordered. ``comm_tag`` is the number of
+the piece, and where one pair exchanges a piece again, the number of pieces more.
 
 What ASTRA-sim (518bd51) asks for, by reading ``CustomAlgorithm.cc`` and ``Sys.cc``: ``comm_size`` in bytes and above 0,
 tags below 500,000,000, dependences in ``data_deps`` and within one file, and at least one node in every file (an idle

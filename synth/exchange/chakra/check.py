@@ -3,7 +3,8 @@ they must.
 
 It reads the files' nodes alone and shares no code with the writer. What a node holds is told by its dependences: a send
 carries what the one receive or compute node of its piece that it depends on holds, or the rank's own data; a compute
-node adds up the (at most two) nodes of the piece that it depends on, and the rank's own data where there is but one.
+node adds up the (at most two) nodes of the piece that it depends on, and the rank's own data where there is but one. A
+compute node called ``order`` holds nothing: what depends on it happens later, no more.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def piece_faults(pieces: Pieces, ranks: int) -> list[Fault]:
     """What is wrong with the table of pieces: parts that there are not, ranges that leave, overlap or do not cover
     their part."""
     part, offset, size = pieces.piece_part, pieces.piece_offset, pieces.piece_bytes
-    parts = part_count(pieces.collective, ranks)
+    parts = part_count(pieces, ranks)
     wrong = []
     for name, bad in (
         ("part", (part < 0) | (part >= parts)),
@@ -59,15 +60,18 @@ def piece_faults(pieces: Pieces, ranks: int) -> list[Fault]:
     first = np.concatenate([[True], part[1:] != part[:-1]])[: len(part)]
     last = np.concatenate([part[1:] != part[:-1], [True]])[: len(part)]
     starts_at = np.where(first, 0, np.concatenate([[0], end[:-1]])[: len(part)])
-    torn = (offset != starts_at) | (last & (end != pieces.part_bytes))
+    torn = (offset != starts_at) | (last & (end != pieces.sizes(parts)[part]))
     return [
         Fault(f"piece {order[k]}", "it and its neighbours do not cover their part once")
         for k in np.flatnonzero(torn)[:FEW]
     ]
 
 
-def part_count(collective: str, ranks: int) -> int:
+def part_count(pieces: Pieces, ranks: int) -> int:
     """How many parts the data of a collective has."""
+    collective = pieces.collective
+    if pieces.demand is not None:
+        return len(pieces.demand.bytes)
     if collective == "alltoall":
         return ranks * ranks
     return 1 if collective in ("broadcast", "reduce", "allreduce") else ranks
@@ -247,6 +251,8 @@ def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) ->
 
 def _owners(pieces: Pieces, part: IntArray, ranks: int) -> IntArray:
     """The rank that has each piece at the beginning."""
+    if pieces.demand is not None:
+        return pieces.demand.origin[part]
     if pieces.collective in ("allgather", "gather"):
         return part
     if pieces.collective == "alltoall":
@@ -271,7 +277,7 @@ def _unfinished(trace: Trace, pieces: Pieces, sets: WordArray, owner: IntArray, 
         have = np.zeros(count, dtype=bool)
         have[held[(held >= rank * count) & (held < (rank + 1) * count)] - rank * count] = True
         parts = _wanted(pieces, ranks, rank)
-        covered = np.zeros(part_count(pieces.collective, ranks), dtype=bool)
+        covered = np.zeros(part_count(pieces, ranks), dtype=bool)
         covered[pieces.piece_part[have]] = True
         covered[pieces.piece_part[~have]] = False
         if ranks == 1 or not sums:
@@ -283,7 +289,9 @@ def _unfinished(trace: Trace, pieces: Pieces, sets: WordArray, owner: IntArray, 
 
 def _wanted(pieces: Pieces, ranks: int, rank: int) -> IntArray:
     """The parts that a rank must end with."""
-    everything = np.arange(part_count(pieces.collective, ranks))
+    everything = np.arange(part_count(pieces, ranks))
+    if pieces.demand is not None:
+        return np.flatnonzero((pieces.demand.goal == rank) & (pieces.demand.bytes > 0))
     match pieces.collective:
         case "allgather" | "broadcast" | "allreduce":
             return everything
@@ -297,7 +305,9 @@ def _wanted(pieces: Pieces, ranks: int, rank: int) -> IntArray:
 
 def _own(pieces: Pieces, ranks: int, rank: int) -> IntArray:
     """The parts that a rank has whole at the beginning, in pieces or not."""
-    everything = np.arange(part_count(pieces.collective, ranks))
+    everything = np.arange(part_count(pieces, ranks))
+    if pieces.demand is not None:
+        return np.flatnonzero(pieces.demand.origin == rank)
     match pieces.collective:
         case "allgather" | "gather":
             return everything[rank : rank + 1]
@@ -356,9 +366,11 @@ def _replay(
                 if count < ranks:
                     wrong[k] = 5
             continue
+        if kind[k] == 8:
+            continue
         holders, received = 0, 0
         for d in dep[dep_start[k] : dep_start[k + 1]]:
-            if kind[d] == 5:
+            if kind[d] == 5 or kind[d] == 8:
                 continue
             if kind[k] == 4 and piece[k] < 0:
                 piece[k] = piece[d]

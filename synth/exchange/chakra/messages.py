@@ -13,6 +13,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 COMP, SEND, RECV, COLL = 4, 5, 6, 7  # NodeType
+ORDER = 8  # what a compute node of this name is here: it orders two sends and holds nothing
+ORDER_NAME = "order"
 COLLECTIVE_NUMBERS = {  # CollectiveCommType
     "allreduce": 0,
     "reduce": 1,

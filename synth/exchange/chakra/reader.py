@@ -11,12 +11,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from synth.errors import Fault, InputError
-from synth.exchange.chakra.messages import COMP, RECV, SCHEMA, SEND, read_messages
+from synth.exchange.chakra.messages import COMP, ORDER, ORDER_NAME, RECV, SCHEMA, SEND, read_messages
 from synth.exchange.chakra.trace import TAGS, Pieces, Trace, file_of, ranks_there
+from synth.exchange.transfers import Demand
 from synth.schedule.collective import NAMES
 
 MOST_FAULTS = 10_000
 TABLES = ("piece_part", "piece_offset", "piece_bytes")
+DEMAND_TABLES = ("demand_origin", "demand_goal", "demand_bytes")
 
 
 @dataclass
@@ -99,6 +101,7 @@ def _read_rank(reading: _Reading, rank: int, stream: BinaryIO, size: int) -> Non
 
 def _read_node(reading: _Reading, rank: int, here: str, node: Any) -> None:
     size, peer, tag = 0, -1, -1
+    kind = ORDER if node.type == COMP and node.name == ORDER_NAME else node.type
     if node.type in (SEND, RECV):
         values = {a.name: _whole(a) for a in node.attr}
         name = "comm_dst" if node.type == SEND else "comm_src"
@@ -114,7 +117,7 @@ def _read_node(reading: _Reading, rank: int, here: str, node: Any) -> None:
             here, f"type {node.type}: a custom collective has compute (4), send (5) and receive (6) nodes only"
         )
     columns = reading.columns
-    for column, value in zip(columns, (rank, node.id, node.type, size, peer, tag), strict=False):
+    for column, value in zip(columns, (rank, node.id, kind, size, peer, tag), strict=False):
         columns[column].append(value)
 
 
@@ -165,13 +168,16 @@ def _pieces(reading: _Reading) -> Pieces | None:
         return None
     part, offset, size = (np.asarray(about[key]) for key in TABLES)
     root = None if about["root"] == -1 else about["root"]
-    return Pieces(about["name"], about["collective"], root, about["part_bytes"], part, offset, size)
+    demand = Demand(*(about[key] for key in DEMAND_TABLES)) if about["collective"] == "demand" else None
+    return Pieces(about["name"], about["collective"], root, about["part_bytes"], part, offset, size, demand)
 
 
 def _metadata_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
     """What is wrong with what the first file says of the collective."""
     collective = about.get("collective")
-    if collective not in NAMES:
+    if collective == "demand":
+        yield from _demand_faults(about, ranks)
+    elif collective not in NAMES:
         yield f"collective is none of {', '.join(NAMES)}"
     if not isinstance(about.get("name"), str):
         yield "name is missing"
@@ -184,3 +190,17 @@ def _metadata_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
     tables = [table for key in TABLES if isinstance(table := about.get(key), np.ndarray)]
     if len(tables) != len(TABLES) or len({len(table) for table in tables}) != 1:
         yield "piece_part, piece_offset and piece_bytes are not three lists of one length"
+
+
+def _demand_faults(about: Mapping[str, Any], ranks: int) -> Iterator[str]:
+    """What is wrong with the parts of a demand."""
+    tables = [table for key in DEMAND_TABLES if isinstance(table := about.get(key), np.ndarray)]
+    if len(tables) != len(DEMAND_TABLES) or len({len(table) for table in tables}) != 1:
+        yield f"{', '.join(DEMAND_TABLES)} are not three lists of one length"
+        return
+    origin, goal, size = tables
+    if np.any((origin < 0) | (origin >= ranks) | (goal < 0) | (goal >= ranks)):
+        yield f"a part of the demand leaves ranks 0..{ranks - 1}"
+    most = about.get("part_bytes")
+    if type(most) is int and np.any((size < 0) | (size > most)):
+        yield "a part of the demand is larger than part_bytes, or negative"

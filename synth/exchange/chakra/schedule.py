@@ -7,7 +7,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.chakra.check import faults, matched, ordered
-from synth.exchange.chakra.messages import RECV
+from synth.exchange.chakra.messages import ORDER, RECV
 from synth.exchange.chakra.trace import Trace
 from synth.exchange.dataflow import carried
 from synth.exchange.transfers import Transfers
@@ -29,7 +29,7 @@ def transfers(trace: Trace) -> Transfers:
     position, _ = ordered(trace, match)
     order = np.argsort(position)
     holder, adder = _dataflow(order, trace.kind, trace.piece, trace.dep_start, trace.dep)
-    time = _times(trace.kind, trace.dep_start, trace.dep, match, adder)
+    time = _times(trace.kind, *_data_only(trace), match, adder)
     receives = np.flatnonzero(trace.kind == RECV)
     sends = match[receives]
     state = np.where(adder[receives] >= 0, adder[receives], receives)
@@ -52,12 +52,20 @@ def transfers(trace: Trace) -> Transfers:
         start_s=start[by],
         end_s=end[by],
         channel_hint=np.full(len(receives), -1, dtype=np.int64),
+        demand=pieces.demand,
     )
     sent, _ = carried(found)
     found_holder = np.append(state, -1)[sent]  # the last of them for -1
     if found.adds.any() and not np.array_equal(found_holder, holder[sends]):
         raise InputError(f"{trace.prefix}: no order of its arrivals tells which partial sums are sent")
     return found
+
+
+def _data_only(trace: Trace) -> tuple[IntArray, IntArray]:
+    """Where every node's dependences begin, and these, without those on nodes that only order."""
+    kept = trace.kind[trace.dep] != ORDER
+    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return before[trace.dep_start], trace.dep[kept]
 
 
 @jit

@@ -9,6 +9,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.exchange.chakra.messages import RECV, SEND
+from synth.exchange.transfers import Demand
 
 TAGS = 500_000_000  # Sys.hh: tags of sends in a custom collective are taken modulo this
 
@@ -24,14 +25,20 @@ class Pieces:
     piece_part: IntArray
     piece_offset: IntArray
     piece_bytes: IntArray
+    demand: Demand | None = None
+
+    def sizes(self, parts: int) -> IntArray:
+        """Bytes of every part, shape (parts,)."""
+        return np.full(parts, self.part_bytes, dtype=np.int64) if self.demand is None else self.demand.bytes
 
 
 @dataclass(frozen=True)
 class Trace:
     """The files of a trace. Nodes are numbered through, rank by rank in the order of the files.
 
-    ``rank``, ``node`` (the node's id in its file), ``kind`` (COMP, SEND, RECV), ``size`` (bytes), ``peer``, ``tag`` (0,
-    -1, -1 for COMP): shape (nodes,). The nodes that node k depends on: ``dep[dep_start[k]:dep_start[k + 1]]``.
+    ``rank``, ``node`` (the node's id in its file), ``kind`` (COMP, SEND, RECV, ORDER), ``size`` (bytes), ``peer``,
+    ``tag`` (0, -1, -1 for COMP and ORDER): shape (nodes,). The nodes that node k depends on:
+    ``dep[dep_start[k]:dep_start[k + 1]]``.
     ``pieces``: what the tags stand for, or None where the files do not say.
     """
 

@@ -14,10 +14,12 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth.exchange.chakra.link_order import LinkOrder
 from synth.exchange.chakra.messages import (
     COLL,
     COLLECTIVE_NUMBERS,
     COMP,
+    ORDER_NAME,
     RECV,
     SCHEMA,
     SEND,
@@ -76,6 +78,7 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
 class _Writer:
     def __init__(self, t: Transfers, sent: IntArray, prior: IntArray, tag: IntArray, made: IntArray) -> None:
         self.t, self.sent, self.prior, self.tag, self.made = t, sent, prior, tag, made
+        self.order = LinkOrder(t, sent, prior)
         self.bytes = t.piece_bytes
         self.count = len(t.piece)
         self.templates = {}
@@ -89,18 +92,28 @@ class _Writer:
     def rank(self, stream: BinaryIO, events: list[int]) -> None:
         """The nodes of one rank: ``events`` are transfers (arrivals) and transfers + count (starts)."""
         t, number = self.t, 0
+        ordering: dict[int, int] = {}  # the last node that orders the sends to a rank
         for event in events:
             k, kind = (event, RECV) if event < self.count else (event - self.count, SEND)
             deps = [int(self.made[self.sent[k]])] if kind == SEND and self.sent[k] >= 0 else []
+            before = self.order.before(k) if kind == SEND else None
+            if before is not None:
+                peer = int(t.dst[k])
+                after = [int(self.made[self.sent[before]])] if self.sent[before] >= 0 else []
+                after += [ordering[peer]] if peer in ordering else []
+                write_message(stream, Node(id=number, name=ORDER_NAME, type=COMP, data_deps=after))
+                ordering[peer] = number
+                deps.append(number)
+                number += 1
             self._transfer(stream, kind, number, k, deps)
             number += 1
             if kind == RECV:
                 self.made[k] = number - 1
                 if t.adds[k]:
-                    before = [int(self.made[self.prior[k]])] if self.prior[k] >= 0 else []
+                    other = [int(self.made[self.prior[k]])] if self.prior[k] >= 0 else []
                     write_message(
                         stream,
-                        Node(id=number, name=f"add {t.piece[k]}", type=COMP, data_deps=[number - 1, *before]),
+                        Node(id=number, name=f"add {t.piece[k]}", type=COMP, data_deps=[number - 1, *other]),
                     )
                     self.made[k] = number
                     number += 1
@@ -130,6 +143,8 @@ def _metadata(t: Transfers, rank: int) -> Any:
     if rank == 0:
         for name in ("piece_part", "piece_offset", "piece_bytes"):
             metadata.attr.add(name=name).int64_list.values.extend(getattr(t, name).tolist())
+        for name, values in (t.demand._asdict() if t.demand is not None else {}).items():
+            metadata.attr.add(name=f"demand_{name}").int64_list.values.extend(values.tolist())
     return metadata
 
 
@@ -183,5 +198,10 @@ def system_lines(collective: str, prefix: str) -> str:
 
 
 def _collective_bytes(t: Transfers) -> int:
-    """The size as nccl-tests and ASTRA-sim count it; ASTRA-sim reports it, but replays the sizes of the trace."""
-    return t.part_bytes if t.collective in ("allreduce", "broadcast", "reduce") else t.part_bytes * t.ranks
+    """The size as ASTRA-sim's own algorithms count it (Ring.cc, All_Gather: ``final_data_size = data_size *
+    nodes_in_ring``): what a rank has at the beginning, and so every rank's part of an allgather or gather; of an
+    alltoall, reduce-scatter or scatter all that it sends. A custom collective replays the sizes of its trace."""
+    if t.demand is not None:
+        return max(1, int(np.bincount(t.demand.origin, t.demand.bytes, t.ranks).max(initial=0)))
+    whole = ("alltoall", "reduce_scatter", "scatter")
+    return t.part_bytes * t.ranks if t.collective in whole else t.part_bytes

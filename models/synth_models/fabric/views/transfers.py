@@ -24,7 +24,10 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     add, and for a quotient of too many transfers.
     """
     if instance.collective == "demand":
-        raise InputError("a demand is no collective that an executor knows; alltoall is")
+        raise InputError(
+            "a demand is no collective that an executor knows: its chunks are of one size (alltoall is one); "
+            "csv, chakra, goal and `synth run` take it"
+        )
     return _listed(instance, schedule)
 
 

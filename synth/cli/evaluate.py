@@ -1,0 +1,137 @@
+"""``synth evaluate``: what a schedule, or a table of ``synth tune``, loses on machines it was not made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+from typer import Option
+
+from synth.cli.common import bad_option, checked
+from synth.cli.options import grouped
+from synth.cli.output import console, table
+
+if TYPE_CHECKING:
+    from synth.instance import Instance
+    from synth.tuning.robustness import Moves
+
+VARY = "By how much links may be faster and slower: bandwidth=±10%, latency=±30% (repeatable)."
+RIVALS = "Methods that make a schedule for every machine drawn, to compare with. Default: the published ones."
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which machines are drawn, and who is run on them."""
+
+    vary: Annotated[list[str] | None, Option(help=VARY)] = None
+    samples: Annotated[int, Option(min=1, help="Machines to draw.")] = 10
+    seed: Annotated[int, Option(min=0, help="Of the factors of all links.")] = 0
+    methods: Annotated[list[str] | None, Option("-m", "--method", help=RIVALS)] = None
+
+
+class Asked(NamedTuple):
+    """Schedules by name that answer the same instance."""
+
+    instance: Instance
+    schedules: dict[str, Moves]
+
+
+@grouped
+def evaluate(
+    path: Path = typer.Argument(..., metavar="SCHEDULE|TABLE", help="A record, or the table.csv of `synth tune`."),
+    drawing: Drawing = Drawing(),
+    as_csv: bool = typer.Option(False, "--csv", help="Every machine a row, exact numbers."),
+) -> None:
+    """Say what schedules lose on machines whose links differ from those they were made for: the regret, their time over
+    the best that is known there − 1. Of a table every algorithm is tried at every size."""
+    from synth.text.quantities import percent, shown
+    from synth.tuning.robustness import read_variation, regrets
+
+    variation = checked(
+        "--vary", lambda _: read_variation(drawing.vary or [], drawing.samples, drawing.seed), str(drawing.vary)
+    )
+    if not (variation.bandwidth or variation.latency):
+        raise bad_option("--vary", "must say what is varied: bandwidth=±10%, latency=±30%", "")
+    rows: list[tuple[str, ...]] = []
+    if as_csv:
+        typer.echo("collective,bytes,schedule,machine,seconds,best_s,by,regret")
+    for asked in _table(path) if path.suffix.lower() == ".csv" else _record(path):
+        found = regrets(asked.schedules, asked.instance, variation, drawing.methods)
+        what, size = str(getattr(asked.instance, "collective", "")), int(getattr(asked.instance, "bytes", 0))
+        for name, regret in found.regret.items():
+            columns = (found.seconds[name].tolist(), found.best.tolist(), found.by, regret.tolist())
+            for k, (seconds, best, by, loss) in enumerate(zip(*columns, strict=True) if as_csv else ()):
+                typer.echo(f"{what},{size},{name},{variation.seed + k},{seconds!r},{best!r},{by},{loss!r}")
+            worst = int(regret.argmax())
+            mark = "least worst" if name == found.robust and len(found.regret) > 1 else ""
+            rows.append((what, shown(size, "bytes"), name, shown(found.nominal[name], "s"), percent(regret.mean()),
+                         percent(regret[worst]), str(variation.seed + worst), found.by[worst], mark))  # fmt: skip
+    if not as_csv:
+        head = ("collective", "size", "schedule", "time", "mean regret", "worst", "machine", "best there", "")
+        console.print(table(*head, rows=rows, right=("time", "mean regret", "worst")))
+
+
+def _record(path: Path) -> Iterator[Asked]:
+    from synth.exchange.record_export import transfers_of
+    from synth.records import record as records
+
+    record = records.read(path)
+    moves = transfers_of(record)
+    yield Asked(record.find_instance(), {record["method"]: lambda _: moves})
+
+
+def _table(path: Path) -> Iterator[Asked]:
+    """A group a row: its instance, and every algorithm of its collective. Raises :class:`InputError`."""
+    import csv
+    import io
+
+    from synth.errors import Fault, InputError
+    from synth.text.input_file import InputFile
+
+    rows = list(csv.DictReader(io.StringIO(InputFile(path).text)))
+    needed = ("collective", "bytes", "algorithm")
+    if not rows or any(row.get(name) is None for row in rows for name in needed):
+        raise InputError(f"must be a table of `synth tune` with the columns {', '.join(needed)}", str(path))
+    instances = _instances(path.parent / "instances")
+    wrong = []
+    for line, row in enumerate(rows, 2):
+        if not row["algorithm"] or not (path.parent / Path(row["algorithm"]).name).is_file():
+            wrong.append(Fault(f"line {line}, algorithm", "no such file beside the table", row["algorithm"], True))
+        if (row["collective"], row["bytes"]) not in instances:
+            words = "instances/ beside the table has no such instance"
+            wrong.append(Fault(f"line {line}, bytes", words, row["bytes"], True))
+    if wrong:
+        raise InputError(wrong, str(path))
+    for row in rows:
+        files = dict.fromkeys(Path(one["algorithm"]).name for one in rows if one["collective"] == row["collective"])
+        instance = instances[row["collective"], row["bytes"]]
+        yield Asked(instance, {name: _moves(path.parent / name, instance) for name in files})
+
+
+def _instances(folder: Path) -> dict[tuple[str, str], Instance]:
+    """Instances by collective and bytes, as a table writes them."""
+    from synth.instance import read
+
+    found = {}
+    for file in sorted(folder.glob("*.json")):
+        instance = read(file)
+        found[str(getattr(instance, "collective", "")), str(getattr(instance, "bytes", ""))] = instance
+    return found
+
+
+def _moves(path: Path, instance: Instance) -> Moves:
+    """What an algorithm's file runs. Raises :class:`InputError`."""
+    from synth.errors import InputError
+    from synth.exchange import msccl_xml, mscclpp
+    from synth.exchange.file_check import check_file
+
+    faults = check_file(path, str(getattr(instance, "collective", ""))).faults
+    if faults:
+        raise InputError(faults, str(path))
+    if path.suffix.lower() == ".xml":
+        return msccl_xml.read(path).algorithm
+    plan, collective = mscclpp.read(path), str(getattr(instance, "collective", ""))
+    return lambda size: mscclpp.transfers(plan, collective, part_bytes=size)
