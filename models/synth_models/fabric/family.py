@@ -105,7 +105,7 @@ FAMILY = Family(
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
     default_methods=(
-        "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network",
+        "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network", "steiner",
         "recursive_doubling", "direct",
         "bruck", "bfb", "tacos", "pull", "forest", "flow",
     ),
@@ -116,6 +116,8 @@ FAMILY = Family(
                _HERE + "programs.forest.method:solve", ("highspy",), (_CHUNKS,)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highspy",), (_CHUNKS,)),
+        Method("steiner", "program", "Steiner trees through switches that copy and add, by column generation (ours)",
+               _HERE + "programs.steiner.method:solve", ("highspy",)),
         Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then all times made exact",
                _HERE + "programs.epochs.method:solve", ("milp",), _EPOCHS),
         Method("continuous", "program", "exact in continuous time for given pieces, then a neighbourhood search (ours)",

@@ -12,6 +12,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bound": COLLECTIVES,
     "forest": _TREES,
     "flow": _PAIRS,
+    "steiner": _TREES,
     "epochs": (*_FROM_ONE_TO_ALL, *_REVERSED, *_PAIRS),
     "continuous": COLLECTIVES,
     "pull": COLLECTIVES,
