@@ -51,6 +51,9 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     """The page as Markdown; figures are linked relative to ``folder``."""
     command = f"synth reproduce {family.name}{' --quick' if page.quick else ''}"
     parts = [f"# {family.title}\n\nMade by `{command}`. {family.citation}.\n"]
+    pictures = [f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures]
+    if page.opening:
+        parts += [f"{page.opening}\n", *pictures]
     if page.skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {text}\n" for text in page.skipped))
     if page.comparisons:
@@ -66,16 +69,13 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
         ]
     for title, rows in page.tables:
         parts.append(f"## {title}\n\n" + markdown(rows))
-    if page.figures:
-        parts.append("## Figures\n")
-        parts += [
-            f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures
-        ]
+    if pictures and not page.opening:
+        parts += ["## Figures\n", *pictures]
     notes = [*page.notes, *filter(None, [page.grades()])]
     if notes:
         parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
     if any("gap" in part.lower() for part in parts):
-        parts.insert(1, f"Where this page says gap: {GAP}.\n")
+        parts.insert(2 + len(pictures) if page.opening else 1, f"Where this page says gap: {GAP}.\n")
     return "\n".join(parts)
 
 

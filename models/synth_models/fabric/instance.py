@@ -125,8 +125,8 @@ class FabricInstance(Instance):
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks), ``in_network`` (switches that add), ``steiner`` (few ranks behind switches that copy or
-    add); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
+    boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add), ``steiner`` (few ranks behind
+    switches that copy or add); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
@@ -136,7 +136,7 @@ def suited(instance: FabricInstance, method: str) -> bool:
     lacks = {
         "symmetric": lambda: not _alike(instance),
         "bfb": lambda: switches,
-        "in_network": lambda: not able.adds.any(),
+        **dict.fromkeys(("in_network", "nvls", "sharp"), lambda: not able.adds.any()),
         "steiner": lambda: not able.any or len(instance.members) > STEINER,
         "two_level": lambda: not several_boxes(instance, equal=True),
     }

@@ -22,6 +22,8 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "hierarchical": _TREES,
     "symmetric": _TREES,
     "in_network": ("allreduce",),
+    "nvls": ("allreduce",),
+    "sharp": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "bruck": ("allgather", "alltoall"),
