@@ -28,7 +28,7 @@ SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 SIZES = (*SMALL, GIB)
 KEPT, MOST_KEPT = 16, 20_000  # ranks, and transfers, up to which schedules are published
 TIME_LIMIT = 60.0
-MOST_TODAY = 32  # ranks up to which rings and trees are run too
+MOST_TODAY = 16  # ranks up to which rings and trees are run too
 TODAY = ("nvls", "sharp", "ring", "double_tree")
 PRINTED = printed.read(__file__)
 MEASURED = ("5", "6", "7", "8")  # GPUs
@@ -53,16 +53,17 @@ class Question:
         """What is asked."""
         return self.make(self.collective, self.size, self.able)
 
-    def methods(self, ranks: int) -> list[str]:
-        """Ours, for so many ranks."""
-        adds = self.able and self.collective == "allreduce"
-        if ranks <= 8:
-            return [*(["in_network"] if adds else []), *(["steiner"] if self.able else []), "forest", "direct"]
-        found = ["hierarchical", *(["in_network"] if adds else [])]
-        if ranks <= 16:
-            found += ["forest"] if self.size >= MIB else []
-            found += ["steiner"] if self.able and self.collective != "allreduce" else []
-        return found
+    def methods(self, boxes: int) -> list[str]:
+        """Ours, for so many boxes of several ranks (0: ranks behind switches alone)."""
+        adds = ["in_network"] if self.able and self.collective == "allreduce" else []
+        gathers = self.collective in ("allgather", "reduce_scatter")
+        if boxes == 1:
+            return [*adds, *(["steiner"] if self.able and not adds else []), "forest"]
+        if boxes == 0:
+            return adds or (["steiner"] if self.able and not gathers else ["hierarchical"])
+        if boxes == 2 and gathers and self.size == GIB:
+            return ["forest"]
+        return adds if adds and self.size == GIB else [*adds, "hierarchical"]
 
 
 def _boxes(name: str, boxes: int) -> Maker:
@@ -171,8 +172,9 @@ def _row(page: Reproduction, question: Question) -> dict[str, Any]:
 def _best(page: Reproduction, question: Question) -> tuple[Record, Record]:
     """The record of the quickest of our methods, and of the bound."""
     instance = page.keep(question.instance, "tables")
-    ranks = len(instance.members)
-    found = [record for record in _solved(page, instance, question.methods(ranks)) if record.value is not None]
+    ranks, boxes = len(instance.members), len(instance.boxes)
+    methods = question.methods(boxes if boxes < ranks else 0)
+    found = [record for record in _solved(page, instance, methods) if record.value is not None]
     best = min(found, key=lambda record: record.value or float("inf"))
     [bound] = _solved(page, instance, ["bound"])
     transfers = (best["verified"]["facts"] or {}).get("transfers") or 0
@@ -190,7 +192,7 @@ def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
     """Allreduce with and without copies and sums."""
     for machine in WORTH if not page.quick else WORTH[:1]:
-        every = machine in AT_EVERY_SIZE
+        every = machine == WORTH[0]
         for size in SIZES if every else (GIB,):
             ask = partial(Question, machine, MACHINES[machine], "allreduce", size)
             able, _ = _best(page, ask(True))
@@ -274,7 +276,7 @@ def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
             instance = page.keep(Question(machine, MACHINES[machine], "allreduce", row["bytes"]).instance, "tables")
             cells: dict[str, Any] = {"machine": machine, "bytes": shown(float(row["bytes"]), "bytes")}
             cells["ours"] = shown(row["time"], "s")
-            for record in _solved(page, instance, TODAY if len(instance.members) <= MOST_TODAY else TODAY[:1]):
+            for record in _solved(page, instance, TODAY if len(instance.members) <= MOST_TODAY else TODAY[:2]):
                 cells[record["method"]] = None if record.value is None else times(record.value / row["time"])
             found.append(cells)
     return pd.DataFrame(found)
