@@ -70,7 +70,7 @@ def test_a_page_may_open_with_its_answer_and_picture(tmp_path):
     for answer in ("", "Forty-two."):
         made = Reproduction(tmp_path / "xtree")
         made.table("T", pd.DataFrame({"gap": ["0"]}))
-        made.figure(Figure(), "f", "The caption.", ("png",))
+        made.figure(Figure(), "f", "The caption.")
         if answer:
             made.opens(answer)
         pages.append(page_text(made, get_family("xtree"), tmp_path))

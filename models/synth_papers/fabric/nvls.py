@@ -134,7 +134,6 @@ def reproduce(page: Reproduction) -> None:
         _drawn(worth),
         "worth",
         "Allreduce of 1 GiB: time of the best schedule where switches only forward over that where they copy and add.",
-        ("png",),
     )
     large = rows[rows["bytes"] == GIB]
     page.table("1 GiB: best schedule, bound and gap", _in_words(large))

@@ -249,9 +249,7 @@ def _curves(page: Reproduction) -> None:
     handles = {label: line for axes in panels for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     order = [name for name in (*EVERYONE, "bound") if name in handles]
     figure.legend([handles[name] for name in order], order, loc="outside right upper")
-    page.figure(
-        figure, "bandwidth", "Two DGX A100: bytes over time by size; above the dashed line nobody can come.", ("png",)
-    )
+    page.figure(figure, "bandwidth", "Two DGX A100: bytes over time by size; above the dashed line nobody can come.")
     columns = ["collective", "size", "best of ours", "time", "best of today", "its time", "gap"]
     page.table("Two DGX A100: what to choose by size", pd.DataFrame(rows, columns=columns), "curves")
 

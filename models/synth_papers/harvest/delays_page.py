@@ -144,9 +144,7 @@ def _figures(page: Reproduction, wanted: Sequence[Workload], grids: dict[str, Bo
             f"Workloads of Figure {number} with a delay per circuit: speed-up of the best schedule over static, over "
             "BvN and over both, and the last with one delay for every change. The thick white line is 1.01."
         )
-        page.figure(
-            draw(panels, published.SIZES, published.DELAYS, title), f"figure-{number}-circuits", caption, ("png",)
-        )
+        page.figure(draw(panels, published.SIZES, published.DELAYS, title), f"figure-{number}-circuits", caption)
 
 
 def _closed_form(page: Reproduction) -> None:

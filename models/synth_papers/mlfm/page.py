@@ -240,9 +240,7 @@ def _damaged(page: Reproduction) -> None:
         rows.append(names | {"phases": record.value, "bound": record.bound, "gap": gap, "seconds": seconds})
     table = pd.DataFrame(rows)
     page.table("The whole machine of 6156 servers with failures (6156 phases without)", table, file="damaged")
-    page.figure(
-        _draw_damage(table), "damaged", "Phases of the whole machine with failures, and the certified bound.", ("png",)
-    )
+    page.figure(_draw_damage(table), "damaged", "Phases of the whole machine with failures, and the certified bound.")
     lost = [sum(not problems.all_joined(18, count, seed) for seed in range(problems.DRAWS)) for count in (60, 100)]
     page.note(
         "The whole machine with failures: `repair` works in groups of 18 phases, up to 17 phases of the gap are due to "

@@ -167,5 +167,4 @@ def _figure(page: Reproduction, found: dict[tuple[str, str, int, int], int]) -> 
         "ring-or-torus",
         "Ring or torus (section VI-B): OpTree, `relay` and the proven bound at the same number of nodes; `ring, 2w` "
         "has as many wavelengths on all its links together as the torus.",
-        ("png",),
     )

@@ -70,7 +70,7 @@ def reproduce(page: Reproduction) -> None:
     asked = [(n, w) for n in NODES for w in WAVELENGTHS if n <= largest]
     cells = [measure(n, w) for n, w in asked]
     page.table("Where relay is optimal", _table(cells), "relay-map", show=False)
-    page.figure(_figure(cells, [n for n in NODES if n <= largest]), "relay-map", caption(cells), ("png",))
+    page.figure(_figure(cells, [n for n in NODES if n <= largest]), "relay-map", caption(cells))
     page.say(caption(cells))
     for text in remarks(cells):
         page.note(text)
