@@ -1,16 +1,18 @@
 """Switches that copy and add, beside the same machines without: the page ``nvls``.
 
-Records of all runs lie below ``nvls/tables`` and are taken from there by a second run; the best schedule of every row
-on at most :data:`KEPT` ranks and its bound are published.
+Records of runs on up to :data:`KEPT` ranks lie below ``nvls/tables``, numbers of larger ones in ``runs.csv``; a second
+run takes both. The best schedule of every row on at most :data:`KEPT` ranks and its bound are published.
 """
 
 from __future__ import annotations
 
 import statistics
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -152,40 +154,75 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
+class Run(NamedTuple):
+    """What a run found; its record where that is kept."""
+
+    method: str
+    value: float | None
+    bound: float | None
+    certified: bool
+    transfers: int
+    record: Record | None
+
+
 def _row(page: Reproduction, question: Question) -> dict[str, Any]:
     """Best value, bound and gap of a question."""
     best, bound = _best(page, question)
-    value, proven = best.value, bound.bound
     return {
         "machine": question.machine,
         "collective": question.collective,
         "bytes": question.size,
-        "method": best["method"],
-        "time": value,
-        "bound": proven,
-        "gap": gap(value, proven),
-        "certified": bound.proof == "certified",
+        "method": best.method,
+        "time": best.value,
+        "bound": bound.bound,
+        "gap": gap(best.value, bound.bound),
+        "certified": bound.certified,
     }
 
 
-def _best(page: Reproduction, question: Question) -> tuple[Record, Record]:
-    """The record of the quickest of our methods, and of the bound."""
-    instance = page.keep(question.instance, "tables")
+def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
+    """The quickest of our methods, and the bound."""
+    instance = question.instance
     ranks, boxes = len(instance.members), len(instance.boxes)
     methods = question.methods(boxes if boxes < ranks else 0)
-    found = [record for record in _solved(page, instance, methods) if record.value is not None]
-    best = min(found, key=lambda record: record.value or float("inf"))
+    best = min(_solved(page, instance, methods), key=lambda run: float("inf") if run.value is None else run.value)
     [bound] = _solved(page, instance, ["bound"])
-    transfers = (best["verified"]["facts"] or {}).get("transfers") or 0
-    if question.able and ranks <= KEPT and transfers <= MOST_KEPT:
-        page.publish(best, "records")
-        page.publish(bound, "records")
+    if question.able and best.transfers <= MOST_KEPT and best.record is not None and bound.record is not None:
+        page.publish(best.record, "records")
+        page.publish(bound.record, "records")
     page.say(f"{question.machine}, {question.collective}, {question.size}: {percent(gap(best.value, bound.bound))}")
     return best, bound
 
 
-def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]) -> list[Record]:
-    return [record for _, record in page.solve([instance], methods, time_limit=TIME_LIMIT, part="tables")]
+def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]) -> list[Run]:
+    """The runs of methods on an instance; on more than :data:`KEPT` ranks those in ``runs.csv`` if there."""
+    words: dict[str, Any] = {"time_limit": TIME_LIMIT}
+    if len(instance.members) <= KEPT:
+        kept = page.keep(instance, "tables")
+        return [_run(record) for _, record in page.solve([kept], methods, part="tables", **words)]
+    file = page.folder / "runs.csv"
+    table = pd.read_csv(file) if file.is_file() else pd.DataFrame(columns=["instance", *Run._fields[:-1]])
+    found = []
+    for method in methods:
+        rows = table[(table["instance"] == instance.name) & (table["method"] == method)].to_dict("records")
+        if not rows:
+            with tempfile.TemporaryDirectory() as folder:
+                elsewhere = replace(page, folder=Path(folder) / "nvls", proofs={})
+                [(_, record)] = elsewhere.solve([elsewhere.keep(instance, "tables")], [method], part="tables", **words)
+                run = _run(record)
+            rows = [{"instance": instance.name} | run._asdict() | {"record": None}]
+            table = pd.DataFrame([*table.to_dict("records"), *rows]).drop(columns="record", errors="ignore")
+            page.table("", table, file="runs", show=False)
+        told = {name: None if pd.isna(value) else value for name, value in rows[0].items()}
+        found.append(
+            Run(method, told["value"], told["bound"], bool(told["certified"]), int(told["transfers"] or 0), None)
+        )
+    return found
+
+
+def _run(record: Record) -> Run:
+    transfers = (record["verified"]["facts"] or {}).get("transfers") or 0
+    return Run(record["method"], record.value, record.bound, record.proof == "certified", transfers, record)
 
 
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
@@ -272,11 +309,11 @@ def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
             (rows["machine"] == machine) & (rows["collective"] == "allreduce") & (rows["bytes"].isin((MIB, GIB)))
         ]
         for row in mine.to_dict("records"):
-            instance = page.keep(Question(machine, MACHINES[machine], "allreduce", row["bytes"]).instance, "tables")
+            instance = Question(machine, MACHINES[machine], "allreduce", row["bytes"]).instance
             cells: dict[str, Any] = {"machine": machine, "bytes": shown(float(row["bytes"]), "bytes")}
             cells["ours"] = shown(row["time"], "s")
-            for record in _solved(page, instance, TODAY if len(instance.members) <= MOST_TODAY else TODAY[:2]):
-                cells[record["method"]] = None if record.value is None else times(record.value / row["time"])
+            for run in _solved(page, instance, TODAY if len(instance.members) <= MOST_TODAY else TODAY[:2]):
+                cells[run.method] = None if run.value is None else times(run.value / row["time"])
             found.append(cells)
     return pd.DataFrame(found)
 
@@ -292,8 +329,8 @@ def _measurements(page: Reproduction) -> None:
             ("`nvls`", "dgx-h100-nvls", "nvls"),
             ("bound of dgx-h100", "dgx-h100", "bound"),
         ):
-            [record] = _solved(page, page.keep(made(machine=machine, **ask), "tables"), [method])
-            told[words] = shown(4 * GIB / ((record.bound if method == "bound" else record.value) or 1.0), "bytes/s")
+            [run] = _solved(page, made(machine=machine, **ask), [method])
+            told[words] = shown(4 * GIB / ((run.bound if method == "bound" else run.value) or 1.0), "bytes/s")
         told[f"NVLS, sums at {ADD_RATE / 1e9:g} GB/s a port"] = shown(_with_slow_sums(int(gpus)), "bytes/s")
         rows.append(told)
     where = PRINTED["nccl-1455.8"].where
