@@ -77,6 +77,7 @@ class Reproduction:
     skipped: list[str] = field(default_factory=list)
     proofs: dict[Path, str] = field(default_factory=dict)
     parts: set[str] = field(default_factory=lambda: {""})
+    opening: str = ""
 
     @property
     def results(self) -> Path:
@@ -118,6 +119,10 @@ class Reproduction:
     def note(self, text: str) -> None:
         """A remark for the page: an unstated parameter, a modelling choice."""
         self.notes.append(text)
+
+    def opens(self, text: str) -> None:
+        """The answer that the page begins with; its figures stand right behind."""
+        self.opening = text
 
     def skip(self, text: str) -> None:
         """Something that was left out of this run and why (no data, the short form); shown at the top of the page."""

@@ -51,32 +51,42 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     """The page as Markdown; figures are linked relative to ``folder``."""
     command = f"synth reproduce {family.name}{' --quick' if page.quick else ''}"
     parts = [f"# {family.title}\n\nMade by `{command}`. {family.citation}.\n"]
+    pictures = _pictures(page, folder)
+    if page.opening:
+        parts += [f"{page.opening}\n", *pictures]
     if page.skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {text}\n" for text in page.skipped))
     if page.comparisons:
         parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
-    if page.errata:
-        parts.append(
-            "## Errata\n\nWhat the authors state and where, what it should be, and the computation that shows it.\n"
-        )
-        parts += [
-            f"{number}. **{item.where}.** {item.stated} Corrected: {item.corrected}\n\n"
-            f"   Computed: {item.computation}\n"
-            for number, item in enumerate(page.errata, 1)
-        ]
+    parts += _errata(page)
     for title, rows in page.tables:
         parts.append(f"## {title}\n\n" + markdown(rows))
-    if page.figures:
-        parts.append("## Figures\n")
-        parts += [
-            f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures
-        ]
+    if pictures and not page.opening:
+        parts += ["## Figures\n", *pictures]
     notes = [*page.notes, *filter(None, [page.grades()])]
     if notes:
         parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
     if any("gap" in part.lower() for part in parts):
-        parts.insert(1, f"Where this page says gap: {GAP}.\n")
+        parts.insert(2 + len(pictures) if page.opening else 1, f"Where this page says gap: {GAP}.\n")
     return "\n".join(parts)
+
+
+def _errata(page: Reproduction) -> list[str]:
+    if not page.errata:
+        return []
+    head = "## Errata\n\nWhat the authors state and where, what it should be, and the computation that shows it.\n"
+    return [
+        head,
+        *(
+            f"{number}. **{item.where}.** {item.stated} Corrected: {item.corrected}\n\n"
+            f"   Computed: {item.computation}\n"
+            for number, item in enumerate(page.errata, 1)
+        ),
+    ]
+
+
+def _pictures(page: Reproduction, folder: Path) -> list[str]:
+    return [f"![{caption}]({path.relative_to(folder).as_posix()})\n\n{caption}\n" for path, caption in page.figures]
 
 
 def _comparisons(page: Reproduction) -> str:

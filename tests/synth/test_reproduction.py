@@ -64,6 +64,28 @@ def test_page_shows_everything_collected(tmp_path):
         made.compare(steps, 2048.0)
 
 
+def test_a_page_may_open_with_its_answer_and_picture(tmp_path):
+    """Without an answer pictures stand behind the tables; with one right behind it, before any table, and once."""
+    pages = []
+    for answer in ("", "Forty-two."):
+        made = Reproduction(tmp_path / "xtree")
+        made.table("T", pd.DataFrame({"gap": ["0"]}))
+        made.figure(Figure(), "f", "The caption.")
+        if answer:
+            made.opens(answer)
+        pages.append(page_text(made, get_family("xtree"), tmp_path))
+    without, opened = pages
+    assert without.index("## T") < without.index("## Figures") < without.index("The caption.")
+    assert (
+        opened.index("Forty-two.")
+        < opened.index("(xtree/f.png)")
+        < opened.index("page says gap")
+        < opened.index("## T")
+    )
+    assert "## Figures" not in opened
+    assert opened.count("(xtree/f.png)") == 1
+
+
 def test_same_figure_same_bytes(tmp_path):
     for name in ("a", "b"):
         figure = Figure()

@@ -31,6 +31,7 @@ Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
 MOST_BYTES = 2**48  # 256 TiB: sums of sizes over all blocks fit 64 bits
 MANY = 128  # ranks from which on methods that need no search are among the default ones,
+STEINER = 16  # ranks up to which trees are packed where switches copy or add
 VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
@@ -124,20 +125,22 @@ class FabricInstance(Instance):
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks), ``in_network`` (switches that add); ``symmetric`` is for as many on a grid, or
-    :data:`VERY_MANY` in equal boxes."""
+    boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add), ``steiner`` (few ranks behind
+    switches that copy or add); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import knows
 
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
     if method == "hierarchical" and not several_boxes(instance):
         return many and switches and knows(method, instance.collective)
-    if method == "symmetric" and not _alike(instance):
-        return False
-    if method == "bfb" and switches:
-        return False
-    if method == "in_network" and not instance.machine.abilities.adds.any():
-        return False
-    if method == "two_level" and not several_boxes(instance, equal=True):
+    able = instance.machine.abilities
+    lacks = {
+        "symmetric": lambda: not _alike(instance),
+        "bfb": lambda: switches,
+        **dict.fromkeys(("in_network", "nvls", "sharp"), lambda: not able.adds.any()),
+        "steiner": lambda: not able.any or len(instance.members) > STEINER,
+        "two_level": lambda: not several_boxes(instance, equal=True),
+    }
+    if method in lacks and lacks[method]():
         return False
     return knows(method, instance.collective)
 

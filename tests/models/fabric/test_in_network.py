@@ -17,7 +17,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references import in_network
+from synth_models.fabric.references import in_network, nvls, sharp
 
 STAR = {"network": "star", "nodes": 8, "bandwidth": 450e9, "latency": 3.5e-7, "multicast": True, "adds": True}
 FAT_TREE = {
@@ -150,3 +150,51 @@ def test_arguments_of_plain_switches_are_refused_where_one_multiplies() -> None:
     assert check_bound(plain, float_below(proven.seconds), proven.certificate()) == []
     adding = made(network="star", nodes=5, latency=1e-6, bandwidth=1e9, bytes=2**10, adds=True, multicast=True)
     assert check_bound(adding, float_below(proven.seconds), proven.certificate()) != []
+
+
+def seconds(method: Any, instance: FabricInstance) -> float:
+    found = method.solve(instance, RunOptions(time_limit_s=20.0).started_now())
+    verdict = check_schedule(instance, found.solution)
+    assert verdict.faults == []
+    assert verdict.value is not None
+    return verdict.value
+
+
+def test_nvls_on_a_box_carries_the_data_once_each_way() -> None:
+    """Long: M / b, with chunks within 1 % of the bound. Short: two hops to the owner of a share and two from it, and a
+    share's bytes, as the formula in the method says."""
+    assert seconds(nvls, made(machine="dgx-h100-nvls")) == pytest.approx(2**30 / 450e9, rel=0.01)
+    short = seconds(nvls, made(machine="dgx-h100-nvls", bytes=2**10))
+    assert 4 * 3.5e-7 < short < 4 * 3.5e-7 + 2 * 2**10 / 450e9
+
+
+@pytest.mark.parametrize("boxes", [2, 3, 5])
+def test_nvls_between_boxes_is_valid_and_needs_what_two_trees_carry(boxes: int) -> None:
+    """No NIC carries less than a share of a rail; the busiest of two binary trees no more than all of it twice."""
+    took = seconds(nvls, made(machine="dgx-h100-nvls", boxes=boxes))
+    assert 2**30 / 8 / 50e9 < took < 1.2 * 2 * 2**30 / 8 / 50e9 * (1 if boxes < 3 else 2)
+
+
+def test_sharp_uses_one_tree() -> None:
+    """At a fat tree of thin uplinks one spine carries all the data; all spines together are as many times as fast."""
+    instance = made(**FAT_TREE, multicast=True, adds=True)
+    assert seconds(sharp, instance) == pytest.approx(2**30 / 20e9 + 4e-6, rel=1e-6)
+    assert seconds(in_network, instance) < 0.5 * seconds(sharp, instance)
+    assert seconds(sharp, made(**STAR)) == seconds(in_network, made(**STAR))
+
+
+@pytest.mark.parametrize(("method", "word"), [(nvls, "equally many ranks"), (sharp, "joined to all ranks")])
+def test_references_of_switches_that_add_need_some(method: Any, word: str) -> None:
+    for keys in ({"network": "star", "nodes": 4}, {"machine": "dgx-h100"}):
+        found = method.solve(made(**keys), RunOptions(time_limit_s=5.0).started_now())
+        assert found.termination == "unsupported"
+        assert word in found.message
+
+
+@pytest.mark.parametrize(("machine", "word"), [("dgx-h100", "dgx-h100-nvls"), ("dgx-b200", "dgx-b200-nvls")])
+def test_a_bound_says_what_the_machine_leaves_out(machine: str, word: str) -> None:
+    """What real machines do beyond the file stands beside its bound, and only there."""
+    keys = {"time_limit": 5.0}
+    assert word in (synth.solve(made(machine=machine), "bound", **keys)["message"] or "")
+    assert not synth.solve(made(machine=word), "bound", **keys)["message"]
+    assert not synth.solve(made(network="star", nodes=4), "bound", **keys)["message"]

@@ -53,7 +53,7 @@ def tiny(chooser: random.Random, collective: str) -> FabricInstance:
             "kind": "links", "nodes": nodes, "switches": list(range(ranks, nodes)), "links": rows,
         }  # fmt: skip
         raw: dict[str, Any] = {"collective": collective, "bytes": chooser.choice([1, 2]) * ranks}
-        if chooser.random() < 0.2:
+        if chooser.random() < 0.2 and (ranks == 2 or collective != "reduce_scatter"):
             adds = collective in ("allreduce", "reduce", "reduce_scatter")
             raw["switching"] = {"mode": "store_and_forward", "buffer": True, "copies": True, "adds": adds}
         else:

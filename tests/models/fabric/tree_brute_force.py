@@ -278,6 +278,8 @@ class _Search:
         if any(value == self.full for value in there):
             return
         useful = sum((m.piece, v) in self.wanted for v, _ in m.arrives)
+        if self.stores and any(value | brings != self.full for value in there):
+            useful = -useful  # parts of a sum meet in a switch rather than at a goal
         if brings == self.full:
             yield -useful * len(brings), start + m.lasts, start, m, False
         elif not any(value & brings for value in there):

@@ -26,6 +26,7 @@ from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.box_machine import MachineSpec, caution
 from synth_models.fabric.problem.exact import float_below
 
 SHARE = 0.4  # of the time that is left, for every argument but the last
@@ -61,8 +62,15 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         bound=float_below(best.seconds),
         bound_proof=str(best),
         certificate=best.certificate(),
+        message=_caution(instance),
         solve_s=time.monotonic() - began,
     )
+
+
+def _caution(instance: FabricInstance) -> str | None:
+    """What a named machine's file leaves out that would make a bound lower."""
+    spec = instance.network
+    return caution(spec.name) if isinstance(spec, MachineSpec) and not instance.special_switches else None
 
 
 def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:

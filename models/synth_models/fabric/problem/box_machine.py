@@ -46,6 +46,7 @@ class MachineFile(Part):
     title: str
     source: str = Field(description="where bandwidths and latencies come from")
     assumed: tuple[str, ...] = Field((), description="what the source does not say")
+    not_modelled: tuple[str, ...] = Field((), description="what real machines do beyond this file")
     gpus: Count
     most_boxes: Count = 4096
     switching: Literal["cut_through", "store_and_forward"] = "cut_through"
@@ -92,6 +93,12 @@ def machine_file(name: str) -> MachineFile:
     if "like" in raw:
         return MachineFile(**machine_file(raw.pop("like")).model_dump() | raw)
     return MachineFile.model_validate(raw)
+
+
+def caution(name: str) -> str | None:
+    """What to say beside a bound of the machine of that name: what real ones do beyond its file; None for nothing."""
+    more = machine_file(name).not_modelled
+    return f"{name} does not model {', '.join(more)}: hardware with it may be below this bound" if more else None
 
 
 class MachineSpec(Part):

@@ -30,7 +30,7 @@ from synth.graph.shortest_paths import search
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
-from synth_models.fabric.instance import FabricInstance, several_boxes
+from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
@@ -194,7 +194,8 @@ class BoxTrees(NamedTuple):
 
 def box_trees(instance: FabricInstance) -> BoxTrees | None:
     """The routes of boxes whose switches add and copy; None where they do not, or where boxes are not alike."""
-    if not several_boxes(instance, equal=True):
+    sizes = {len(box) for box in instance.boxes}
+    if len(sizes) > 1 or sizes == {1}:
         return None
     machine, boxes = instance.machine, instance.boxes
     routes = Routes(machine, max(1, instance.bytes // len(instance.members)))
@@ -234,7 +235,7 @@ def _over_boxes(instance: FabricInstance, inside: BoxTrees, count: int) -> Sched
     """Every rank's share in ``count`` chunks."""
     boxes = len(instance.boxes)
     owners = [(box, place) for box in range(boxes) for place in range(len(instance.boxes[0]))]
-    rows = _Rows()
+    rows = Rows()
     size: list[int] = []
     total = instance.bytes
     ends = [total * k // (len(owners) * count) for k in range(len(owners) * count + 1)]
@@ -249,7 +250,7 @@ def _over_boxes(instance: FabricInstance, inside: BoxTrees, count: int) -> Sched
     return timed(instance, Transfers.of([0] * len(size), size, rows.piece, rows.route, rows.before, order, adds))
 
 
-class _Rows:
+class Rows:
     """Transfers as they are listed; ``rank``: when it is their turn, the least first."""
 
     def __init__(self) -> None:

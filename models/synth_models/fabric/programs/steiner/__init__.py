@@ -1,0 +1,1 @@
+"""Packing of Steiner trees by column generation, where switches copy and add."""

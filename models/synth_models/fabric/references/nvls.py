@@ -1,0 +1,99 @@
+"""Method ``nvls`` (reference): allreduce as NCCL does it with NVLink SHARP.
+
+NCCL's algorithms ``NVLS`` (one box) and ``NVLSTree`` (several; NCCL 2.17 and 2.18): a rank owns a share of the data.
+In its box the NVSwitch adds up all ranks' parts of the share on their way to the owner (``multimem.ld_reduce``); the
+owners of equal place sum up and spread over double binary trees between boxes (those of
+:mod:`synth_models.fabric.references.double_tree`); every owner hands the sum to its box by one multicast
+(``multimem.st``). In a pipeline of chunks, whose number is the best of several.
+
+On one box of g ranks, M bytes, ports of b bytes/s and a latency of a a hop: about ``M / b + 4 a + 2 M / (g c b)`` in c
+chunks, as every port carries M each way. Between B boxes a NIC carries up to ``2 M / g`` each way in either of two
+trees' halves. Complexity: 4 B transfers a share and chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.bounds.cuts import quick_cut
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.double_tree import parents
+from synth_models.fabric.references.in_network import BoxTrees, Rows, box_trees
+from synth_models.fabric.references.out_trees import empty, refusal
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.solution import Schedule
+
+KNOWN = ("allreduce",)
+MOST_TRANSFERS, MOST_CHUNKS = 300_000, 256
+LACKING = "nvls needs boxes of equally many ranks whose switches add and copy"
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``nvls``."""
+    refused = refusal(instance, KNOWN, "nvls")
+    if refused is not None:
+        return refused
+    if len(instance.members) == 1:
+        return empty(instance)
+    inside = None
+    if instance.machine.abilities.any and instance.switching.mode == "cut_through":
+        inside = box_trees(instance)
+    if inside is None:
+        return Outcome("unsupported", message=LACKING)
+    boxes = len(instance.boxes)
+    halves = min(2, boxes)
+    shares = len(instance.boxes[0]) * halves
+    most = max(1, min(MOST_CHUNKS, instance.bytes // shares))
+    make = partial(_made, instance, inside, halves)
+    variant = chunks.Variant(make, 1, most, lambda count: shares * 4 * boxes * count, MOST_TRANSFERS)
+    found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
+    assert found is not None
+    _, count, schedule = found
+    words = f"{boxes} box{'es, two trees between them' if boxes > 1 else ''}, {chunks.in_words(count)} a share"
+    return Outcome("finished", schedule, message=words + chunks.hurried(options))
+
+
+def _made(instance: FabricInstance, inside: BoxTrees, halves: int, count: int) -> Schedule:
+    """Every place's share, a half a tree, in ``count`` chunks."""
+    boxes, width = len(instance.boxes), len(instance.boxes[0])
+    above = [parents(boxes, t) if boxes > 1 else [-1] for t in range(halves)]
+    shares = [(place, t) for t in range(halves) for place in range(width)]
+    total, parts = instance.bytes, len(shares) * count
+    ends = [total * k // parts for k in range(parts + 1)]
+    rows, size = Rows(), list[int]()
+    for k in range(parts):
+        if ends[k + 1] > ends[k]:
+            place, t = shares[k % len(shares)]
+            size.append(ends[k + 1] - ends[k])
+            _share(rows, inside, len(size) - 1, place, above[t], k // len(shares) * 4 * boxes)
+    order = np.argsort(np.argsort(np.array(rows.rank), kind="stable"))
+    adds = np.array(rows.adds, dtype=bool)
+    return timed(instance, Transfers.of([0] * len(size), size, rows.piece, rows.route, rows.before, order, adds))
+
+
+def _share(rows: Rows, inside: BoxTrees, piece: int, place: int, above: Sequence[int], turn: int) -> None:
+    """Sums in all boxes, up the tree, down again and out to all boxes."""
+    level = [0] * len(above)
+    for b in range(len(above)):
+        up = above[b]
+        while up >= 0:
+            level[b], up = level[b] + 1, above[up]
+    deep = max(level)
+    came = [[rows.add(piece, inside.sums[b][place], [], True, turn)] for b in range(len(above))]
+    leaves_first = sorted(range(len(above)), key=lambda b: (-level[b], b))
+    for b in leaves_first:
+        if above[b] >= 0:
+            route = inside.between[place][b][above[b]]
+            came[above[b]].append(rows.add(piece, route, list(came[b]), True, turn + 1 + deep - level[b]))
+    whole = came
+    for b in reversed(leaves_first):
+        if above[b] >= 0:
+            route = inside.between[place][above[b]][b]
+            whole[b] = [rows.add(piece, route, list(whole[above[b]]), False, turn + 1 + deep + level[b])]
+        rows.add(piece, inside.copies[b][place], list(whole[b]), False, turn + 2 + deep + level[b])
