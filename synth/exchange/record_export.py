@@ -222,9 +222,13 @@ def write_model(
             raise InputError(str(error), source) from None
         if outcome.termination in ("unsupported", "size_limit"):
             raise InputError(outcome.message or outcome.termination, source)
-    said = f"model {number} of {record.label} on {program.instance.name}" + (f": {wish.question}" if wish.question else "")
+    said = f"model {number} of {record.label} on {program.instance.name}"
+    said += f": {wish.question}" if wish.question else ""
     _remark(path, form, said)
-    notes = [said, f"its solution comes back by: synth import RECORD --solution FILE.sol --nth {number}"]
+    notes = [
+        said,
+        f"its solution comes back with --nth {number} and the same options: synth import RECORD --solution FILE",
+    ]
     changed = method.folder is not None and record.data.get("method_origin") != method.origin
     return [*notes, *([f"the file of method {method.name} has changed since the run"] if changed else [])]
 
