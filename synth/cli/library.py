@@ -25,7 +25,7 @@ def library(
     selection: str = typer.Option(None, "--selection", help="Only those of synth-lib of this version, such as 1.0."),
     as_csv: bool = typer.Option(False, "--csv", help="The rows as CSV with exact numbers."),
     write: Path = typer.Option(None, "--write", help="Write the instances' files into this folder."),
-    make: Path = typer.Option(None, "--make", help="Make the library of all records below this folder again."),
+    make: Path = typer.Option(None, "--make", help="Make the library of the packed records below this folder."),
     file: Path = LIBRARY,
 ) -> None:
     """The best values and bounds known: a row an instance. Of one instance: what is known, how it was reached, and how

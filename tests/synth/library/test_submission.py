@@ -371,10 +371,11 @@ def test_every_published_schedule_comes_back_from_its_table(tmp_path: Path) -> N
         if stated.value is None or stated.evidence != "replayed" or stated["kind"] == "bound":
             continue
         assert stated.path is not None
-        record = records.read(stated.path)
-        solution, instance = record.solution(), record.find_instance()
-        if len(load(get_family(record["family"]).table)(instance, solution)) > 5000:
+        facts = stated["verified"]["facts"]
+        if max(facts.get(key, 0) for key in ("transfers", "circuits", "pieces", "flow_rows")) > 5000:
             continue
+        record = records.read(stated.path)
+        instance = record.find_instance()
         assert submission.schedule(instance, tables(record, tmp_path), JANE).value == record.value, record.path
         count += 1
     assert count > 1000
