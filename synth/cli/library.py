@@ -25,7 +25,7 @@ def library(
     selection: str = typer.Option(None, "--selection", help="Only those of synth-lib of this version, such as 1.0."),
     as_csv: bool = typer.Option(False, "--csv", help="The rows as CSV with exact numbers."),
     write: Path = typer.Option(None, "--write", help="Write the instances' files into this folder."),
-    make: Path = typer.Option(None, "--make", help="Make the library of all records below this folder again."),
+    make: Path = typer.Option(None, "--make", help="Make the library of the packed records below this folder."),
     file: Path = LIBRARY,
 ) -> None:
     """The best values and bounds known: a row an instance. Of one instance: what is known, how it was reached, and how
@@ -113,20 +113,26 @@ def _show(row: Row, folder: Path) -> None:
         value = named(_number(row.value), row.unit)
         lines.append(f"best value: {value} by {row.by}, {row.when}; gap {percent(_number(row.gap))}")
         lines.append(f"  how: {_how(held['message'], held['options'])}")
-        lines.append(f"  the schedule: {command('show', folder / row.record, '--csv')}")
+        lines.append(f"  the schedule: {command('show', _near(folder / row.record), '--csv')}")
     if row.bound:
         held = records.read(folder / row.bound_record)
         lines.append(
             f"best bound: {named(_number(row.bound), row.unit)} by {row.bound_by} ({row.grade}), {row.bound_when}"
         )
         lines.append(f"  because: {held['bound_proof'] or 'its certificate says so'}")
-        lines.append(f"  its certificate: {command('show', folder / row.bound_record, '--certificate')}")
+        lines.append(f"  its certificate: {command('show', _near(folder / row.bound_record), '--certificate')}")
     for one in best_known.read_history(folder):
         if one.sha256 == row.sha256:
             lines.append(f"before: {one.what} {named(float(one.number), row.unit)} by {one.by}, {one.when}")
     lines.append(f"the instance: {command('library', row.sha256[:16], '--write', '.')}")
     lines.append(f"to beat it: {command('submit', f'{row.instance}.json', '--schedule', 'FILE.csv', '--by', 'NAME')}")
     console.print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _near(path: Path) -> Path:
+    """The path from here, where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if here in path.parents else path
 
 
 def _how(message: str | None, options: dict[str, object]) -> str:

@@ -11,7 +11,8 @@ import typer
 from typer import Option
 from typer.core import TyperCommand
 
-from synth.cli.common import bad_option, checked
+from synth.cli.common import EXIT_FAILED, bad_option, checked
+from synth.cli.export import Modelling
 from synth.cli.options import grouped
 from synth.cli.output import console, errors, table
 
@@ -80,6 +81,7 @@ class Completing:
     latency: Annotated[str | None, Option(help="Likewise: 0.7us, or NV=0.7us,PCI=1us; of one link.")] = None
     only: Annotated[str | None, Option(help="Classes of links to keep, such as NV.")] = None
     boxes: Annotated[int, Option(min=1, help="So many such boxes, their NICs joined by one switch (class NET).")] = 1
+    family: Annotated[str | None, Option(help="Whose instance to make. Default: the first that takes machines.")] = None
 
     def completed(self, machine: Machine) -> Machine:
         """The machine with all this. Raises :class:`InputError` in words."""
@@ -94,13 +96,19 @@ class Completing:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """For an algorithm: what it is timed on, and where that is written."""
+class Otherwise(Modelling):
+    """What goes with a file that is no machine: an algorithm, or a record whose exported model was solved."""
 
     machine: Annotated[
         str | None, Option(help="For an algorithm (MSCCL XML): an instance, or a machine with key=value.")
     ] = None
-    results: Annotated[Path | None, Option(help="For an algorithm: where its record and the bound's go.")] = None
+    results: Annotated[
+        Path | None, Option(help="For an algorithm: where its record and the bound's go; for a solution: its record's.")
+    ] = None
+    solution: Annotated[
+        Path | None, Option(help="For a record: a solution of its exported model (HiGHS, SCIP, Gurobi, CPLEX).")
+    ] = None
+    by: Annotated[str | None, Option(help="Who solved it. Default: the solver, by its file.")] = None
 
 
 @grouped
@@ -114,24 +122,29 @@ def import_(
     ),
     what: Completing = Completing(),
     how: Reading = Reading(),
-    family: str = typer.Option(None, help="Whose instance to make (default: the first family that takes machines)."),
-    timing: Timing = Timing(),
+    otherwise: Otherwise = Otherwise(),
 ) -> None:
     """Read a machine from a file of another tool: say what is in it, write it as a machine file or an instance. Or read
-    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside its lower bound."""
+    an algorithm (MSCCL XML): check it and say how long it takes on a machine, beside its lower bound. Or bring back a
+    solver's solution of a record's exported model: it becomes a record of its own."""
     from synth.errors import InputError
     from synth.exchange.file_kinds import holds_algorithm
 
+    if otherwise.solution is not None:
+        _bring_back(file, otherwise.solution, otherwise)
+        return
     if holds_algorithm(file):
         from synth.cli.algorithms import import_algorithm
         from synth.options import split_pairs
 
-        import_algorithm(file, timing.machine, split_pairs(parameters or [], "synth import"), output, timing.results)
+        given = split_pairs(parameters or [], "synth import")
+        import_algorithm(file, otherwise.machine, given, output, otherwise.results)
         return
-    if timing != Timing():
+    if otherwise != Otherwise():
         if file != STDOUT and not file.is_file():
             raise InputError("no such file", str(file))
-        raise InputError("--machine and --results go with an algorithm (MSCCL XML)", str(file))
+        words = "--machine and --results go with an algorithm (MSCCL XML), --results, --by, --nth, --solver, --method"
+        raise InputError(f"{words} and --option with --solution", str(file))
     from synth.exchange.machines import completion
 
     machine = what.completed(_read(file, how))
@@ -143,7 +156,30 @@ def import_(
         error = InputError(unknown, str(file))
         error.hint = "nothing is written: a schedule needs every number; what they are: synth import --help"
         raise error
-    _write(machine, parameters or [], family, output)
+    _write(machine, parameters or [], what.family, output)
+
+
+def _bring_back(file: Path, solution: Path, how: Otherwise) -> None:
+    """Make a record of a solver's solution, compare it with what is known, and write it."""
+    from synth.cli.submit import keep
+    from synth.exchange.solution_import import record_of
+    from synth.exchange.solver_solutions import read as read_point
+    from synth.library.submission import RefusedError, Sender
+    from synth.options import split_pairs
+    from synth.records import record as records
+    from synth.text.input_file import InputFile
+
+    record, given = records.read(file), InputFile(solution)
+    sender, own = Sender(how.by or read_point(given).form), split_pairs(how.own or [], "-O")
+    try:
+        made, said = record_of(
+            record, given, sender, number=how.number, solver=how.solver, parameters=own, method_name=how.method
+        )
+        console.print(said, markup=False, soft_wrap=True)
+        keep(made, how.results or Path("results"), None)
+    except RefusedError as error:
+        errors.print(f"refused: {error}", markup=False, soft_wrap=True)
+        raise typer.Exit(EXIT_FAILED) from None
 
 
 def _read(file: Path, how: Reading) -> Machine:

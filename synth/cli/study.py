@@ -154,7 +154,7 @@ def _cell(name: str, value: Any) -> str:
         return "–"
     if _SECONDS.search(name):
         return shown(float(value), "s")
-    return percent(float(value)) if name == "mean_gap" else number(float(value), 5)
+    return percent(float(value)) if name in ("mean_gap", "spread") else number(float(value), 5)
 
 
 def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:

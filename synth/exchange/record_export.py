@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, LimitError, SizeLimitError, UnsupportedError
@@ -212,6 +213,45 @@ def write_model(
     ``solver`` and ``parameters`` (as texts); returns what is worth knowing, in words. A method in a file has to be
     named (``method_name``). Raises :class:`InputError` for methods that are no program, and as
     :func:`synth.solvers.model_file.instead_of_solving` does."""
+    program = program_of(record, solver, parameters, method_name)
+    source, method = str(record.path) if record.path else None, program.method
+    with model_file.instead_of_solving(path, form, number) as wish:
+        try:
+            outcome = method.load()(program.instance, program.options)
+        except (UnsupportedError, SizeLimitError) as error:
+            raise InputError(str(error), source) from None
+        if outcome.termination in ("unsupported", "size_limit"):
+            raise InputError(outcome.message or outcome.termination, source)
+    said = f"model {number} of {record.label} on {program.instance.name}"
+    said += f": {wish.question}" if wish.question else ""
+    _remark(path, form, said)
+    notes = [
+        said,
+        f"its solution comes back with --nth {number} and the same options: synth import RECORD --solution FILE",
+    ]
+    changed = method.folder is not None and record.data.get("method_origin") != method.origin
+    return [*notes, *([f"the file of method {method.name} has changed since the run"] if changed else [])]
+
+
+def _remark(path: Path, form: Form, words: str) -> None:
+    """Put a remark before a model."""
+    mark = {"mps": "*", "lp": "\\", "cpsat": "#"}[form]
+    path.write_text(f"{mark} {words}\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
+class Program(NamedTuple):
+    """A record's method, ready to run again."""
+
+    instance: Instance
+    method: Method
+    options: RunOptions
+
+
+def program_of(
+    record: Record, solver: str | None, parameters: Mapping[str, str] | None, method_name: str | None
+) -> Program:
+    """The record's program with its options, but for ``solver`` and ``parameters``. Raises :class:`InputError` for a
+    method that is none."""
     family = get_family(record["family"])
     source = str(record.path) if record.path else None
     instance = record.find_instance()
@@ -222,15 +262,7 @@ def write_model(
     given = {key: as_text(value) for key, value in kept.get("method", {}).items() if value is not None and key in known}
     solver, values = method_options(family, method, solver or record["solver"], given | dict(parameters or {}))
     options = RunOptions(kept["time_limit_s"], kept["relative_gap"], kept["threads"], kept["seed"], solver, values)
-    with model_file.instead_of_solving(path, form, number):
-        try:
-            outcome = method.load()(instance, options)
-        except (UnsupportedError, SizeLimitError) as error:
-            raise InputError(str(error), source) from None
-        if outcome.termination in ("unsupported", "size_limit"):
-            raise InputError(outcome.message or outcome.termination, source)
-    changed = method.folder is not None and record.data.get("method_origin") != method.origin
-    return [f"the file of method {method.name} has changed since the run"] if changed else []
+    return Program(instance, method, options)
 
 
 def _method_of(record: Record, instance: Instance, name: str | None) -> Method:

@@ -21,6 +21,7 @@ synth library                                  # a row an instance; a family's n
 synth library NAME                             # what is known of one instance, how it was reached, how to beat it
 synth library --selection 1.0 --write lib      # the instances of synth-lib 1.0 as files
 synth submit INSTANCE --schedule FILE.csv --by "your name"       # or --xml FILE, or --bound CERTIFICATE.json
+synth study instances/studies/synth-lib-solvers.toml           # four solvers side by side, on your machine
 ```
 
 What schedules and certificates hold is written down in [models/formats](../../models/formats/README.md). A better

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from synth.errors import SizeLimitError
 from synth.family import Outcome, Termination
 from synth.options import RunOptions
+from synth.solvers import model_file
 
 Answer = Literal["feasible", "infeasible", "restricted", "limit", "error"]
 
@@ -119,7 +120,8 @@ class _Search:
         """One decision, with its times and words kept, and what it proves."""
         program = self.program
         self.note()
-        decision = Decision("limit") if self.options.out_of_time() else program.decide(horizon)
+        with model_file.deciding(f"is there a solution of {horizon} {program.unit}?"):
+            decision = Decision("limit") if self.options.out_of_time() else program.decide(horizon)
         self.build_s += decision.build_s
         self.solve_s += decision.solve_s
         if decision.answer == "error":

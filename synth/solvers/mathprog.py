@@ -55,8 +55,8 @@ def solve_lp(
     takes an interior point instead of a vertex (no crossover), for large LPs on which the simplex method may stall."""
     solver = require("highs")
     words = {"solver_options": {"solver": "ipm", "run_crossover": "off"}} if interior else {}
-    if (late := _no_time(model, options)) is not None:
-        return late, []
+    if (early := _early(model, options)) is not None:
+        return early, []
     result, results = pyomo_interface.one_call(highs.interface, model, options, words)
     options.clock.cut |= result.termination == "limit"
     if result.termination == "infeasible_or_unbounded":
@@ -70,8 +70,8 @@ def solve_lp(
 def _asked(solver: Solver, model: Any, options: RunOptions, call: Call) -> SolverResult:
     """The solver's answer. What one that proves nothing says of bounds and of there being no point counts for
     nothing."""
-    if (late := _no_time(model, options)) is not None:
-        return late
+    if (early := _early(model, options)) is not None:
+        return early
     result: SolverResult = load(solver.target)(model, options, call)
     if result.termination not in ("optimal", "limit"):
         result = replace(result, has_point=False, objective=None, bound=None)
@@ -83,9 +83,12 @@ def _asked(solver: Solver, model: Any, options: RunOptions, call: Call) -> Solve
     return result
 
 
-def _no_time(model: Any, options: RunOptions) -> SolverResult | None:
-    """Offer the model to whoever writes it; the result where no time is left to solve it."""
-    model_file.offer("pyomo", model)
+def _early(model: Any, options: RunOptions) -> SolverResult | None:
+    """Offer the model to whoever writes it, or has a point of it; the result where there is one without a solver: that
+    point, which proves nothing, or none as no time is left."""
+    objective = model_file.offer("pyomo", model)
+    if objective is not None:
+        return SolverResult("limit", True, objective, None, 0.0, message="a point from outside")
     if options.out_of_time():
         return SolverResult("limit", False, None, None, 0.0, message="no time left")
     return None

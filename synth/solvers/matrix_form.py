@@ -19,6 +19,7 @@ class MatrixForm:
     a bound that is not there is infinite."""
 
     variables: Sequence[Any]  # Pyomo's, in the order of the columns
+    constraints: Sequence[Any]  # the same of the rows
     cost: FloatArray
     offset: float
     rows: Any
@@ -44,6 +45,7 @@ def matrix_form(model: Any) -> MatrixForm:
     ends = np.array([x.bounds for x in form.columns], float).reshape(-1, 2)  # no bound is None: not a number here
     return MatrixForm(
         form.columns,
+        [row.constraint for row in form.rows],
         form.c.toarray()[0] if has_cost else np.zeros(len(form.columns)),
         float(form.c_offset[0]) if has_cost else 0.0,
         form.A,

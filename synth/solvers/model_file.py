@@ -1,7 +1,8 @@
-"""Models written to a file instead of being solved: the one seam for every program method.
+"""Models written to a file instead of being solved, or answered by a point from one: the seam of all program methods.
 
 Whoever hands a model to a solver offers it here first (:func:`offer`). Within :func:`instead_of_solving` the n-th model
-offered is written and :class:`Written` leaves the method; the ones before it are solved as ever.
+offered is written and :class:`Written` leaves the method; the ones before it are solved as ever. Within
+:func:`answered_by` the n-th model takes the values of a given point, and the method goes on with it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.errors import InputError
+from synth.solvers import points
 from synth.solvers.names import Names, all_named, families_of, name_of
 
 Form = Literal["mps", "lp", "cpsat"]
@@ -27,51 +29,93 @@ class Written(BaseException):
 
 
 @dataclass
-class _Wish:
-    path: Path
-    form: Form
+class Wish:
+    """What the ``number``-th model is wanted for: a file, or to take a ``point``. ``question``: what it decides."""
+
     number: int
+    path: Path = Path()
+    form: Form = "mps"
+    point: Mapping[str, float] | None = None
     offered: int = 0
+    question: str | None = None
 
 
-_WISH: ContextVar[_Wish | None] = ContextVar("model to write", default=None)
+_WISH: ContextVar[Wish | None] = ContextVar("model that is wanted", default=None)
+_QUESTION: ContextVar[str | None] = ContextVar("what the next models decide", default=None)
 
 
 @contextmanager
-def instead_of_solving(path: Path, form: Form, number: int = 1) -> Iterator[None]:
-    """Within, the ``number``-th model that is offered goes into the file ``path``; leaves by itself once it is written.
+def deciding(question: str) -> Iterator[None]:
+    """Within, models decide this question: ``is there a schedule of 4 timesteps?``"""
+    token = _QUESTION.set(question)
+    try:
+        yield
+    finally:
+        _QUESTION.reset(token)
+
+
+@contextmanager
+def instead_of_solving(path: Path, form: Form, number: int = 1) -> Iterator[Wish]:
+    """Within, the ``number``-th model that is offered goes into the file ``path``; leaves by itself once it is written,
+    and the wish then says what the model decides.
 
     Raises :class:`InputError` where fewer models were offered, where the form does not fit the model, and where the
     file cannot be written.
     """
-    wish = _Wish(path, form, number)
+    wish = Wish(number, path, form)
     token = _WISH.set(wish)
     try:
-        yield
+        yield wish
     except Written:
         return
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
     finally:
         _WISH.reset(token)
+    _demand_offered(wish)
+
+
+@contextmanager
+def answered_by(point: Mapping[str, float], number: int = 1) -> Iterator[Wish]:
+    """Within, the ``number``-th model that is offered takes the values of a point, by the names of its variables.
+
+    Raises :class:`InputError` where fewer models were offered, and where the point is none of the model's.
+    """
+    wish = Wish(number, point=point)
+    token = _WISH.set(wish)
+    try:
+        yield wish
+    finally:
+        _WISH.reset(token)
+    if wish.offered < number:
+        _demand_offered(wish)
+
+
+def _demand_offered(wish: Wish) -> None:
+    """Raise :class:`InputError` that says how many models there were."""
     if not wish.offered:
         raise InputError("the method handed no model to a solver: bounds, references or algorithms of its own sufficed")
     raise InputError(
-        f"the method handed a solver {wish.offered} model{'s'[: wish.offered - 1]}: there is no number {number}"
+        f"the method handed a solver {wish.offered} model{'s'[: wish.offered - 1]}: there is no number {wish.number}"
     )
 
 
-def offer(kind: Kind, model: Any, names: Names | None = None) -> None:
+def offer(kind: Kind, model: Any, names: Names | None = None) -> Any:
     """A model on its way to a solver: a Pyomo model, a ``highspy.Highs`` that holds one, the words of a call of
-    ``scipy.optimize.linprog``, or a ``CpModel``. Does nothing unless somebody wants it written; then ``names`` makes
-    the names of its variables and rows (a Pyomo model knows its own)."""
+    ``scipy.optimize.linprog``, or a ``CpModel``. Does nothing unless somebody wants it written or answered; then
+    ``names`` makes the names of its variables and rows (a Pyomo model knows its own). Returns None, or for a model
+    that is answered the values of its variables in order (a Pyomo model has them, and its objective is returned)."""
     wish = _WISH.get()
     if wish is None:
-        return
+        return None
     wish.offered += 1
-    if wish.offered == wish.number:
-        _WRITERS[kind](model, wish.path, wish.form, names)
-        raise Written
+    if wish.offered != wish.number:
+        return None
+    wish.question = _QUESTION.get()
+    if wish.point is not None:
+        return points.taken(kind, model, wish.point, names, _name)
+    _WRITERS[kind](model, wish.path, wish.form, names)
+    raise Written
 
 
 def _write_pyomo(model: Any, path: Path, form: Form, names: Names | None) -> None:

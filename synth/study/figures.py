@@ -148,19 +148,25 @@ def gaps(table: pd.DataFrame) -> Chart | None:
     return _matrix(_by_instance(rows, "ratio_to_best"), "Value over best known value [×], no bound proven", 1.0, False)
 
 
+def _by_run(rows: Any, what: str) -> Any:
+    """Rows: an instance and a seed; columns: groups of runs that differ in their seed only."""
+    return rows.pivot_table(index=["instance", "seed"], columns="group", values=what, aggfunc="min")
+
+
 def profile(table: pd.DataFrame) -> Chart | None:
-    """Performance profiles: time of the runs that proved their value best, and value over best value."""
+    """Performance profiles: time of the runs that proved their value best, and value over best value; a row of the
+    profile is an instance with a seed."""
     rows = _values(table)
     rows = rows[rows["evidence"] == "replayed"]
     solved = rows[rows["solved"].astype(bool)].assign(time=lambda r: r["total_s"].clip(lower=LEAST_S))
     charts = []
-    if solved["label"].nunique() > 1:
-        charts.append(("time / least time (runs proven within the gap)", _by_instance(solved, "time")))
-    if rows["label"].nunique() > 1 and rows["ratio_to_best"].notna().any():
-        charts.append(("value / best value", _by_instance(rows, "ratio_to_best")))
+    if solved["group"].nunique() > 1:
+        charts.append(("time / least time (runs proven within the gap)", _by_run(solved, "time")))
+    if rows["group"].nunique() > 1 and rows["ratio_to_best"].notna().any():
+        charts.append(("value / best value", _by_run(rows, "ratio_to_best")))
     if not charts:
         return None
-    colours = _colours(sorted(rows["label"].unique()))
+    colours = _colours(sorted(rows["group"].unique()))
 
     def paint(figure: FigureBase) -> None:
         for axes, (what, costs) in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts, strict=True):
@@ -187,7 +193,7 @@ def _profile(axes: Any, what: str, costs: Any, colours: dict[str, Any]) -> None:
     axes.set_xlim(1.0, right * 1.05)
     axes.set_ylim(-0.02, 1.02)
     axes.set_xlabel(f"{what} ≤ τ", fontsize=9)
-    axes.set_ylabel(f"share of {len(costs.dropna(how='all'))} instances", fontsize=9)
+    axes.set_ylabel(f"share of {len(costs.dropna(how='all'))} instances and seeds", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
 

@@ -28,18 +28,20 @@ def shifted_geometric_mean(seconds: Sequence[float] | FloatArray, shift: float =
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per family and label.
+    """One row per family and group of runs that differ in their seed only, named by their label without it.
 
-    ``runs``; ``failed`` (something is not as stated, see the table's status); ``with_value``; ``wins`` (value is the
+    ``runs``; ``seeds`` (how many) and ``spread`` (of instances run with several seeds, the mean of (worst - best) /
+    best value); ``failed`` (something is not as stated, see the table's status); ``with_value``; ``wins`` (value is the
     best); ``solved`` (proven within the gap by the run itself) and ``certified`` (how many of these by a certificate,
     the others as stated by the solver); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value
     over best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
     over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
-    where ``with_value`` agrees.
+    where ``with_value`` agrees. ``reached`` runs held a value within 1 % of the best bound, after ``to_gap_s`` seconds
+    (shifted geometric mean over these).
     """
     baselines = [name for name in table.columns if name.startswith("ratio_to_") and name != "ratio_to_best"]
     rows = []
-    for (family, label), group in table.groupby(["family", "label"], sort=True):
+    for (family, label), group in table.groupby(["family", "group"], sort=True):
         good = group[group["status"].isin(VALUE_COUNTS)]
         held = good[good["value"].notna()]
         row = {
@@ -47,19 +49,30 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
             "label": label,
             "kind": group["kind"].iloc[0],
             "runs": len(group),
+            "seeds": int(group["seed"].nunique()),
             "failed": int(group["status"].isin(WRONG).sum()),
             "with_value": len(held),
             "wins": int(held["win"].sum()),
             "solved": int(held["solved"].sum()),
             "certified": int((held["solved"].astype(bool) & (held["proof"] == "certified")).sum()),
             "mean_gap": float(held["gap"].mean()) if held["gap"].notna().any() else float("nan"),
+            "spread": _spread(held),
             "ratio_to_best": geometric_mean(held["ratio_to_best"].dropna().to_numpy()),
         }
         for name in baselines:
             row[name] = geometric_mean(held[name].dropna().to_numpy())
         row["time_s"] = shifted_geometric_mean(good["total_s"].to_numpy())
+        reached = good["to_gap_s"].dropna()
+        row |= {"reached": len(reached), "to_gap_s": shifted_geometric_mean(reached.to_numpy())}
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _spread(held: pd.DataFrame) -> float:
+    """Mean over instances with values of several seeds of (worst - best) / best; NaN where there is none."""
+    of = held[held["value"] > 0].groupby(["instance", "instance_sha256"])["value"].agg(["min", "max", "count"])
+    several = of[of["count"] > 1]
+    return float(((several["max"] - several["min"]) / several["min"]).mean()) if len(several) else float("nan")
 
 
 def stated_baselines(table: pd.DataFrame) -> list[str]:

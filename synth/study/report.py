@@ -40,8 +40,8 @@ SHOWN = (
 )  # fmt: skip
 VALUES = ("value", "bound", "best_value", "best_bound", "baseline_value")  # columns in the objective's unit
 UNITS = {"size_bytes": "bytes", "bandwidth": "bytes/s"}
-GAPS = ("gap", "gap_own", "mean_gap")
-HEADINGS = {"total_s": "time", "time_s": "time", "label": "method"}
+GAPS = ("gap", "gap_own", "mean_gap", "spread")
+HEADINGS = {"total_s": "time", "time_s": "time", "to_gap_s": "to gap", "label": "method"}
 INSTANCE_COLUMNS = {
     "instance": "the instance; the link shows its best schedule",
     "best": "least value of a replayed schedule over all methods",

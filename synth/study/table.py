@@ -19,6 +19,8 @@ from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
 
+WITHIN = 0.01  # gap to the best bound at which the time to a gap is taken
+
 COLUMNS: dict[str, str] = {
     "study": "name of the study",
     "family": "problem class",
@@ -28,6 +30,7 @@ COLUMNS: dict[str, str] = {
     "solver": "solver, empty where the method uses none",
     "variant": "seed, limit and options that tell runs of one method and solver apart",
     "label": "method, solver (if not of the same name) and, where the study has several, variant",
+    "group": "the label of all runs that differ from this one in their seed only",
     "seed": "seed",
     "time_limit_s": "limit of the run [s]",
     "threads": "threads of the run",
@@ -58,6 +61,8 @@ COLUMNS: dict[str, str] = {
     "solve_s": "time to solve [s]",
     "check_s": "time to check [s]",
     "total_s": "build_s + solve_s [s]",
+    "to_gap_s": f"after how long the run held a value within {WITHIN:.0%} of best_bound, by its progress; empty: never "
+    "[s]",
     "solver_version": "version of the solver",
     "toolkit_version": "version of synth",
     "host": "machine",
@@ -78,6 +83,7 @@ NUMBERS = (
     "gap",
     "ratio_to_best",
     "time_limit_s",
+    "to_gap_s",
     "size_bytes",
 )
 VALUE_COUNTS = ("ok", "bound disproved")  # statuses of rows whose value stands
@@ -120,11 +126,8 @@ def build(
         table[column] = pd.to_numeric(table[column])
     if table.empty:
         return pd.DataFrame(table)
-    several = table.groupby(["family", "instance", "method", "solver"])["variant"].transform("nunique").max() > 1
-    table["label"] = [
-        " ".join([record.label] + ([variant] if several else []))
-        for record, variant in zip(found, table["variant"], strict=True)
-    ]
+    table["label"] = _told_apart(table, found, table["variant"])
+    table["group"] = _told_apart(table, found, table["variant"].str.replace(r"^seed\d+-?", "", regex=True))
     _tell_versions_apart(table)
     keys = [table["family"], table["instance_sha256"]]
     good = table["status"].isin(VALUE_COUNTS)
@@ -160,6 +163,23 @@ def place(record: Record, folder: Path) -> str:
 def plain_name(instance: str) -> str:
     """The instance's name without the version of its file."""
     return instance.partition(VERSION)[0]
+
+
+def _told_apart(table: Any, found: Sequence[Record], variants: Any) -> list[str]:
+    """The records' labels, with their variants where runs of one method and solver on an instance have several."""
+    runs = [table[key] for key in ("family", "instance", "method", "solver")]
+    several = variants.groupby(runs).transform("nunique").max() > 1
+    pairs = zip(found, variants, strict=True)
+    return [" ".join([record.label] + ([variant] if several else [])) for record, variant in pairs]
+
+
+def _to_gap(record: Record, bound: float | None) -> float | None:
+    """Seconds until the run's progress holds a value within :data:`WITHIN` of a bound; None if it never does."""
+    for row in record.data.get("progress") or ():
+        left = gap(row[1], bound)
+        if left is not None and left <= WITHIN:
+            return float(row[0])
+    return None
 
 
 def _tell_versions_apart(table: Any) -> None:
@@ -208,6 +228,7 @@ def _row(study: str, folder: Path, record: Record, among: Standing, baselines: S
         "solve_s": seconds["solve"],
         "check_s": seconds["check"],
         "total_s": record.run_s,
+        "to_gap_s": _to_gap(record, among.bound) if status in VALUE_COUNTS else None,
         "solver_version": record["solver_version"] or "",
         "toolkit_version": record.data.get("toolkit_version", ""),
         "host": record.data.get("host", ""),

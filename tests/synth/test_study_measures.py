@@ -54,9 +54,10 @@ def write(
     variant="a",
     replayed=True,
     file=None,
+    **others,
 ):
     data = json.loads(json.dumps(dict(template.data)))
-    data |= {"instance": instance, "method": method, "bound": bound, "termination": termination}
+    data |= {"instance": instance, "method": method, "bound": bound, "termination": termination} | others
     data["instance_sha256"] = hashlib.sha256((file or instance).encode()).hexdigest()  # a file of its own for each
     data |= {"kind": "program", "solver": method, "certificate": None}
     data["bound_grade"] = None if bound is None else "solver"
@@ -155,6 +156,40 @@ def test_variants_are_told_apart(template, tmp_path):
     made = build("s", tmp_path, read_records(tmp_path))
     assert sorted(made["label"]) == ["A seed0", "A seed1"]
     assert list(made.sort_values("label")["win"]) == [True, False]
+
+
+def test_seeds_belong_together_and_limits_do_not(template, tmp_path):
+    """By hand: A with seeds 0 and 1 (values 4 and 5 on i1, 10 and 10 on i2), under two limits; the bound of i1 is 4."""
+    for limit in ("20s", "60s"):
+        for seed, (one, two) in enumerate([(4.0, 10.0), (5.0, 10.0)]):
+            variant = f"seed{seed}-{limit}"
+            options = {"seed": seed}
+            write(template, tmp_path, "i1", "A", one, 4.0, 0.0, variant=variant, options=options)
+            write(template, tmp_path, "i2", "A", two, None, 0.0, variant=variant, options=options)
+    made = build("s", tmp_path, read_records(tmp_path))
+    assert made["label"].nunique() == 4
+    assert sorted(made["group"].unique()) == ["A 20s", "A 60s"]
+    found = {row["label"]: row for row in measures.summary(made).to_dict("records")}
+    assert sorted(found) == ["A 20s", "A 60s"]
+    for row in found.values():
+        assert (row["runs"], row["seeds"], row["wins"]) == (4, 2, 3)
+        assert row["spread"] == pytest.approx((1 / 4 + 0) / 2)
+
+
+def test_the_time_to_a_gap_is_that_of_the_first_row_within_it(template, tmp_path):
+    """By hand: 103 is 2.9 % above the bound 100, 101 is 0.99 %; the bound counts that is best over all runs."""
+    rows = [[0.0, None, None], [1.0, 103.0, 90.0], [4.0, 101.0, 90.0], [9.0, 100.0, 100.0]]
+    write(template, tmp_path, "i1", "A", 100.0, 100.0, 9.0, progress=rows)
+    write(template, tmp_path, "i1", "B", 103.0, 90.0, 9.0, progress=rows[:2])
+    made = {row["method"]: row for row in build("s", tmp_path, read_records(tmp_path)).to_dict("records")}
+    assert made["A"]["to_gap_s"] == 4.0
+    assert math.isnan(made["B"]["to_gap_s"])
+    found = {
+        row["label"]: row for row in measures.summary(build("s", tmp_path, read_records(tmp_path))).to_dict("records")
+    }
+    assert (found["A"]["reached"], found["B"]["reached"]) == (1, 0)
+    assert found["A"]["to_gap_s"] == pytest.approx(4.0)
+    assert math.isnan(found["B"]["to_gap_s"])
 
 
 def test_a_schedule_disproves_a_solvers_bound_and_never_the_other_way_round(template, tmp_path):

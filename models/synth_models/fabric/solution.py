@@ -201,15 +201,23 @@ def expanded(instance: FabricInstance, schedule: Schedule | Quotient, most: int 
     )
 
 
+def listing(instance: FabricInstance, schedule: Schedule) -> IntArray:
+    """The transfers in the order in which a table lists them: by their start. Where switches store partial sums, a
+    transfer out of one carries what the last one listed before it brought: there the schedule's own order stays."""
+    stores = instance.switching.mode == "store_and_forward" and bool(instance.machine.is_switch.any())
+    if stores and np.any(instance.blocks.origin < 0):
+        return np.arange(schedule.transfers, dtype=np.int64)
+    return np.argsort(schedule.start, kind="stable").astype(np.int64)
+
+
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     """Columns ``start_s,piece,block,bytes,origin,src,dst,links`` and, for reductions, ``adds``: a row a transfer in
-    order of time. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a multicast,
-    ``src`` several for an in-tree;
-    ``links`` are numbers of links, separated by spaces."""
+    the order of :func:`listing`. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a
+    multicast, ``src`` several for an in-tree; ``links`` are numbers of links, separated by spaces."""
     import pandas as pd
 
     net, is_switch = instance.machine.network, instance.machine.is_switch
-    order = np.argsort(schedule.start, kind="stable")
+    order = listing(instance, schedule)
     begins, ends = schedule.route_start[:-1][order], schedule.route_start[1:][order]
     links = schedule.link.tolist()
     routes = [links[a:b] for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]

@@ -8,7 +8,9 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +18,13 @@ from examples import some_of
 from models.fabric.flat_replay import HOPS, bits, blocks_of, in_ten_lines, replay
 from models.fabric.small_machines import COLLECTIVES, machine, random_instance, random_schedule, schedule_of
 
+from synth.text.input_file import InputFile
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import Schedule, table
 from synth_models.fabric.views import table as views_table
+from synth_models.fabric.views.from_table import from_table
 
 FEATURES = (
     "failed", "process group", "huge ticks", "store and forward", "sums in switches", "reduced",
@@ -174,3 +178,28 @@ def test_columns_that_were_there_stay() -> None:
     assert list(new["links"]) == ["0", "0"]
     assert list(new["file_links"]) == ["1", "1"]
     assert replay(new.to_csv(index=False), json.loads(instance.model_dump_json())) == Fraction(2**60 + 2)
+
+
+@pytest.mark.parametrize("seed", some_of(range(5)))
+def test_the_table_is_read_back_as_the_same_schedule(seed: int, tmp_path: Path) -> None:
+    """Of machines and schedules of every kind: the same value; without the exact columns too, where starts are written
+    with digits enough and the schedule counts in ticks that suit the machine."""
+    chooser, plain = random.Random(f"read back {seed}"), 0
+    for _ in range(40):
+        instance, schedule, _ = drawn(chooser)
+        file = tmp_path / "t.csv"
+        frame = views_table.table(instance, schedule)
+        frame.to_csv(file, index=False)
+        back = from_table(instance, InputFile(file))
+        found = check_schedule(instance, back)
+        assert found.faults == []
+        assert found.value == check_schedule(instance, schedule).value
+        with localcontext(prec=60):
+            frame["start_s"] = [f"{Decimal(n) / Decimal(schedule.ticks_per_s):.50f}" for n in frame["start_tick"]]
+        frame.drop(columns=["start_tick", "ticks_per_s"]).to_csv(file, index=False)
+        back = from_table(instance, InputFile(file))
+        if back.ticks_per_s == schedule.ticks_per_s:
+            plain += 1
+            assert check_schedule(instance, back).faults == []
+            assert check_schedule(instance, back).value == found.value
+    assert plain > 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import family_names, get_family, load
-from synth.library import submission
+from synth.library import best_known, submission
 from synth.library.submission import RefusedError, Sender, compared
 from synth.records import record as records
 from synth.records.record import Record
@@ -303,3 +304,78 @@ def test_the_command(ring: tuple[synth.Instance, Record, str], tmp_path: Path, m
             submit(*words)
     for words in (["check", "results"], ["show", "results/xtree/ring6"]):
         assert CliRunner().invoke(app, words[:2]).exit_code == 0 or words[0] == "show"
+
+
+@cache
+def of_every_kind() -> dict[tuple[str, str], Record]:
+    """Of every kind of certificate the published bound that is checked quickest."""
+    found: dict[tuple[str, str], Record] = {}
+    for record in best_known.statements(PUBLISHED):
+        held = record.certificate
+        if held is None or record.stated_bound is None or record["termination"] == "infeasible":
+            continue
+        kind = str(held.get("binding") or held.get("argument") or record["family"])
+        known = found.get((record["family"], kind))
+        if known is None or record["seconds"]["check"] < known["seconds"]["check"]:
+            found[record["family"], kind] = record
+    return found
+
+
+def test_every_kind_of_certificate_comes_back_and_proves_no_more(tmp_path: Path) -> None:
+    """``show --certificate`` → ``submit --bound`` → the same bound; a bound a little above, and one of twice as much,
+    are refused."""
+    assert {family for family, _ in of_every_kind()} == {"bine", "fabric", "harvest", "mlfm", "optree", "xtree"}
+    assert len(of_every_kind()) > 20
+    for kind, stated in of_every_kind().items():
+        assert stated.path is not None
+        record = records.read(stated.path)
+        done = CliRunner().invoke(app, ["show", str(record.path), "--certificate"])
+        assert done.exit_code == 0, kind
+        instance, path = in_a_file(record, tmp_path), tmp_path / "c.json"
+        path.write_text(done.stdout)
+        back = submission.bound(instance, path, JANE)
+        assert (back.bound, back.grade) == (record.stated_bound, "certified"), kind
+        assert synth.check(back).faults == [], kind
+        held = json.loads(done.stdout)
+        for more in (held["bound"] * 1.001 + 1, 2 * held["bound"] + 1):
+            path.write_text(json.dumps(held | {"bound": more}))
+            with pytest.raises(RefusedError):
+                submission.bound(instance, path, JANE)
+
+
+def test_an_algorithm_of_msccl_comes_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours, exported; and one that does something else than the instance asks for."""
+    instance = synth.read(ROOT / "instances" / "fabric" / "full-4-allgather-4KiB.json")
+    made = synth.solve(instance, "direct", results=tmp_path / "r")
+    done = CliRunner().invoke(app, ["export", str(made.path), "-o", str(tmp_path / "a.xml")])
+    assert done.exit_code == 0
+    back = submission.algorithm(instance, tmp_path / "a.xml", JANE)
+    assert back.value == made.value
+    assert synth.check(back).faults == []
+    text = (tmp_path / "a.xml").read_text()
+    (tmp_path / "b.xml").write_text(text.replace('type="s"', 'type="r"', 1))
+    with pytest.raises(RefusedError, match=r"b\.xml"):
+        submission.algorithm(instance, tmp_path / "b.xml", JANE)
+    other = synth.make("fabric", network="full", nodes=4, collective="alltoall", bytes="4KiB")
+    with pytest.raises(RefusedError, match="does allgather, the instance asks for alltoall"):
+        submission.algorithm(other, tmp_path / "a.xml", JANE)
+    with pytest.raises(InputError, match="takes no algorithms"):
+        submission.algorithm(synth.make("optree", nodes=4, wavelengths=1), tmp_path / "a.xml", JANE)
+
+
+@pytest.mark.slow
+def test_every_published_schedule_comes_back_from_its_table(tmp_path: Path) -> None:
+    """All with at most 5,000 rows: thousands of schedules of all methods."""
+    count = 0
+    for stated in best_known.statements(PUBLISHED):
+        if stated.value is None or stated.evidence != "replayed" or stated["kind"] == "bound":
+            continue
+        assert stated.path is not None
+        facts = stated["verified"]["facts"]
+        if max(facts.get(key, 0) for key in ("transfers", "circuits", "pieces", "flow_rows")) > 5000:
+            continue
+        record = records.read(stated.path)
+        instance = record.find_instance()
+        assert submission.schedule(instance, tables(record, tmp_path), JANE).value == record.value, record.path
+        count += 1
+    assert count > 1000

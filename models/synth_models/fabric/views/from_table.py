@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,6 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.clock import ticks_per_second
-from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
 
 DERIVED = (
@@ -23,7 +23,8 @@ DERIVED = (
     "hop_leaves", "contributions",
 )  # fmt: skip
 EXACT = ("start_tick", "ticks_per_s")
-MOST_SECONDS = 1e9
+MOST_SECONDS = 10**9
+_DECIMAL = re.compile(r"[0-9]{1,10}(\.[0-9]{0,60})?([eE][+-]?[0-9]{1,2})?")
 
 
 def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
@@ -77,10 +78,10 @@ def _starts(instance: FabricInstance, file: InputFile, rows: list[dict[str, Any]
         words = "is missing: give start_s in every row, or start_tick and ticks_per_s in every row"
         raise InputError([Fault(f"line {missing['line']}, start_s", words)], str(file))
     try:
-        ticks = ticks_per_second(instance.machine, 4 * max(row["start_s"] for row in rows) + 1)
+        ticks = ticks_per_second(instance.machine, float(4 * max(row["start_s"] for row in rows) + 1))
     except UnsupportedError as error:
         raise InputError(str(error), str(file)) from None
-    starts = [round(exact(row["start_s"]) * ticks) for row in rows]
+    starts = [round(row["start_s"] * ticks) for row in rows]
     assert max(starts) < Fraction(MOST_TICKS)
     return ticks, np.array(starts, dtype=np.int64)
 
@@ -95,11 +96,12 @@ def _route_reader(instance: FabricInstance) -> Callable[[str], list[int]]:
     return route
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError("not a number") from None
+def _seconds(text: str) -> Fraction:
+    """A time, exactly the decimal that is written."""
+    text = text.strip()
+    if _DECIMAL.fullmatch(text) is None:
+        raise ValueError("not a number of seconds")
+    value = Fraction(text)
     if not 0 <= value <= MOST_SECONDS:
-        raise ValueError(f"must be a time in 0..{MOST_SECONDS:g} seconds")
+        raise ValueError(f"must be a time in 0..{MOST_SECONDS} seconds")
     return value

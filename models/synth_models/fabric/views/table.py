@@ -36,7 +36,7 @@ def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFra
     schedule = solution.expanded(instance, schedule)
     made = solution.table(instance, schedule)
     hops, net = hops_of(instance, schedule), instance.machine.network
-    order = np.argsort(schedule.start, kind="stable")
+    order = solution.listing(instance, schedule)
     ends = schedule.route_start
     last = np.maximum.reduceat(hops.arrive, ends[:-1]) if schedule.transfers else schedule.start
     made["ticks_per_s"] = np.full(len(order), schedule.ticks_per_s, dtype=np.int64)

@@ -108,9 +108,10 @@ def _program(
         rows = all_named("balance", "v", inner) + all_named("conservation", "d v", ends)
         return columns, all_named("within", "d e", flows) + rows
 
-    model_file.offer("linprog", words, names)
-    found: Any = linprog(**words, method="highs")
-    return None if found.x is None else np.asarray(found.x[:count] * scale)
+    point: FloatArray | None = model_file.offer("linprog", words, names)
+    if point is None:
+        point = linprog(**words, method="highs").x
+    return None if point is None else np.asarray(point[:count] * scale)
 
 
 Terms = list[tuple[int, float]]  # columns and coefficients of a row

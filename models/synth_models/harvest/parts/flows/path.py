@@ -148,7 +148,9 @@ def least_load(loads: Any, equal: Any, right: FloatArray, names: Names | None = 
     cost = np.zeros(loads.shape[1])
     cost[-1] = 1.0
     words: dict[str, Any] = {"c": cost, "A_ub": loads, "b_ub": np.zeros(loads.shape[0]), "A_eq": equal, "b_eq": right}
-    model_file.offer("linprog", words, names)
+    point: FloatArray | None = model_file.offer("linprog", words, names)
+    if point is not None:
+        return point
     if loads.nnz + equal.nnz > MOST_REMEMBERED:
         return _solved(words)
     key = _digest(loads, equal, right)
