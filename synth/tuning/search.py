@@ -37,6 +37,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
+LOOPED = 60  # and where the executor's loop cuts chunks into slices
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -101,7 +102,8 @@ class Row:
         if self.best is None or one.seconds < self.best.seconds:
             self.best = one
         if reference:
-            self.references[one.method] = min(one.seconds, self.references.get(one.method, one.seconds))
+            name = one.method.split()[0]  # without its parameters
+            self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
 
 
 def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
@@ -186,7 +188,9 @@ class _Search:
             options = {FEW: each * row.ranks}
             self._try(row, name, options, reference, wide=False)
             if _title(name, options) not in row.refused:
-                return
+                break
+        if self.question.form != "mscclpp":
+            self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
 
     def _bound(self, row: Row) -> None:
         name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")

@@ -201,7 +201,9 @@ class _Hops:
 
     def _way(self, src: int, dst: int, channel: int) -> list[Route]:
         if (src, dst, channel) not in self.chosen:
-            found = self.routes.hops(self.members[src], self.members[dst])
+            ends = self.members[src], self.members[dst]
+            direct = self.routes.direct(*ends)  # an executor hands nothing to other ranks on the way
+            found = self.routes.hops(*ends) if direct is None else [direct]
             for route in found:
                 self.routes.take(route, self.amount[src, dst, channel])
             self.chosen[src, dst, channel] = found
