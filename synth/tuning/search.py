@@ -46,7 +46,7 @@ Say = Callable[[str], None]
 class Question:
     """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
     run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
-    records that are there."""
+    records that are there; ``methods``: those to try beside the references (empty: all that suit)."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -56,6 +56,7 @@ class Question:
     seconds: float | None = None
     resume: bool = False
     seed: int = 0
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class _Search:
         self.question, self.until, self.say = question, until, say
         self.rows: list[Row] = []
         for size in question.sizes:
-            instance = _kept(question.make(collective, size), question.folder / "instances")
+            instance = kept(question.make(collective, size), question.folder / "instances")
             if all(instance.sha256 != row.instance.sha256 for row in self.rows):
                 self.rows.append(Row(instance, collective, size))
         self.family: Family = get_family(self.rows[0].instance.family)
@@ -163,8 +164,10 @@ class _Search:
     def _methods(self, row: Row) -> Iterator[tuple[str, bool]]:
         """The family's default methods that suit the row, and whether each is a reference that libraries run."""
         for name in defaults_for(self.family, row.instance):
-            if name not in LEFT_OUT and self.family.methods[name].kind != "bound":
-                yield name, name in self.family.published
+            published, named = name in self.family.published, self.question.methods
+            tried = published or (name in named if named else name not in LEFT_OUT)
+            if tried and self.family.methods[name].kind != "bound":
+                yield name, published
 
     def _references(self, row: Row, anchor: bool) -> None:
         for name, published in self._methods(row):
@@ -234,21 +237,9 @@ class _Search:
 
     def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
         """The record of a run, made now or taken over."""
-        method = self.family.methods[name]
-        texts = {key: str(value) for key, value in options.items()}
-        solver, _ = api.method_options(self.family, method, None, texts)
-        folder = self.question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
-        path = records.record_path(folder, self.family.name, row.instance.name, name, solver)
-        if self.question.resume and path.is_file():
-            try:
-                found = records.read(path)
-                if found["instance_sha256"] == row.instance.sha256 and found.is_done():
-                    return found
-            except InputError:
-                pass  # damaged, or half written by a version that is no more: made again
         left = self._left()
         limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
-        return api.solve(row.instance, name, time_limit=limit, seed=self.question.seed, options=texts, results=folder)
+        return recorded(self.question, row.instance, name, options, limit)
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""
@@ -290,12 +281,30 @@ class _Search:
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
 
 
+def recorded(
+    question: Question, instance: Instance, name: str, options: Mapping[str, int], seconds: float = RUN_S
+) -> Record:
+    """The record of a method's run in the question's folder, taken over where it resumes and one is there, else made in
+    so many seconds at most."""
+    family = get_family(instance.family)
+    texts = {key: str(value) for key, value in options.items()}
+    solver, _ = api.method_options(family, family.method(name), None, texts)
+    folder = question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
+    path = records.record_path(folder, family.name, instance.name, name, solver)
+    if question.resume and path.is_file():
+        with suppress(InputError):  # damaged, or of a version that is no more: made again
+            found = records.read(path)
+            if found["instance_sha256"] == instance.sha256 and found.is_done():
+                return found
+    return api.solve(instance, name, time_limit=seconds, seed=question.seed, options=texts, results=folder)
+
+
 def _title(name: str, options: Mapping[str, int]) -> str:
     """A method with its parameters, in words."""
     return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 
-def _kept(instance: Instance, folder: Path) -> Instance:
+def kept(instance: Instance, folder: Path) -> Instance:
     """The instance in a file of its own, which its records name."""
     path = folder / f"{instance.name}.json"
     folder.mkdir(parents=True, exist_ok=True)

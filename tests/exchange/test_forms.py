@@ -28,11 +28,10 @@ BANDWIDTH, LATENCY, SLICE = 25e9, 0.7e-6, 2**21
 SENDS, RECEIVES = ("s", "rcs", "rrs", "rrcs"), ("r", "rrc", "rcs", "rrs", "rrcs")
 
 
-def replayed(path: Path, size: int, shared_out: bool) -> tuple[float, float]:
+def replayed(path: Path, size: int) -> tuple[float, float]:
     """Seconds of a file on ranks that are joined by one link a pair, for buffers of ``size`` bytes: when each link
     carries what it has in the order of passes and steps, and what no order can beat."""
     algo = ET.parse(path).getroot()
-    ranks = int(algo.get("ngpus", "0"))
     chunk = size // int(algo.get("nchunksperloop", "1"))  # both count all parts
     passes = -(-chunk // SLICE)
     assert chunk % passes == 0
@@ -112,7 +111,7 @@ def test_the_time_in_a_form_is_that_of_the_file(
         chunk = ranks * 2**power // chunks
         if chunk * chunks != ranks * 2**power or chunk % -(-chunk // SLICE):
             continue
-        in_order, at_best = replayed(path, ranks * 2**power, True)
+        in_order, at_best = replayed(path, ranks * 2**power)
         found = program.seconds(asked)
         assert found >= at_best * (1 - 1e-9)
         if program.spread == 1:

