@@ -72,7 +72,7 @@ class Program:
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
         :class:`InputError` where its chunks would have no bytes there."""
-        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.transfers(self._parsed, part_bytes=size)))
+        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size)))
 
     @property
     def ranks(self) -> int:
@@ -190,7 +190,7 @@ def executor_of(form: str) -> str:
     return {"msccl:azure": "azure"}.get(form, form)
 
 
-def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], Transfers]) -> float:
+def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], mscclpp.Raised]) -> float:
     """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
     parts of so many bytes. Raises :class:`InputError`."""
     family = get_family(instance.family)

@@ -37,6 +37,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
+PLANNED_A_RANK = (350, 100)  # and for one of plans
 LOOPED = 60  # and where the executor's loop cuts chunks into slices
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
@@ -187,7 +188,7 @@ class _Search:
         """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
         if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
             return
-        for each in TRANSFERS_A_RANK:
+        for each in PLANNED_A_RANK if self.question.form == "mscclpp" else TRANSFERS_A_RANK:
             options = {FEW: each * row.ranks}
             self._try(row, name, options, reference, wide=False)
             if _title(name, options) not in row.refused:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples import some
@@ -81,6 +82,70 @@ def replayed(path: Path, size: int) -> tuple[float, float]:
                     last, longest = max(last, message[0]), max(longest, message[1])
     assert all(at[key] == passes * len(list(tb)) for key, tb in blocks.items())
     return last, max(longest, max(loads.values()) + LATENCY)
+
+
+def planned(plan: Any, each: float) -> float:
+    """Seconds that no order of the links can beat: a thread block's operations in order, a put over in ``each`` seconds
+    a chunk and handed on at once, a wait until all that was put before its signal has arrived; or the busiest link."""
+    blocks = {(gpu["id"], tb["id"]): tb for gpu in plan["gpus"] for tb in gpu["threadblocks"]}
+    loads: dict[tuple[int, int], float] = defaultdict(float)
+    signals: dict[object, list[float]] = defaultdict(list)  # of each end of a channel: when what is before has arrived
+    taken: dict[object, int] = defaultdict(int)
+    now, at = dict.fromkeys(blocks, 0.0), dict.fromkeys(blocks, 0)
+    put: dict[object, float] = defaultdict(float)
+    peers = {gpu["id"]: gpu["channels"][0]["connected_to"] if gpu["channels"] else [] for gpu in plan["gpus"]}
+    ends = {(r, c): (p, [k for k, q in enumerate(peers[p]) if q == r][peers[r][:c].count(p)])
+            for r in peers for c, p in enumerate(peers[r])}  # fmt: skip
+    moving = True
+    while moving:
+        moving = False
+        for key, tb in blocks.items():
+            rank, _ = key
+            channels = tb["channels"][0]["channel_ids"] if tb["channels"] else []
+            while at[key] < len(tb["ops"]):
+                op = tb["ops"][at[key]]
+                mine = [(rank, channels[c]) for c in op.get("channel_ids", ())]
+                if op["name"] == "put":
+                    for source, to in zip(op["src_buff"], op["dst_buff"], strict=True):
+                        number = tb["remote_buffer_refs"][0]["remote_buffer_ids"][to["buffer_id"]]
+                        peer = plan["gpus"][rank]["remote_buffers"][number]["rank"]
+                        took = source["size"] * each
+                        loads[rank, peer] += took
+                        put[key, peer] = max(put[key, peer], now[key] + took + LATENCY)
+                elif op["name"] in ("signal", "rlxsignal"):
+                    for end in mine:
+                        signals[end].append(put[key, ends[end][0]] if op["name"] == "signal" else 0.0)
+                elif op["name"] in ("wait", "rlxwait"):
+                    if any(taken[end] >= len(signals[ends[end]]) for end in mine):
+                        break
+                    for end in mine:
+                        now[key] = max(now[key], signals[ends[end]][taken[end]])
+                        taken[end] += 1
+                at[key] += 1
+                moving = True
+    assert all(at[key] == len(tb["ops"]) for key, tb in blocks.items())
+    return max(*now.values(), max(loads.values()) + LATENCY)
+
+
+@settings(max_examples=some(15), deadline=None)
+@given(
+    ranks=st.integers(2, 5),
+    network=st.sampled_from(["ring", "full"]),
+    collective=st.sampled_from(["allgather", "reduce_scatter", "allreduce", "broadcast", "alltoall"]),
+    method=st.sampled_from(["ring", "direct", "double_tree", "bruck"]),
+    power=st.integers(10, 24),
+)
+def test_no_plan_claims_less_than_its_operations_take(
+    ranks: int, network: str, collective: str, method: str, power: int
+) -> None:
+    asked = instance(network, ranks, collective, ranks * 2**power)
+    record = synth.solve(asked, method, options={"transfers": 100})
+    if record.value is None:
+        return
+    for program in Lowered(transfers_of(record), "mscclpp").programs((8,)):
+        chunks = max(program.plan["gpus"][0][f"{side}put_chunks"] for side in ("in", "out"))
+        each = ranks * 2**power // chunks / BANDWIDTH  # rounded down: no more than it takes
+        assert program.seconds(asked) >= planned(program.plan, each) * (1 - 1e-9)
 
 
 def instance(network: str, ranks: int, collective: str, size: int) -> synth.Instance:

