@@ -134,4 +134,4 @@ def _moves(path: Path, instance: Instance) -> Moves:
     if path.suffix.lower() == ".xml":
         return msccl_xml.read(path).algorithm
     plan, collective = mscclpp.read(path), str(getattr(instance, "collective", ""))
-    return lambda size: mscclpp.transfers(plan, collective, part_bytes=size)
+    return lambda size: mscclpp.raised(plan, collective, part_bytes=size)

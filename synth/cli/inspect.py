@@ -185,6 +185,9 @@ def show(
     ),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
     certificate: bool = typer.Option(False, "--certificate", help="Print the bound and its certificate as JSON."),
+    form: str = typer.Option(
+        None, "--form", help="Say how long it takes as it will run: msccl:azure, msccl, mscclpp, scheduled."
+    ),
 ) -> None:
     """Show a record and its solution to a person."""
     from synth.errors import InputError
@@ -202,6 +205,9 @@ def show(
         return
     record = records.read(path)
     family = get_family(record["family"])
+    if form is not None:
+        _print_form(record, form)
+        return
     if certificate:
         _print_certificate(record)
         return
@@ -220,6 +226,19 @@ def show(
         console.print(text, markup=False, soft_wrap=True)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
         console.print(words, markup=False, soft_wrap=True)
+
+
+def _print_form(record: Record, form: str) -> None:
+    """Print the time of a record's schedule in a form, and how it is lowered for that."""
+    from synth.exchange.forms import in_form
+
+    found, unit = in_form(record, form), record["objective"]["unit"]
+    words = f"as {form}: {shown(found.seconds, unit)}, as scheduled {shown(record.value, unit)}"
+    if found.program is not None:
+        words += f"; {found.program.thread_blocks} thread blocks a gpu"
+        words += f", {found.program.how}" if found.program.how else ""
+    words += f" (as it is, it does not fit: {found.refused})" if found.refused else ""
+    console.print(words, markup=False, soft_wrap=True)
 
 
 def _print_certificate(record: Record) -> None:

@@ -31,6 +31,7 @@ class Aim:
 
     collective: Annotated[list[str] | None, Option(help=f"Repeatable: {EVERY}. Default: allreduce.")] = None
     sizes: Annotated[str, Option(help="1KiB..4GiB (times 4), 1KiB..4GiB*2, or 64KiB,1MiB.")] = "1KiB..4GiB"
+    methods: Annotated[list[str] | None, Option("-m", "--method", help="Of ours only these. Default: all.")] = None
     form: Annotated[str, Option("--for", help=FOR)] = "msccl:azure"
 
 
@@ -60,8 +61,9 @@ def tune(
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
     from synth.exchange.forms import form_of
     from synth.exchange.selection import FORMATS
+    from synth.family import get_family
     from synth.options import read_limit
-    from synth.tuning import Question, folder
+    from synth.tuning import Question, folder, libraries
     from synth.tuning import tune as search
     from synth.tuning.sizes import read_sizes
 
@@ -72,14 +74,17 @@ def tune(
     if aim.form in FORMATS:
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
-    form = form_of(aim.form)
-    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed)
+    form, tried = form_of(aim.form), tuple(aim.methods or ())
+    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried)
+    for name in tried:
+        get_family(make(names[0], sizes[-1]).family).method(name)
     for name in names:
         make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
     demand_folder("--out", out)
     rows = search(asked, lambda words: errors.print(words, markup=False, soft_wrap=True))
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title)
+    files += libraries.write(asked)
     _print(table)
     console.print(
         f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True

@@ -51,7 +51,8 @@ ROUNDED = (
     2,
     1,
 )  # chunks a part, where pieces ask for too many
-BLOCKS = (8, 16, 32, 64)  # thread blocks of a plan that are tried, at least
+BLOCKS = (8, 32)  # thread blocks of a plan that are tried, at least
+PLANNED = 400  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Program:
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
         :class:`InputError` where its chunks would have no bytes there."""
-        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.transfers(self._parsed, part_bytes=size)))
+        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size)))
 
     @property
     def ranks(self) -> int:
@@ -163,6 +164,9 @@ class Lowered:
 
     def _plan(self, chunks: int | None, blocks: int) -> tuple[Program, bytes]:
         whole, _ = in_chunks(self.transfers, chunks)
+        if len(whole.piece) > PLANNED * whole.ranks:
+            words = f"{len(whole.piece):,} moves among {whole.ranks} gpus: a plan takes 64 operations a thread block"
+            raise LimitError(words)
         made = mscclpp.plan(whole, thread_blocks=blocks)
         program = Program(self.form, _words("", chunks), blocks, plan=made)
         return program, repr(program.thread_blocks).encode()
@@ -186,7 +190,7 @@ def executor_of(form: str) -> str:
     return {"msccl:azure": "azure"}.get(form, form)
 
 
-def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], Transfers]) -> float:
+def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], mscclpp.Raised]) -> float:
     """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
     parts of so many bytes. Raises :class:`InputError`."""
     family = get_family(instance.family)

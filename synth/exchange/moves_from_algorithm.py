@@ -38,13 +38,17 @@ class Raised:
 
 
 SLICE_BYTES = 2**21  # of a chunk in one pass: NCCL's buffer of 4 MiB has 8 steps, and protocol Simple takes 4 a chunk
-MOST_PASSES = 64  # that are followed; slices are larger where there would be more, which takes no less time
+MOST_PASSES, MOST_MOVES = 512, 120_000  # that are followed; slices are larger where there would be more
 
 
 def passes_of(algorithm: Algorithm, part_bytes: int) -> int:
     """How many passes the loop of an MSCCL executor makes over parts of ``part_bytes`` bytes (``mscclRunInterpreter``
-    of its ``msccl_kernel_impl.h``: slices of ``MSCCL_CHUNKSTEPS`` steps of its buffer), at most :data:`MOST_PASSES`."""
-    return min(-(-part_bytes // (algorithm.chunks * SLICE_BYTES)), MOST_PASSES, max(part_bytes // algorithm.chunks, 1))
+    of its ``msccl_kernel_impl.h``: slices of ``MSCCL_CHUNKSTEPS`` steps of its buffer); fewer, of larger slices, where
+    they would be more than :data:`MOST_PASSES` or :data:`MOST_MOVES` moves."""
+    a = algorithm
+    moves = max(int(a.count[SENDING[a.kind]].sum()), 1)
+    slices = -(-part_bytes // (a.chunks * SLICE_BYTES))
+    return min(slices, MOST_PASSES, max(MOST_MOVES // moves, 1), max(part_bytes // a.chunks, 1))
 
 
 def raised(algorithm: Algorithm, part_bytes: int, passes: int = 1, checked: bool = False) -> Raised:

@@ -37,6 +37,8 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
+PLANNED_A_RANK = (350, 100)  # and for one of plans
+LOOPED = 60  # and where the executor's loop cuts chunks into slices
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -45,7 +47,7 @@ Say = Callable[[str], None]
 class Question:
     """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
     run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
-    records that are there."""
+    records that are there; ``methods``: those to try beside the references (empty: all that suit)."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -55,6 +57,7 @@ class Question:
     seconds: float | None = None
     resume: bool = False
     seed: int = 0
+    methods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class Row:
         if self.best is None or one.seconds < self.best.seconds:
             self.best = one
         if reference:
-            self.references[one.method] = min(one.seconds, self.references.get(one.method, one.seconds))
+            name = one.method.split()[0]  # without its parameters
+            self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
 
 
 def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
@@ -124,7 +128,7 @@ class _Search:
         self.question, self.until, self.say = question, until, say
         self.rows: list[Row] = []
         for size in question.sizes:
-            instance = _kept(question.make(collective, size), question.folder / "instances")
+            instance = kept(question.make(collective, size), question.folder / "instances")
             if all(instance.sha256 != row.instance.sha256 for row in self.rows):
                 self.rows.append(Row(instance, collective, size))
         self.family: Family = get_family(self.rows[0].instance.family)
@@ -161,8 +165,10 @@ class _Search:
     def _methods(self, row: Row) -> Iterator[tuple[str, bool]]:
         """The family's default methods that suit the row, and whether each is a reference that libraries run."""
         for name in defaults_for(self.family, row.instance):
-            if name not in LEFT_OUT and self.family.methods[name].kind != "bound":
-                yield name, name in self.family.published
+            published, named = name in self.family.published, self.question.methods
+            tried = published or (name in named if named else name not in LEFT_OUT)
+            if tried and self.family.methods[name].kind != "bound":
+                yield name, published
 
     def _references(self, row: Row, anchor: bool) -> None:
         for name, published in self._methods(row):
@@ -182,11 +188,13 @@ class _Search:
         """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
         if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
             return
-        for each in TRANSFERS_A_RANK:
+        for each in PLANNED_A_RANK if self.question.form == "mscclpp" else TRANSFERS_A_RANK:
             options = {FEW: each * row.ranks}
             self._try(row, name, options, reference, wide=False)
             if _title(name, options) not in row.refused:
-                return
+                break
+        if self.question.form != "mscclpp":
+            self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
 
     def _bound(self, row: Row) -> None:
         name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
@@ -230,21 +238,9 @@ class _Search:
 
     def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
         """The record of a run, made now or taken over."""
-        method = self.family.methods[name]
-        texts = {key: str(value) for key, value in options.items()}
-        solver, _ = api.method_options(self.family, method, None, texts)
-        folder = self.question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
-        path = records.record_path(folder, self.family.name, row.instance.name, name, solver)
-        if self.question.resume and path.is_file():
-            try:
-                found = records.read(path)
-                if found["instance_sha256"] == row.instance.sha256 and found.is_done():
-                    return found
-            except InputError:
-                pass  # damaged, or half written by a version that is no more: made again
         left = self._left()
         limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
-        return api.solve(row.instance, name, time_limit=limit, seed=self.question.seed, options=texts, results=folder)
+        return recorded(self.question, row.instance, name, options, limit)
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""
@@ -286,12 +282,30 @@ class _Search:
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
 
 
+def recorded(
+    question: Question, instance: Instance, name: str, options: Mapping[str, int], seconds: float = RUN_S
+) -> Record:
+    """The record of a method's run in the question's folder, taken over where it resumes and one is there, else made in
+    so many seconds at most."""
+    family = get_family(instance.family)
+    texts = {key: str(value) for key, value in options.items()}
+    solver, _ = api.method_options(family, family.method(name), None, texts)
+    folder = question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
+    path = records.record_path(folder, family.name, instance.name, name, solver)
+    if question.resume and path.is_file():
+        with suppress(InputError):  # damaged, or of a version that is no more: made again
+            found = records.read(path)
+            if found["instance_sha256"] == instance.sha256 and found.is_done():
+                return found
+    return api.solve(instance, name, time_limit=seconds, seed=question.seed, options=texts, results=folder)
+
+
 def _title(name: str, options: Mapping[str, int]) -> str:
     """A method with its parameters, in words."""
     return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 
-def _kept(instance: Instance, folder: Path) -> Instance:
+def kept(instance: Instance, folder: Path) -> Instance:
     """The instance in a file of its own, which its records name."""
     path = folder / f"{instance.name}.json"
     folder.mkdir(parents=True, exist_ok=True)

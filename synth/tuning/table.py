@@ -85,11 +85,17 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         **{f"{name}_s": row.references.get(name) for name in BESIDE},
         "reference": reference,
         "reference_s": row.references.get(reference),
-        "limit": row.refused.get(row.scheduled_by, _LIMITS) if slower and form != SCHEDULED else "",
+        "limit": _limit(row, best) if slower and form != SCHEDULED else "",
     }
 
 
-_LIMITS = "thread blocks that send and receive in one order"
+def _limit(row: Row, best: Candidate) -> str:
+    """Which limit of the executor costs a row more than its best schedule."""
+    if row.scheduled_by in row.refused:
+        return row.refused[row.scheduled_by]
+    looped = best.program is not None and best.program.algorithm is not None and row.instance_bytes > 2**25
+    slices = " in slices of 2 MiB (NCCL_BUFFSIZE)" if looped else ""
+    return f"thread blocks that send and receive in one order{slices}"
 
 
 HEAD = ("collective", "size", "by", "time", "algbw", "busbw", "as scheduled", "bound", "gap", *BESIDE)

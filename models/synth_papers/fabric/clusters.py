@@ -58,12 +58,12 @@ KEPT = 128  # ranks up to which records are kept
 OURS = ("hierarchical", "symmetric", "flow")
 TIME_LIMIT = 60.0
 LOOSE = (
-    "Where gaps at small sizes elsewhere are wide: an allreduce on a torus is bounded by one diameter, but a rank holds "
-    "one partial sum of a piece, so that none passes on another's unadded, and every schedule tried (trees, recursive "
-    "doubling, straight to all, greedy) sums up and then spreads: two diameters. On fat trees and dragonflies the bound "
-    "counts either what crosses one cut or the hops of one block; routes from near and from afar meet on every link, "
-    "which costs our schedules more than the bound knows. Two attempts at these: gaps on a link filled (1 MiB on the "
-    "fat tree), and groups of a dragonfly taken for boxes (allreduce)."
+    "Where gaps at small sizes elsewhere are wide: an allreduce on a torus is bounded by one diameter, but a rank "
+    "holds one partial sum of a piece, so that none passes on another's unadded, and every schedule tried (trees, "
+    "recursive doubling, straight to all, greedy) sums up and then spreads: two diameters. On fat trees and "
+    "dragonflies the bound counts either what crosses one cut or the hops of one block; routes from near and from "
+    "afar meet on every link, which costs our schedules more than the bound knows. Two attempts at these: gaps on a "
+    "link filled (fat tree), and groups of a dragonfly taken for boxes."
 )
 FITTED = 128  # GPUs from which on a power is fitted
 PRINTED = printed.read(__file__)

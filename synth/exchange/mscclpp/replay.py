@@ -75,9 +75,10 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
 
 
 class Replay:
-    """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``began`` and
-    ``used``: the operation, counted through, that moved it and the one that first added it up or copied it;
-    ``adding``: the moves that were added up."""
+    """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``by``: the
+    thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the operation,
+    counted through, that moved it and the one that first added it up or copied it; ``adding``: the moves that were
+    added up."""
 
     def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
         if plan.unsupported:
@@ -88,6 +89,8 @@ class Replay:
         self.found = FaultsByKind(FEW)
         self.moves: list[tuple[int, int, tuple[Value | None, ...]]] = []
         self.began: list[int] = []
+        self.by: list[tuple[int, int]] = []
+        self._at_op = (-1, -1)
         self.used: dict[int, int] = {}
         self.adding: set[int] = set()
         self.done = 0
@@ -138,6 +141,7 @@ class Replay:
             if op.name == "barrier":
                 self.syncs.meet(block.rank, op)
                 continue
+            self._at_op = block.entry, block.next
             if not self.syncs.do(block, op):
                 self._access(block, op)
             block.next += 1
@@ -231,6 +235,7 @@ class Replay:
     def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
         self.moves.append((src, dst, tuple(values)))
         self.began.append(self.done)
+        self.by.append(self._at_op)
         if adds:
             self.adding.add(len(self.moves) - 1)
         return len(self.moves) - 1

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.mscclpp.plan import Plan
 from synth.exchange.mscclpp.replay import Replay
+from synth.exchange.mscclpp.syncs import End
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import ROOTED
+
+GIVES = ("signal", "rlxsignal", "pws", "pwsf")
+TAKES = ("wait", "rlxwait")
 
 
 def transfers(
@@ -24,6 +30,20 @@ def transfers(
     bytes; raises :class:`InputError` where that leaves chunks without a byte. Start and end are the numbers of the
     operation that moves a piece and of the one that uses it, in one order that the plan allows.
     """
+    return raised(plan, collective, root, part_bytes).transfers
+
+
+class Raised(NamedTuple):
+    """``transfers``, and ``wait[wait_start[i]:wait_start[i + 1]]``: those that the thread block which makes transfer i
+    has waited for before, by the signals of each of its channels the last."""
+
+    transfers: Transfers
+    wait_start: IntArray
+    wait: IntArray
+
+
+def raised(plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None) -> Raised:
+    """The same with what each transfer waits for."""
     replay = Replay(plan, collective, root)
     wrong = replay.run()
     if wrong:
@@ -48,7 +68,7 @@ def transfers(
     offset, end = ((units - part * each) * size // each for units in (bounds[:-1], bounds[1:]))
     kept = np.isin(part, np.unique(part[moved]))
     number = np.cumsum(kept) - 1
-    return Transfers(
+    made = Transfers(
         name=plan.name,
         collective=goal.collective,
         ranks=ranks,
@@ -65,6 +85,56 @@ def transfers(
         end_s=end_of.astype(float),
         channel_hint=np.full(len(piece), -1, dtype=np.int64),
     )
+    return Raised(made, *_spread(block_order(replay), [move for _, move in _by_transfer(runs, bounds)]))
+
+
+def _by_transfer(runs: list[_Run], bounds: IntArray) -> Iterator[tuple[int, int]]:
+    """The piece and the move of every transfer."""
+    for run in runs:
+        for piece in range(int(np.searchsorted(bounds, run.low)), int(np.searchsorted(bounds, run.high))):
+            yield piece, run.move
+
+
+def _spread(rows: list[list[int]], move: list[int]) -> tuple[IntArray, IntArray]:
+    """Rows of moves as rows of transfers, ``move`` being the move of each."""
+    of: list[list[int]] = [[] for _ in rows]
+    for transfer, number in enumerate(move):
+        of[number].append(transfer)
+    found = [[transfer for other in rows[number] for transfer in of[other]] for number in move]
+    start = np.concatenate([[0], np.cumsum([len(row) for row in found])]).astype(np.int64)
+    return start, np.array([transfer for row in found for transfer in row], dtype=np.int64)
+
+
+def block_order(replay: Replay) -> list[list[int]]:
+    """For every move the moves that its thread block has waited for when it makes it: of each of its channels those
+    that the last signal it took stands behind. (Semaphores and barriers within a GPU are not followed.)"""
+    made: dict[tuple[int, int], list[int]] = defaultdict(list)  # by thread block and place in it
+    for move, place in enumerate(replay.by):
+        made[place].append(move)
+    syncs = replay.syncs
+    signals: dict[End, list[list[int]]] = defaultdict(list)
+    for block in syncs.blocks:
+        since: dict[int, list[int]] = defaultdict(list)  # by peer and since the last signal to it
+        for k, op in enumerate(syncs.ops(block)):
+            for move in made[block.entry, k]:
+                since[replay.moves[move][1]].append(move)
+            for channel in op.channels if op.name in GIVES else ():
+                peer = replay.plan.gpus[block.rank].peers[op.channel_type][channel]
+                signals[block.rank, op.channel_type, channel].append(since.pop(peer, []))
+    rows: list[list[int]] = [[] for _ in replay.moves]
+    for block in syncs.blocks:
+        taken: dict[End, int] = defaultdict(int)
+        known: dict[End, list[int]] = {}
+        for k, op in enumerate(syncs.ops(block)):
+            for channel in op.channels if op.name in TAKES else ():
+                end = block.rank, op.channel_type, channel
+                given = signals[syncs.other[end]][taken[end]]
+                taken[end] += 1
+                known[end] = given or known.get(end, [])
+            for move in made[block.entry, k]:
+                if replay.moves[move][0] == block.rank:
+                    rows[move] = [other for several in known.values() for other in several]
+    return rows
 
 
 class _Run(NamedTuple):
