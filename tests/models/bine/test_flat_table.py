@@ -15,8 +15,10 @@ import pytest
 
 import synth
 from synth.family import Verdict
+from synth.text.input_file import InputFile
 from synth_models.bine.check.replay import check_messages
 from synth_models.bine.solution import table
+from synth_models.bine.views.from_table import from_table
 
 REDUCE, EVERYWHERE = ("reduce", "reduce_scatter", "allreduce"), ("broadcast", "allgather", "allreduce")
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter")
@@ -66,6 +68,9 @@ def test_a_replay_from_the_table_alone(collective: str, tmp_path: Path) -> None:
                 blocks = instance.blocks(ranks) * record.shares
                 verdict: Verdict = check_messages(instance, record)
                 assert float(replay(text, raw, ranks, blocks)) == verdict.facts["total_bytes"]
+                (tmp_path / "t.csv").write_text(text)
+                back = check_messages(instance, from_table(instance, InputFile(tmp_path / "t.csv")))
+                assert (back.value, back.faults) == (verdict.value, [])
                 lines = text.splitlines()
                 for _ in range(5):
                     k = chooser.randrange(1, len(lines))

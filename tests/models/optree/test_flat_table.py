@@ -8,15 +8,19 @@ import json
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from models.optree.cases import TORUS, grid, limited, options, ring
 
+from synth.errors import InputError
 from synth.family import get_family
+from synth.text.input_file import InputFile
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import COLUMNS, Circuits, table
+from synth_models.optree.views.from_table import from_table
 
 
 def short(nodes: int, **more: Any) -> OpTreeInstance:
@@ -78,8 +82,17 @@ def said(instance: OpTreeInstance, circuits: Circuits) -> int | None:
         return None
 
 
+def read_back(instance: OpTreeInstance, circuits: Circuits, file: Path) -> float | None:
+    """The value of what ``synth submit`` reads from the table, None where it or the check refuses."""
+    table(instance, circuits).to_csv(file, index=False)
+    try:
+        return check_solution(instance, from_table(instance, InputFile(file))).value
+    except InputError:
+        return None
+
+
 @pytest.mark.parametrize(("instance", "method"), CASES)
-def test_a_replay_from_the_table_alone(instance: OpTreeInstance, method: str) -> None:
+def test_a_replay_from_the_table_alone(instance: OpTreeInstance, method: str, tmp_path: Path) -> None:
     """Ours is taken; of tables with a number changed or a row lost it takes those that the check takes."""
     chosen = get_family("optree").method(method)
     values = {parameter.name: parameter.default for parameter in chosen.parameters}
@@ -93,6 +106,7 @@ def test_a_replay_from_the_table_alone(instance: OpTreeInstance, method: str) ->
         values[row] += chooser.choice((-2, -1, 1, 2))
         changed = replace(circuits, **{name: values})
         assert said(instance, changed) == check_solution(instance, changed).value, (name, row)
+        assert read_back(instance, changed, tmp_path / "t.csv") == check_solution(instance, changed).value
         refused += said(instance, changed) is None
         lost = Circuits.of(*(getattr(circuits, key)[[i for i in range(len(circuits)) if i != row]] for key in COLUMNS))
         assert said(instance, lost) == check_solution(instance, lost).value

@@ -13,7 +13,10 @@ import pytest
 
 import synth
 from synth.family import load
+from synth.text.input_file import InputFile
+from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.family import FAMILY
+from synth_models.xtree.views.from_table import from_table
 
 
 def replay(text: str, instance: dict[str, Any]) -> int:
@@ -50,6 +53,8 @@ def test_a_replay_from_the_table_alone(collective: str, tmp_path: Path) -> None:
         text = load(FAMILY.table)(instance, record.solution()).to_csv(index=False)
         whole = json.loads(instance.model_dump_json())
         assert replay(text, whole) == record.value
+        (tmp_path / "t.csv").write_text(text)
+        assert check_schedule(instance, from_table(instance, InputFile(tmp_path / "t.csv"))).value == record.value
         lines = text.splitlines()
         for column in range(6):  # step, src, dst, link, origin, chunk
             row = chooser.randrange(1, len(lines))
