@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -111,30 +111,36 @@ def block_order(replay: Replay) -> list[list[int]]:
     made: dict[tuple[int, int], list[int]] = defaultdict(list)  # by thread block and place in it
     for move, place in enumerate(replay.by):
         made[place].append(move)
-    syncs = replay.syncs
-    signals: dict[End, list[list[int]]] = defaultdict(list)
-    for block in syncs.blocks:
-        since: dict[int, list[int]] = defaultdict(list)  # by peer and since the last signal to it
-        for k, op in enumerate(syncs.ops(block)):
-            for move in made[block.entry, k]:
-                since[replay.moves[move][1]].append(move)
-            for channel in op.channels if op.name in GIVES else ():
-                peer = replay.plan.gpus[block.rank].peers[op.channel_type][channel]
-                signals[block.rank, op.channel_type, channel].append(since.pop(peer, []))
+    signals = _signals(replay, made)
     rows: list[list[int]] = [[] for _ in replay.moves]
-    for block in syncs.blocks:
+    for block in replay.syncs.blocks:
         taken: dict[End, int] = defaultdict(int)
         known: dict[End, list[int]] = {}
-        for k, op in enumerate(syncs.ops(block)):
+        for k, op in enumerate(replay.syncs.ops(block)):
             for channel in op.channels if op.name in TAKES else ():
                 end = block.rank, op.channel_type, channel
-                given = signals[syncs.other[end]][taken[end]]
+                given = signals[replay.syncs.other[end]][taken[end]]
                 taken[end] += 1
                 known[end] = given or known.get(end, [])
             for move in made[block.entry, k]:
                 if replay.moves[move][0] == block.rank:
                     rows[move] = [other for several in known.values() for other in several]
     return rows
+
+
+def _signals(replay: Replay, made: Mapping[tuple[int, int], list[int]]) -> Mapping[End, list[list[int]]]:
+    """Of every end of a channel its signals in order: the moves to the peer that the thread block has made since the
+    last one. ``made``: the moves by thread block and place in it."""
+    found: dict[End, list[list[int]]] = defaultdict(list)
+    for block in replay.syncs.blocks:
+        since: dict[int, list[int]] = defaultdict(list)  # by peer
+        for k, op in enumerate(replay.syncs.ops(block)):
+            for move in made.get((block.entry, k), ()):
+                since[replay.moves[move][1]].append(move)
+            for channel in op.channels if op.name in GIVES else ():
+                peer = replay.plan.gpus[block.rank].peers[op.channel_type][channel]
+                found[block.rank, op.channel_type, channel].append(since.pop(peer, []))
+    return found
 
 
 class _Run(NamedTuple):
