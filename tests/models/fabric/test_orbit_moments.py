@@ -16,7 +16,7 @@ from models.fabric.small_machines import Link, machine
 
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.block_flows import DirectRoutes, OneBlock
+from synth_models.fabric.bounds.block_flows import DirectRoutes, FlowsOverTime, OneBlock
 from synth_models.fabric.bounds.orbit_moments import RouteOrbits, strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.strongest import strongest
@@ -164,6 +164,27 @@ def test_links_that_are_counted_together_are_crossed_alike(own: dict[str, Any]) 
         for alike in routes.crossing(payers, toll):
             together[alike.rate, frozenset(alike.crossed)] += alike.number
         assert together == one_by_one
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_program_is_solved_twice(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Bins that are to be finer, but not finer than what latencies have in common, are those of before."""
+    chooser, solved = random.Random(seed), list[tuple[int, int]]()
+    solve = FlowsOverTime.solve
+
+    def counted(program: FlowsOverTime) -> Any:
+        solved.append((program.whole, program.length))
+        return solve(program)
+
+    monkeypatch.setattr(FlowsOverTime, "solve", counted)
+    some = [(boxes(chooser), chooser.choice([0.5, 2.0])) for _ in range(6)] + [(cluster(2, "broadcast", 2**16), 2e-6)]
+    programs = 0
+    for instance, known in some:
+        solved.clear()
+        alone(instance, known)
+        assert len(set(solved)) == len(solved)
+        programs += len(solved)
+    assert programs > len(some)
 
 
 def test_forged_certificates() -> None:

@@ -52,27 +52,28 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
         if routes is None:
             return known
         problem = OneBlock(directed, routes, int(links.members[0]) if origin == EVERYONE else origin)
-        orbits_of_routes = RouteOrbits(problem)
+        orbits_of_routes, common = RouteOrbits(problem), math.gcd(*np.unique(routes.delay).tolist())
+        searched: dict[int, float] = {}  # by a bin's length, the number of bins of the program that was found
         for resolution in RESOLUTIONS:
-            best = _improved(orbits_of_routes, best, resolution, more)
+            ticks = int(best.seconds * directed.ticks)
+            length = max(1, common, ticks // resolution)
+            bins = max(1, ticks // length)
+            if bins > searched.get(length, 0.0):  # else it would be the same program
+                found = _solved(problem, length, bins, more)
+                searched[length] = found[0].whole if found is not None else math.inf
+                best = best if found is None else _improved(Certified(orbits_of_routes, *found), best, found[0])
     except OutOfTime:
         pass  # what has been proven stays
     return best
 
 
-def _improved(routes: RouteOrbits, best: Proven, resolution: int, more: Callable[[], bool]) -> Proven:
-    """The bound with time cut into about so many bins, if it is stronger than ``best``."""
-    problem = routes.problem
-    ticks = int(best.seconds * problem.links.ticks)
-    length = max(1, math.gcd(*np.unique(problem.routes.delay).tolist()), ticks // resolution)
-    found = _solved(problem, length, max(1, ticks // length), more)
-    if found is None:
-        return best
-    certified = Certified(routes, *found)
-    for payers in problem.routes.payers:
+def _improved(certified: Certified, best: Proven, program: FlowsOverTime) -> Proven:
+    """What the program's potentials prove if that is stronger than ``best``."""
+    routes = certified.problem.routes
+    for payers in routes.payers:
         proven = certified.proven(payers)
         best = proven if proven is not None and proven.seconds > best.seconds else best
-    proven = certified.proven((problem.routes.last,), certified.tolls(found[0]))
+    proven = certified.proven((routes.last,), certified.tolls(program))
     return proven if proven is not None and proven.seconds > best.seconds else best
 
 
