@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from synth.cli.common import checked, demand_folder
+from synth.cli.common import bad_option, checked, demand_folder
 from synth.cli.machine_import import Completing, Reading
 from synth.cli.options import grouped
 from synth.cli.output import console, errors
@@ -59,7 +59,7 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
-    from synth.exchange.forms import form_of
+    from synth.exchange.forms import FORMS
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
@@ -74,7 +74,9 @@ def tune(
     if aim.form in FORMATS:
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
-    form, tried = form_of(aim.form), tuple(aim.methods or ())
+    if aim.form not in FORMS:
+        raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", aim.form)
+    form, tried = aim.form, tuple(aim.methods or ())
     asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried)
     for name in tried:
         get_family(make(names[0], sizes[-1]).family).method(name)

@@ -41,6 +41,12 @@ class Raised(NamedTuple):
     wait_start: IntArray
     wait: IntArray
 
+    @classmethod
+    def free(cls, transfers: Transfers) -> Raised:
+        """Moves of which none waits for a signal, only for what it sends."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(transfers, np.zeros(len(transfers.piece) + 1, dtype=np.int64), nothing)
+
 
 def raised(plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None) -> Raised:
     """The same with what each transfer waits for."""
