@@ -128,7 +128,7 @@ def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkey
         (("--sizes", "1..9999999*2,3,4,5..99999999*2,7..99999999999*2"), r"--sizes.*more than 64 sizes"),
         (("--sizes", "0"), r"--sizes"),
         (("--sizes", "-1KiB"), r"--sizes"),
-        (("--for", "nccl"), r"--form? ?.*must be one of scheduled"),
+        (("--for", "msccl++"), r"--form? ?.*must be one of scheduled"),
         (("--time-limit", "soon"), r"--time-limit"),
         (("-m", "forrest"), r"forrest.*forest"),
         (("--collective", "allsum"), r"collective"),
