@@ -57,8 +57,8 @@ def from_plan(instance: FabricInstance, found: mscclpp.Raised) -> Schedule:
 
 def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], mscclpp.Raised | Moves]) -> float:
     """Seconds that an algorithm (known to be valid), or what a plan (or moves in no thread blocks) makes of parts of so
-    many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method ``imported`` has it.
-    Raises as :func:`from_algorithm` and :func:`from_plan`."""
+    many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
+    ``imported`` has it. Raises as :func:`from_algorithm` and :func:`from_plan`."""
     if isinstance(moves, Algorithm):
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
