@@ -190,7 +190,7 @@ def executor_of(form: str) -> str:
     return {"msccl:azure": "azure"}.get(form, form)
 
 
-def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], mscclpp.Raised]) -> float:
+def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], mscclpp.Raised | Transfers]) -> float:
     """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
     parts of so many bytes. Raises :class:`InputError`."""
     family = get_family(instance.family)

@@ -22,10 +22,13 @@ from synth.errors import InputError
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.forms import in_seconds
 from synth.exchange.mscclpp import Raised
+from synth.exchange.transfers import Transfers
 from synth.family import defaults_for, get_family, load
 from synth.instance import Instance
 
-Moves = Algorithm | Callable[[int], Raised]  # what runs: an algorithm, or the moves for parts of so many bytes
+Moves = (
+    Algorithm | Callable[[int], Raised | Transfers]
+)  # what runs: an algorithm, or the moves for parts of so many bytes
 RUN_S = 20.0
 MOST_SAMPLES = 10_000
 _VARY = re.compile(r"(bandwidth|latency)\s*=\s*(?:±|\+/?-)?\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")

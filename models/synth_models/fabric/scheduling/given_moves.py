@@ -55,13 +55,15 @@ def from_plan(instance: FabricInstance, found: mscclpp.Raised) -> Schedule:
     return from_transfers(instance, found.transfers, (start, wait))
 
 
-def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], mscclpp.Raised]) -> float:
-    """Seconds that an algorithm (known to be valid), or what a plan makes of parts of so many bytes, takes on the
-    instance's machine; of a plan never less than without its thread blocks' order, as method ``imported`` has it.
-    Raises as :func:`from_algorithm` and :func:`from_plan`."""
+def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], mscclpp.Raised | Moves]) -> float:
+    """Seconds that an algorithm (known to be valid), or what a plan (or moves in no thread blocks) makes of parts of so
+    many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
+    ``imported`` has it. Raises as :func:`from_algorithm` and :func:`from_plan`."""
     if isinstance(moves, Algorithm):
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
+    if isinstance(found, Moves):
+        return _seconds(instance, from_transfers(instance, found))
     return max(_seconds(instance, made) for made in (from_plan(instance, found), from_transfers(instance, found[0])))
 
 
