@@ -101,7 +101,8 @@ def cut_up(chooser: random.Random, instance: FabricInstance) -> list[list[int]]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_schedule_of_trees_is_faster(seed: int) -> None:
-    """40 machines a seed, 400 in all, of which the search may give up on one in 20: every argument's certificate proves its bound, the strongest nothing higher; the
+    """40 machines a seed, 400 in all, of which the search may give up on one in 20: every argument's certificate proves
+    its bound, the strongest nothing higher; the
     best schedule of the search is valid, takes the time that the check finds too, and no less than any bound."""
     chooser, seen = random.Random(seed), Counter[str]()
     for k in range(A_SEED):
