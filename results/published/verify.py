@@ -1,0 +1,1613 @@
+#!/usr/bin/env python3
+"""A second checker: replay published schedules and verify published lower bounds, trusting nothing of ours.
+
+    python3 verify.py PATH…          records (.json), collections (records.jsonl), instances or folders of them
+    python3 verify.py --faults PATH… prints only what is refused or not covered, and the summary
+
+This file was written from the pages in models/formats alone, by somebody who has not read the toolkit's own checks.
+It uses Python's standard library and nothing else. All arithmetic is exact: whole numbers, and fractions of them.
+Every record is accepted, refused (with the first fault found) or not covered (with the reason); the exit code is 1
+if a record is refused, else 0.
+
+Order of this file: 1 numbers and files · 2 arrays · 3 records · 4 graphs · 5 xtree · 6 fabric: machine, replay,
+certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
+"""
+
+import ast
+import hashlib
+import heapq
+import json
+import math
+import os
+import re
+import sys
+import zipfile
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from fractions import Fraction
+from itertools import accumulate, islice, permutations, product
+from lzma import LZMAError
+from operator import le
+
+MOST_TRANSFERS = 1_000_000  # larger solutions are not covered
+MOST_CELLS = 40_000_000  # larger tables of possession are not covered
+INFINITE = float("inf")  # only ever compared with, never calculated with
+
+
+class Fault(Exception):
+    """What a record states is false, or is not stated as the pages demand."""
+
+
+class NotCovered(Exception):
+    """This checker does not do that."""
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 1  Numbers and files
+# ------------------------------------------------------------------------------------------------------------------
+
+
+def need(condition, message):
+    """Raise a fault unless the condition holds."""
+    if not condition:
+        raise Fault(message)
+
+
+def whole(value, least, most, name):
+    """Return a whole number in a range (truth values are no numbers)."""
+    need(type(value) is int and least <= value <= most, f"{name}: {short(value)} is no whole number in {least}..{most}")
+    return value
+
+
+def number(value, name):
+    """Return a finite number as a JSON file holds it: int or float."""
+    finite = type(value) is int and abs(value) < 10**300 or type(value) is float and math.isfinite(value)
+    need(finite, f"{name}: {short(value)} is no finite number")
+    return value
+
+
+def above_zero(value, name):
+    """Return a finite number greater than 0."""
+    need(number(value, name) > 0, f"{name}: {value} must be above 0")
+    return value
+
+
+def short(value):
+    """Return a value as a short text for a message."""
+    if type(value) is int and value.bit_length() > 200:
+        return "a whole number of more than 200 bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def decimal(value):
+    """Return the shortest decimal that reads back as this number, as an exact fraction."""
+    return Fraction(repr(value)) if type(value) is float else Fraction(value)
+
+
+def ceiling(over, under):
+    """Return over / under rounded up, for whole numbers."""
+    return -(-over // under)
+
+
+def rounded_up(exact):
+    """Return the least double that is not below an exact number."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
+
+
+def read_json(text, name):
+    """Read JSON without doubled keys and without NaN or infinite numbers."""
+
+    def once(pairs):
+        keys = [key for key, _ in pairs]
+        need(len(set(keys)) == len(keys), f"{name}: a key stands twice in an object")
+        return dict(pairs)
+
+    def finite(digits):
+        value = float(digits)
+        need(math.isfinite(value), f"{name}: {digits[:40]} is not finite")
+        return value
+
+    def refuse(constant):
+        raise Fault(f"{name}: {constant} is no number")
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=refuse)
+    except (ValueError, RecursionError) as wrong:
+        raise Fault(f"{name}: not readable as JSON ({wrong})") from None
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 2  Arrays, in JSON or in numpy's .npz files
+# ------------------------------------------------------------------------------------------------------------------
+
+TYPES = {"|u1": "B", "|i1": "b", "|b1": "B", "<u2": "H", "<i2": "h", "<u4": "I", "<i4": "i", "<u8": "Q", "<i8": "q", "<f8": "d"}
+
+
+class Array:
+    """A rectangular array: its shape, and its numbers row after row."""
+
+    def __init__(self, shape, values):
+        self.shape, self.values = tuple(shape), values
+
+
+def array_of_lists(value, name):
+    """Return the array that nested lists of numbers state."""
+    shape = [len(value)]
+    while value and type(value[0]) is list:
+        length = len(value[0])
+        need(all(type(row) is list and len(row) == length for row in value), f"{name}: rows of unlike lengths")
+        shape.append(length)
+        value = [entry for row in value for entry in row]
+    return Array(shape, value)
+
+
+class Arrays:
+    """The arrays of one .npz file, each read when it is asked for."""
+
+    def __init__(self, path):
+        stem, digits, suffix = (os.path.basename(path).rsplit(".", 2) + ["", ""])[:3]
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+        need(suffix == "npz" and digits == found, f"{os.path.basename(path)}: its hash is {found}")
+        try:
+            self.zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, ValueError) as wrong:
+            raise Fault(f"{os.path.basename(path)}: {wrong}") from None
+        names = self.zip.namelist()
+        need(len(set(names)) == len(names), f"{os.path.basename(path)}: a member stands twice")
+        self.names = {name[:-4] for name in names if name.endswith(".npy")}
+
+    def read(self, name):
+        """Return one array."""
+        try:
+            data = self.zip.read(name + ".npy")
+        except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, ValueError, NotImplementedError) as wrong:
+            raise Fault(f"array {name}: {wrong}") from None
+        need(data[:6] == b"\x93NUMPY" and data[6:7] in (b"\x01", b"\x02"), f"array {name}: not in numpy's format")
+        width = 2 if data[6] == 1 else 4
+        start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
+        try:
+            header = ast.literal_eval(data[8 + width : start].decode("latin1").strip())
+            kind, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
+        except (ValueError, SyntaxError, KeyError, TypeError):
+            raise Fault(f"array {name}: its header is not readable") from None
+        need(kind in TYPES and fortran is False, f"array {name}: type {kind} is none of {sorted(TYPES)}")
+        values = array(TYPES[kind])
+        need(len(data) - start == math.prod(shape) * values.itemsize, f"array {name}: its size and shape differ")
+        values.frombytes(data[start:])
+        if sys.byteorder == "big":
+            values.byteswap()
+        return Array(shape, values.tolist())
+
+
+class Held:
+    """A solution or a certificate: its plain values, and its arrays wherever they are stored."""
+
+    def __init__(self, plain, arrays=None, prefix=""):
+        need(type(plain) is dict, "a solution or certificate is an object")
+        self.plain, self.arrays, self.prefix = plain, arrays, prefix
+        self.stored = set()
+        if arrays:
+            here = (name[len(prefix) :] for name in arrays.names if name.startswith(prefix))
+            self.stored = {name for name in here if "/" not in name}
+
+    def __contains__(self, key):
+        return self.plain.get(key) is not None or key in self.stored
+
+    def get(self, key, default=None):
+        """Return a plain value."""
+        value = self.plain.get(key)
+        return default if value is None else value
+
+    def text(self, key):
+        """Return a text."""
+        value = self.plain.get(key)
+        need(type(value) is str, f"{key}: {short(value)} is no text")
+        return value
+
+    def whole(self, key, least, most, default=None):
+        """Return a whole number in a range."""
+        return whole(self.get(key, default), least, most, key)
+
+    def flag(self, key):
+        """Return a truth value (0 and 1 are allowed, nothing means false)."""
+        value = self.get(key, False)
+        need(type(value) in (bool, int) and value in (0, 1), f"{key}: {short(value)} is no truth value")
+        return bool(value)
+
+    def array(self, key, least, most, shape=None, default=None):
+        """Return the numbers, row after row, of an array of whole numbers; None in a shape stands for any length."""
+        found = self.shaped(key, default)
+        if found is default and not isinstance(found, Array):
+            return default
+        values = found.values
+        need(all(type(value) is int for value in values) if key in self.plain else True, f"{key}: holds what is no whole number")
+        if key in self.stored:
+            need(not values or type(values[0]) is int, f"{key}: holds doubles, not whole numbers")
+        need(not values or least <= min(values) and max(values) <= most, f"{key}: a number is not in {least}..{most}")
+        shape = (None,) if shape is None else shape
+        fits = len(shape) == len(found.shape) and all(a in (None, b) for a, b in zip(shape, found.shape))
+        fits = fits or not values and found.shape[0] == 0 and shape[0] in (None, 0)
+        need(fits, f"{key}: its shape is {found.shape}, not {shape}")
+        return values
+
+    def shaped(self, key, default=None):
+        """Return an array as it is stored."""
+        if self.plain.get(key) is not None:
+            need(key not in self.stored, f"{key}: stands in the record and in its arrays' file")
+            value = self.plain[key]
+            need(type(value) is list, f"{key}: {short(value)} is no array")
+            return array_of_lists(value, key)
+        if key in self.stored:
+            return self.arrays.read(self.prefix + key)
+        need(default is not None, f"{key}: is missing")
+        return default
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 3  Records
+# ------------------------------------------------------------------------------------------------------------------
+
+OBJECTIVES = {
+    "xtree": ("timesteps", "timesteps"),
+    "mlfm": ("phases", "phases"),
+    "optree": ("steps", "steps"),
+    "bine": ("bytes on global links", "bytes"),
+    "harvest": ("completion time", "s"),
+    "fabric": ("completion time", "s"),
+}
+TERMINATIONS = "finished optimal infeasible time_limit size_limit unsupported error out_of_memory killed".split()
+TEXT, MAYBE_TEXT, OBJECT, MAYBE_OBJECT, MAYBE_NUMBER = (str,), (str, type(None)), (dict,), (dict, type(None)), (int, float, type(None))
+KEYS = {
+    "format": TEXT, "family": TEXT, "instance": TEXT, "instance_file": MAYBE_TEXT, "instance_sha256": TEXT, "method": TEXT,
+    "kind": TEXT, "solver": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "options": OBJECT, "termination": TEXT, "objective": OBJECT,
+    "bound": MAYBE_NUMBER, "bound_proof": MAYBE_TEXT, "progress": (list, type(None)), "verified": OBJECT, "seconds": OBJECT,
+    "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT, "message": MAYBE_TEXT,
+}  # fmt: skip
+MAY_BE = {"instance_text": TEXT, "bound_grade": MAYBE_TEXT, "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": OBJECT}
+
+
+def check_keys(record):
+    """Check that a record has its keys, each of its type, and that what they say fits together."""
+    for key, types in KEYS.items():
+        need(key in record, f"{key}: is missing")
+        need(type(record[key]) in types, f"{key}: {short(record[key])} has the wrong type")
+    for key, types in MAY_BE.items():
+        need(key not in record or type(record[key]) in types, f"{key}: {short(record.get(key))} has the wrong type")
+    need(record["format"] == "synth-record/1", f"format: {short(record['format'])} is not synth-record/1")
+    need(record["family"] in OBJECTIVES, f"family: {short(record['family'])} is unknown")
+    need(record["kind"] in ("program", "reference", "bound", "submitted"), f"kind: {short(record['kind'])} is unknown")
+    need(record["termination"] in TERMINATIONS, f"termination: {short(record['termination'])} is unknown")
+    need((record["solver"] is None) == (record["solver_version"] is None), "solver and solver_version: both or neither")
+    objective = record["objective"]
+    stated = (objective.get("name"), objective.get("unit"))
+    need(stated == OBJECTIVES[record["family"]] and objective.get("sense") == "minimise", f"objective: {short(objective)}")
+    need("value" in objective, "objective.value: is missing")
+    for name, value in (("objective.value", objective["value"]), ("bound", record["bound"])):
+        need(value is None or number(value, name) is value, name)
+    verified = record["verified"]
+    need(type(verified.get("ok")) is bool and type(verified.get("facts")) is dict, "verified: ok and facts")
+    faults = verified.get("faults")
+    need(type(faults) is list and all(type(fault) is str for fault in faults), "verified.faults: a list of texts")
+    need(verified["ok"] == (not faults), "verified.ok: true if and only if there are no faults")
+    need(record.get("stopped_by") in (None, "clock"), "stopped_by: clock or null")
+    check_progress(record)
+
+
+def check_progress(record):
+    """Check that times never fall, values never rise, bounds never fall, and that the last row is the record's."""
+    last_time, last_value, last_bound = 0, None, None
+    for row in record["progress"] or []:
+        need(type(row) is list and len(row) == 3, f"progress: {short(row)} is no row of three")
+        time, value, bound = (entry if entry is None else number(entry, "progress") for entry in row)
+        need(time is not None and time >= last_time, "progress: times fall")
+        need(last_value is None or value is not None and value <= last_value, "progress: values rise")
+        need(last_bound is None or bound is not None and bound >= last_bound, "progress: bounds fall")
+        last_time, last_value, last_bound = time, value, bound
+    if record["progress"]:
+        for name, last, stated in (("value", last_value, record["objective"]["value"]), ("bound", last_bound, record["bound"])):
+            same = last == stated or None not in (last, stated) and abs(last - stated) <= 1e-9 * max(abs(last), abs(stated))
+            need(same, f"progress: its last {name} {last} is not the record's {stated}")
+
+
+def exceeds(bound, value):
+    """Return whether a lower bound is above a value by more than rounding."""
+    bound, value = Fraction(bound), Fraction(value)
+    return bound - value > Fraction(1e-6) * max(abs(value), abs(bound) / 1000)
+
+
+def check_claims(record, certificate):
+    """Check grade, termination and gap of a record whose value and certificate hold."""
+    value, bound, held = record["objective"]["value"], record["bound"], record["kind"] != "bound" and record["solution"]
+    need(record["kind"] != "bound" or value is None, "objective.value: a record of kind bound states no value")
+    need(value is None or held, "objective.value: stated without a solution")
+    need(bound is not None or certificate is None, "certificate: there is no bound that it proves")
+    grade = None
+    if bound is not None:
+        grade = "certified" if certificate is not None else "solver" if record["solver"] else None
+        need(record["kind"] != "bound" or certificate is not None, "a bound of kind bound without a certificate")
+    need(record.get("bound_grade", grade) == grade, f"bound_grade: is {record.get('bound_grade')}, should be {grade}")
+    if bound is not None and value is not None:
+        need(not exceeds(bound, value), f"bound {bound} exceeds the replayed value {value}")
+    termination = record["termination"]
+    if termination == "optimal":
+        need(value is not None and bound is not None, "optimal without value and bound")
+        allowed = number(record["options"].get("relative_gap"), "options.relative_gap")
+        equal = value == bound or math.nextafter(value, bound) == bound
+        gap = 0 if equal else abs(Fraction(value) - Fraction(bound)) / abs(Fraction(value)) if value else INFINITE
+        need(gap <= Fraction(allowed) + Fraction(1e-9), f"optimal, but the gap is {float(gap):.3g}")
+    elif termination == "infeasible":
+        need(not held and (record["kind"] != "bound" or bound is None), "infeasible with a solution or a bound")
+        need(record["message"] or record["bound_proof"], "infeasible: neither message nor bound_proof says by what")
+    elif termination == "finished":
+        need(held or bound is not None, "finished without a solution or a bound")
+    elif termination in ("unsupported", "killed", "out_of_memory"):
+        need(record["solution"] is None and bound is None, f"{termination} with a solution or a bound")
+
+
+def find_instance(record, folder):
+    """Return the text of a record's instance: from the record itself, or from a file below a folder above it."""
+    text = record.get("instance_text")
+    if text is not None:
+        need(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == record["instance_sha256"], "instance_text: its hash differs")
+        return text
+    file = record["instance_file"]
+    need(file is not None, "instance_file: null, and no instance_text")
+    above = os.path.abspath(folder)
+    while True:
+        path = os.path.join(above, file)
+        if os.path.isfile(path):
+            with open(path, "rb") as content:
+                data = content.read()
+            if hashlib.sha256(data).hexdigest() == record["instance_sha256"]:
+                return data.decode("utf-8-sig")
+        above, before = os.path.dirname(above), above
+        need(above != before, f"instance_file: no {file} with that hash")
+
+
+INSTANCES = {}
+
+
+def read_instance(text, folder):
+    """Return the instance that a text states; the same text is read once."""
+    if text not in INSTANCES:
+        data = read_json(text.removeprefix("\ufeff"), "instance")
+        need(type(data) is dict and data.get("format") == "synth-instance/1", "instance: format is not synth-instance/1")
+        need(data.get("family") in FAMILIES, f"instance: family {short(data.get('family'))} is unknown")
+        name = data.get("name")
+        need(type(name) is str and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name), f"instance: name {short(name)}")
+        try:
+            INSTANCES[text] = FAMILIES[data["family"]](data, folder)
+        except (KeyError, TypeError, IndexError, AttributeError) as wrong:
+            raise Fault(f"instance: not as the pages say ({wrong!r})") from None
+    return INSTANCES[text]
+
+
+def check_record(record, folder, open_arrays):
+    """Check one record. Return (what was done, value, bound): facts for the summary and for comparing records."""
+    need(type(record) is dict, "a record is an object")
+    check_keys(record)
+    instance = read_instance(find_instance(record, folder), folder)
+    need(instance.data["family"] == record["family"], "family: is not the instance's")
+    need(instance.data["name"] == record["instance"], "instance: is not the name in the instance's file")
+    arrays, prefix = None, record["record_path"] + "/" if "record_path" in record else ""
+    if record["solution_file"] is not None:
+        need(re.fullmatch(r"[^/\\]+", record["solution_file"]), "solution_file: is no plain file name")
+        arrays = open_arrays(os.path.join(folder, record["solution_file"]))
+    solution = certificate = None
+    if record["kind"] == "bound":
+        need(record.get("certificate") is None, "certificate: in a record of kind bound it is the solution")
+        certificate = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
+    else:
+        solution = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
+        stated = record.get("certificate")
+        certificate = None if stated is None else Held(stated, arrays, prefix + "certificate/")
+    done, left = [], []
+    value = record["objective"]["value"]
+    if solution is not None:
+        try:
+            found = instance.replay(solution)
+            need(value is not None and value == found, f"objective.value is {value}, the replay says {found}")
+            done.append("replay")
+        except NotCovered as why:
+            left.append(f"replay: {why}")
+    bound = record["bound"]
+    need(certificate is None or bound is not None, "certificate: there is no bound that it proves")
+    if certificate is not None:
+        kind = certificate.get("argument", certificate.get("binding", "intervals"))
+        try:
+            instance.certify(certificate, Fraction(bound))
+            done.append(f"certificate {kind}")
+        except NotCovered as why:
+            left.append(f"certificate {kind}: {why}")
+    check_claims(record, certificate)
+    return done, left, value, bound if certificate is not None else None
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 4  Graphs
+# ------------------------------------------------------------------------------------------------------------------
+
+
+def grid_links(sides, wrapped):
+    """Return the links (tail, head) of a grid in their order: axis by axis, node by node, there and back."""
+    links, nodes, stride = [], math.prod(sides), math.prod(sides)
+    for side in sides:
+        stride //= side
+        for node in range(nodes):
+            place = node // stride % side
+            if place + 1 < side:
+                links += [(node, node + stride), (node + stride, node)]
+            elif wrapped and side > 2:
+                first = node - place * stride
+                links += [(node, first), (first, node)]
+    return links
+
+
+def simple_network(network):
+    """Return (nodes, links) of the kinds of networks that xtree and fabric share, or nothing."""
+    kind = network["kind"]
+    size = lambda key, default=None: whole(network.get(key, default), 1, 10**6, f"network.{key}")  # noqa: E731
+    if kind == "line":
+        return size("nodes"), grid_links((size("nodes"),), False)
+    if kind == "ring":
+        nodes = size("nodes")
+        if network.get("bidirectional", True):
+            return nodes, grid_links((nodes,), True)
+        return nodes, [(v, (v + 1) % nodes) for v in range(nodes)]
+    if kind in ("mesh", "torus", "equimesh"):
+        sides = [size("rows"), size("cols")] + ([size("layers")] if network.get("layers") is not None else [])
+        links = grid_links(sides, kind == "torus")
+        return math.prod(sides), links + (equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else [])
+    if kind == "hypercube":
+        dimension = whole(network["dimension"], 1, 20, "network.dimension")
+        return 2**dimension, grid_links((2,) * dimension, False)
+    if kind == "kautz":
+        nodes, degree = size("nodes"), size("degree")
+        links = ((u, -(degree * u + j) % nodes) for u in range(nodes) for j in range(1, degree + 1))
+        return nodes, [(u, v) for u, v in links if u != v]
+    if kind == "full":
+        nodes = size("nodes")
+        return nodes, [link for u in range(nodes) for v in range(u + 1, nodes) for link in ((u, v), (v, u))]
+    return None
+
+
+def equimesh_rings(sides, rings):
+    """Return the links of the four rings along the edges of an EquiMesh."""
+    rows, cols = sides
+    edges = {
+        "top": [c for c in range(cols)],
+        "bottom": [(rows - 1) * cols + c for c in range(cols)],
+        "left": [r * cols for r in range(rows)],
+        "right": [r * cols + cols - 1 for r in range(rows)],
+    }
+    links = []
+    for edge, nodes in edges.items():
+        order = rings.get(edge, "even_up")
+        need(order in ("even_up", "odd_up"), f"network.rings.{edge}: {short(order)}")
+        up = 0 if order == "even_up" else 1
+        ring = nodes[up::2] + nodes[1 - up :: 2][::-1]
+        links += list(zip(ring, ring[1:] + ring[:1]))
+    return links
+
+
+def hops_from(start, nodes, out):
+    """Return the number of links of a shortest path from a node to every node; out[v] are the heads of v's links."""
+    hops, front, distance = [None] * nodes, [start], 0
+    hops[start] = 0
+    while front:
+        distance, after = distance + 1, []
+        for u in front:
+            for v in out[u]:
+                if hops[v] is None:
+                    hops[v] = distance
+                    after.append(v)
+        front = after
+    return hops
+
+
+def cheapest(starts, out, costs, passes=None):
+    """Return a dict node → least cost of a path from any start (a dict node → cost so far); absent: not reachable.
+
+    ``out[v]`` are (link, head) of the links out of v, ``costs`` one number a link. With ``passes`` only nodes for which
+    it is true are inner nodes of a path (a start may be left in any case).
+    """
+    best, queue = dict(starts), []
+
+    def leave(u, cost):
+        for link, v in out[u]:
+            there = cost + costs[link]
+            if v not in best or there < best[v]:
+                best[v] = there
+                heapq.heappush(queue, (there, v))
+
+    for node, cost in starts.items():
+        leave(node, cost)
+    while queue:
+        cost, u = heapq.heappop(queue)
+        if cost == best[u] and (passes is None or passes[u]):
+            leave(u, cost)
+    return best
+
+
+def check_permutation(row, nodes, name):
+    """Check that a row is a permutation of 0..nodes - 1."""
+    need(len(row) == nodes and sorted(row) == list(range(nodes)), f"{name}: is no permutation of the nodes")
+
+
+def rows_of(values, width):
+    """Return the rows of an array that is stored row after row."""
+    return [values[at : at + width] for at in range(0, len(values), width)] if width else []
+
+
+def commuting_group(generators, nodes, orders=None):
+    """Check that permutations commute; return for every node v an element that carries node 0 … as exponents' words."""
+    for a in generators:
+        for b in generators:
+            need(all(a[b[v]] == b[a[v]] for v in range(nodes)), "generators: do not commute")
+
+
+def moved_links(links, permutation, numbers, like):
+    """Return a dict link → the link that a permutation of the nodes carries it to: of parallel links of one kind the
+    i-th goes to the i-th. ``links[e]`` is (tail, head, …), ``like(e)`` what has to stay the same."""
+    places = defaultdict(list)
+    for e in sorted(numbers):
+        places[links[e][0], links[e][1], like(e)].append(e)
+    moved = {}
+    for (tail, head, kind), group in places.items():
+        there = places.get((permutation[tail], permutation[head], kind), ())
+        need(len(there) == len(group), "generators: a link is not carried to a link of its kind")
+        moved.update(zip(group, there))
+    return moved
+
+
+class Groups:
+    """Union-find over whole numbers."""
+
+    def __init__(self, size):
+        self.above = list(range(size))
+
+    def find(self, x):
+        """Return the group's first member."""
+        while self.above[x] != x:
+            self.above[x] = self.above[self.above[x]]
+            x = self.above[x]
+        return x
+
+    def join(self, x, y):
+        """Make two groups one; return whether they were two."""
+        x, y = self.find(x), self.find(y)
+        self.above[max(x, y)] = min(x, y)
+        return x != y
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 5  xtree: timesteps of a collective on a network of equal links
+# ------------------------------------------------------------------------------------------------------------------
+
+
+class Xtree:
+    """An xtree instance. Chunk k belongs to node k // chunks; links are (tail, head, bandwidth, latency)."""
+
+    def __init__(self, data, folder):
+        self.data, network = data, data["network"]
+        self.collective = data.get("collective", "allgather")
+        need(self.collective in ("allgather", "reduce_scatter", "allreduce"), f"collective: {short(self.collective)}")
+        self.chunks = whole(data["chunks"], 1, 2**31, "chunks")
+        bandwidth, latency = network.get("bandwidth", 128e9), network.get("latency", 20e-9)
+        simple = simple_network(network)
+        if simple:
+            self.nodes, ends = simple
+            self.links = [(u, v, bandwidth, latency) for u, v in ends]
+        else:
+            need(network["kind"] == "links", f"network.kind: {short(network['kind'])}")
+            self.nodes = whole(network["nodes"], 1, 10**6, "network.nodes")
+            self.links = [
+                (whole(link["src"], 0, self.nodes - 1, "src"), whole(link["dst"], 0, self.nodes - 1, "dst"),
+                 link.get("bandwidth", bandwidth), link.get("latency", latency))
+                for link in network["links"]
+            ]  # fmt: skip
+        self.out = [[] for _ in range(self.nodes)]
+        for u, v, *_ in self.links:
+            need(u != v, "network: a link from a node to itself")
+            self.out[u].append(v)
+        self.into = [[] for _ in range(self.nodes)]
+        for u, v, *_ in self.links:
+            self.into[v].append(u)
+        for heads in (self.out, self.into):
+            need(None not in hops_from(0, self.nodes, heads), "network: is not strongly connected")
+
+    def replay(self, held):
+        """Return the greatest timestep of a schedule that does what is asked."""
+        steps = held.array("step", 1, 2**62)
+        size = (len(steps),)
+        links = held.array("link", 0, len(self.links) - 1, size)
+        quotient = "generators" in held
+        chunks = held.array("chunk", 0, (1 if quotient else self.nodes) * self.chunks - 1, size)
+        adds = held.array("adds", 0, 1, size, default=())
+        need(self.collective != "allgather" or not any(adds), "adds: nothing is added in an allgather")
+        owners = [0] if quotient else range(self.nodes)
+        cells = len(owners) * self.chunks * self.nodes
+        if len(steps) > MOST_TRANSFERS or cells > MOST_CELLS:
+            raise NotCovered(f"{len(steps)} transfers, {cells} places")
+        if quotient:
+            self.check_quotient(held, steps, links)
+        else:
+            used = [step * len(self.links) + link for step, link in zip(steps, links)]
+            need(len(set(used)) == len(used), "two transfers use one link in one timestep")
+        if self.collective == "allgather":
+            self.replay_copies(steps, links, chunks, owners)
+        else:
+            self.replay_sums(steps, links, chunks, adds or [0] * len(steps), owners)
+        return max(steps, default=0)
+
+    def replay_copies(self, steps, links, chunks, owners):
+        """Check an allgather. The least step at which a chunk comes to a node is what counts: by induction over steps,
+        it is there if every transfer's chunk came to its tail in an earlier step."""
+        nodes = self.nodes
+        here = [INFINITE] * (len(owners) * self.chunks * nodes)
+        for owner in owners:
+            for chunk in range(owner * self.chunks, (owner + 1) * self.chunks):
+                here[chunk * nodes + owner] = 0
+        heads = [v for _, v, *_ in self.links]
+        for step, link, chunk in zip(steps, links, chunks):
+            place = chunk * nodes + heads[link]
+            if step < here[place]:
+                here[place] = step
+        for step, link, chunk in zip(steps, links, chunks):
+            if here[chunk * nodes + self.links[link][0]] >= step:
+                raise Fault(f"step {step}: link {link} sends chunk {chunk}, which is not at its tail")
+        need(INFINITE not in here, "some node misses a chunk at the end")
+
+    def replay_sums(self, steps, links, chunks, adds, owners):
+        """Check a reduction: sets of contributions are bits of whole numbers."""
+        everybody = (1 << self.nodes) - 1
+        sets = [1 << v for _ in owners for _ in range(self.chunks) for v in range(self.nodes)]
+        order = sorted(range(len(steps)), key=lambda i: (steps[i], adds[i]))
+        at = 0
+        while at < len(order):
+            step, now = steps[order[at]], []
+            while at < len(order) and steps[order[at]] == step:
+                i = order[at]
+                tail, head, *_ = self.links[links[i]]
+                now.append((sets[chunks[i] * self.nodes + tail], chunks[i] * self.nodes + head, adds[i]))
+                at += 1
+            for carried, place, add in now:
+                if not add:
+                    need(carried == everybody, f"step {step}: a sum that is not complete is copied")
+                    sets[place] = everybody
+                else:
+                    need(not carried & sets[place], f"step {step}: a contribution is added twice")
+                    sets[place] |= carried
+        for owner in owners:
+            for chunk in range(owner * self.chunks, (owner + 1) * self.chunks):
+                ends = range(self.nodes) if self.collective == "allreduce" else (owner,)
+                need(all(sets[chunk * self.nodes + v] == everybody for v in ends), f"the sum of chunk {chunk} is not complete")
+
+    def check_quotient(self, held, steps, links):
+        """Check that symmetries make a schedule of everybody's chunks from that of node 0's.
+
+        Commuting permutations that carry node 0 everywhere form a group with exactly one element for each node. The
+        whole schedule uses a link twice in a step exactly if two of the part's transfers use links of one orbit."""
+        need(self.collective != "allreduce", "generators: not in an allreduce")
+        generators = rows_of(held.array("generators", 0, self.nodes - 1, (None, self.nodes)), self.nodes)
+        for row in generators:
+            check_permutation(row, self.nodes, "generators")
+        commuting_group(generators, self.nodes)
+        reached = hops_from(0, self.nodes, list(zip(*generators)) or [()] * self.nodes)
+        need(None not in reached, "generators: do not carry node 0 to every node")
+        moving = held.array("within", 0, len(self.links) - 1, default=range(len(self.links)))
+        need(len(set(moving)) == len(moving) and set(links) <= set(moving), "within: holds every used link, none twice")
+        orbits = Groups(len(self.links))
+        for row in generators:
+            for link, image in moved_links(self.links, row, moving, lambda e: self.links[e][2:]).items():
+                orbits.join(link, image)
+        used = [(step, orbits.find(link)) for step, link in zip(steps, links)]
+        need(len(set(used)) == len(used), "two transfers of one timestep use links of one orbit")
+
+    def certify(self, held, bound):
+        """Check that a certificate proves a number of timesteps that is at least the bound."""
+        binding = held.text("binding")
+        prove = {"cut": self.cut, "late arrivals": self.late, "diameter": self.diameter, "volume": self.volume, "relaxation": self.relaxation}
+        need(binding in prove, f"binding: {short(binding)} is unknown")
+        proven = prove[binding](held)
+        need(bound <= proven, f"{binding}: proves {proven} timesteps, not {float(bound)}")
+
+    def cut(self, held):
+        """What crosses a set of nodes."""
+        inside = set(held.array("inside", 0, self.nodes - 1))
+        need(0 < len(inside) < self.nodes, "inside: all nodes or none")
+        enters = sum(u not in inside and v in inside for u, v, *_ in self.links)
+        leaves = sum(u in inside and v not in inside for u, v, *_ in self.links)
+        if self.collective == "allreduce":
+            return ceiling(self.nodes * self.chunks, min(enters, leaves))
+        outside = self.chunks * (self.nodes - len(inside))
+        return ceiling(outside, enters if self.collective == "allgather" else leaves)
+
+    def late(self, held):
+        """What comes to (or leaves) a node from far away, and when its first chunk can be there."""
+        node, hops, side = held.whole("node", 0, self.nodes - 1), held.whole("hops", 1, 2**31), held.get("side")
+        allowed = {"allgather": ("in",), "reduce_scatter": ("out",), "allreduce": ("in", "out")}[self.collective]
+        need(side in allowed, f"side: {short(side)} is none of {allowed}")
+        distances = hops_from(node, self.nodes, self.into if side == "in" else self.out)
+        far = sum(distance >= hops for distance in distances)
+        degree = len((self.into if side == "in" else self.out)[node])
+        chunks = (self.nodes * bool(far) if self.collective == "allreduce" else far) * self.chunks
+        return hops - 1 + ceiling(chunks, degree) if chunks else 0
+
+    def diameter(self, held):
+        """The distance of two nodes."""
+        u, v = held.array("pair", 0, self.nodes - 1, (2,))
+        return hops_from(u, self.nodes, self.out)[v]
+
+    def volume(self, held):
+        """All that has to cross links, over all links."""
+        return ceiling((2 if self.collective == "allreduce" else 1) * (self.nodes - 1) * self.nodes * self.chunks, len(self.links))
+
+    def relaxation(self, held):
+        """Multipliers with which the linear program of all schedules in ``horizon`` steps contradicts itself."""
+        need(self.collective != "allreduce", "relaxation: not of an allreduce")
+        turned = self.collective == "reduce_scatter"
+        parallel = Counter((v, u) if turned else (u, v) for u, v, *_ in self.links)
+        arcs, nodes, out = sorted(parallel), range(self.nodes), self.into if turned else self.out
+        T = held.whole("horizon", 1, 2**20)
+        capacity = held.array("capacity", 0, 2**40, (len(arcs), T))
+        conservation = held.array("conservation", -(2**40), 2**40, (self.nodes, self.nodes, T))
+        causality = held.array("causality", 0, 2**40, (self.nodes, len(arcs), T))
+        row = lambda values, i: values[i * T : i * T + T]  # noqa: E731
+        right = sum(sum(row(capacity, a)) * parallel[arc] for a, arc in enumerate(arcs))
+        least = 0
+        for root in nodes:
+            hops = hops_from(root, self.nodes, out)
+            q = [[0] * T if v == root else row(conservation, root * self.nodes + v) for v in nodes]
+            leaving = [[0] * T for _ in nodes]  # Σ of p over the arcs out of a node
+            right += sum(row[T - 1] for row in q)
+            for a, (u, v) in enumerate(arcs):
+                p = [0] * T if u == root else row(causality, root * len(arcs) + a)
+                leaving[u] = [x + y for x, y in zip(leaving[u], p)]
+                if v != root:
+                    for t in range(hops[u], T):  # timestep t + 1 > hops
+                        least += min(0, self.chunks * capacity[a * T + t] + q[v][t] + p[t])
+            for v in nodes:
+                if v != root:
+                    for t in range(max(hops[v], 1), T):  # timestep t, in place t - 1
+                        least += min(0, q[v][t] - q[v][t - 1] - leaving[v][t])
+        need(least > right, f"relaxation: {least} is not above {right}, so nothing is proven")
+        return T + 1
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 6  fabric: seconds of a collective on any machine
+# ------------------------------------------------------------------------------------------------------------------
+
+
+class Link:
+    """A link: its ends, bandwidth (bytes/s) and latency (s) as exact fractions, and its group (or None)."""
+
+    def __init__(self, tail, head, bandwidth, latency, group=None):
+        self.tail, self.head, self.group = tail, head, group
+        self.written = above_zero(bandwidth, "bandwidth")
+        self.bandwidth, self.latency = decimal(bandwidth), decimal(number(latency, "latency"))
+        need(self.latency >= 0, f"latency: {latency} must not be below 0")
+
+
+def machine_file(name, folder):
+    """Return the machine that a data file describes; with ``like`` all else is another file's."""
+    need(type(name) is str and re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
+    above = os.path.abspath(folder)
+    while not os.path.isfile(path := os.path.join(above, "models/synth_models/fabric/machines", name + ".json")):
+        above, before = os.path.dirname(above), above
+        need(above != before, f"network.name: no machine file {name}.json")
+    with open(path, encoding="utf-8") as file:
+        machine = read_json(file.read(), name)
+    return {**machine_file(machine["like"], folder), **machine} if "like" in machine else machine
+
+
+def built_machine(network, folder):
+    """Return (node names, number of ranks, links, abilities by name) of a machine of one or more boxes."""
+    file = machine_file(network["name"], folder)
+    boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
+    several = boxes > 1
+    ranks = network.get("gpus") or [file["gpus"]] * boxes
+    need(len(ranks) == boxes and all(type(n) is int and 1 <= n <= file["gpus"] for n in ranks), "network.gpus")
+    inner = file.get("switches", []) + (file.get("box_switches", []) if several else [])
+    shared = file.get("shared_switches", []) if several else []
+    uplinks = file.get("uplinks", []) if several else []
+    own = file.get("links", []) + uplinks
+    there = []  # of every box, the names that are there
+    for count in ranks:
+        names, frontier = {f"gpu{i}" for i in range(count)}, [f"gpu{i}" for i in range(count)]
+        if count == file["gpus"]:
+            names, frontier = names | set(inner), []
+        while frontier:
+            name = frontier.pop()
+            for link in own:
+                for a, b in ((link["src"], link["dst"]), (link["dst"], link["src"])):
+                    if a == name and b in inner and b not in names:
+                        names.add(b)
+                        frontier.append(b)
+        there.append(names)
+    nodes = [(b, f"gpu{i}") for b in range(boxes) for i in range(ranks[b])]
+    nodes += [(b, name) for b in range(boxes) for name in inner if name in there[b]]
+    leaf = network.get("leaf")
+    spines = []
+    if leaf is None:
+        nodes += [("", name) for name in shared]
+        leaf_of = lambda b, name: ("", name)  # noqa: E731
+    else:
+        rails = network.get("rails", True)
+        leaves = shared if rails else ["leaf"]
+        groups = range(ceiling(boxes, whole(leaf, 1, 2**20, "network.leaf")))
+        nodes += [("leaf", f"{name}.{g}") for g in groups for name in leaves]
+        ports = [link for link in uplinks if link["dst"] in shared or link.get("both", True) and link["src"] in shared]
+        over = above_zero(network.get("oversubscription", 1), "network.oversubscription")
+        count = network.get("spines") or max(1, round(boxes * len(ports) / over / 64))
+        spines = [("spine", f"spine{i}") for i in range(count)]
+        nodes += spines
+        leaf_of = lambda b, name: ("leaf", f"{name if rails else 'leaf'}.{b // leaf}")  # noqa: E731
+    at = {name: number for number, name in enumerate(nodes)}
+    links = []
+
+    def add(source, target, link, group=None):
+        pair = (at[source], at[target])
+        for tail, head in (pair, pair[::-1])[: 2 if link.get("both", True) else 1]:
+            links.append(Link(tail, head, link["bandwidth"], link.get("latency", 0), group))
+
+    for b in range(boxes):
+        for link in own:
+            ends = [leaf_of(b, name) if name in shared else (b, name) for name in (link["src"], link["dst"])]
+            if ends[0] in at and ends[1] in at:
+                add(*ends, link, (b, link["group"]) if link.get("group") is not None else None)
+    for link in file.get("joins", []) if several else []:
+        for b in range(1 if boxes == 2 and link.get("both", True) else boxes):
+            add((b, link["src"]), ((b + 1) % boxes, link["dst"]), link)
+    if leaf is not None:
+        for g in groups:
+            for name in leaves:
+                mine = [p for p in ports if not rails or name in (p["src"], p["dst"])]
+                bandwidth = leaf * sum(p["bandwidth"] for p in mine) / over / len(spines)
+                latency = max(p.get("latency", 0) for p in mine)
+                for spine in spines:
+                    add(("leaf", f"{name}.{g}"), spine, {"bandwidth": bandwidth, "latency": latency})
+    return [name for _, name in nodes], sum(ranks), links, file.get("abilities", {})
+
+
+class Fabric:
+    """A fabric instance: the links in use (numbered anew), who takes part, and the blocks (origin, goal, bytes) to be
+    moved; an origin or goal None stands for all members."""
+
+    def __init__(self, data, folder):
+        self.data = data
+        names, abilities = None, {}
+        network = data["network"]
+        if network["kind"] == "machine":
+            names, ranks, links, abilities = built_machine(network, folder)
+            self.nodes, is_rank = len(names), [v < ranks for v in range(len(names))]
+            abilities = {v: abilities[name] for v, name in enumerate(names) if name in abilities}
+        elif network["kind"] == "links":
+            self.nodes = whole(network["nodes"], 1, 2**20, "network.nodes")
+            switches = set(network.get("switches") or ())
+            is_rank = [v not in switches for v in range(self.nodes)]
+            links = [
+                Link(whole(link["src"], 0, self.nodes - 1, "src"), whole(link["dst"], 0, self.nodes - 1, "dst"),
+                     link["bandwidth"], link.get("latency", 0), link.get("group")) for link in network["links"]
+            ]  # fmt: skip
+            abilities = {ability["switch"]: ability for ability in network.get("abilities") or ()}
+        else:
+            links, is_rank = self.simple(network)
+            self.nodes = len(is_rank)
+        self.is_switch = [not rank for rank in is_rank]
+        self.ranks = [v for v in range(self.nodes) if is_rank[v]]
+        failed = data.get("failed") or {}
+        dead, cut = set(failed.get("nodes", ())), {tuple(pair) for pair in failed.get("links", ())}
+        members = data.get("ranks")
+        self.members = [v for v in self.ranks if v not in dead] if members is None else list(members)
+        need(all(is_rank[v] and v not in dead for v in self.members) and self.members, "ranks: each a rank that works")
+        need(len(set(self.members)) == len(self.members), "ranks: one stands twice")
+        idle = dead | (set() if data.get("relay") else set(self.ranks) - set(self.members))
+        for u, v, factor in failed.get("reduced", ()):
+            for link in links:
+                if (link.tail, link.head) == (u, v):
+                    link.bandwidth = decimal(float(link.bandwidth * Fraction(factor)))
+        self.links = [x for x in links if (x.tail, x.head) not in cut and not {x.tail, x.head} & idle]
+        self.out = [[] for _ in range(self.nodes)]
+        self.into = [[] for _ in range(self.nodes)]
+        for e, link in enumerate(self.links):
+            self.out[link.tail].append((e, link.head))
+            self.into[link.head].append((e, link.tail))
+        self.set_switching(data.get("switching") or {}, abilities)
+        self.set_blocks(data)
+
+    def simple(self, network):
+        """Return the links and which nodes are ranks, of the kinds of networks that a few numbers describe."""
+        bandwidth, latency = network.get("bandwidth", 128e9), network.get("latency", 20e-9)
+        kind, size = network["kind"], lambda key, default=None: whole(network.get(key, default), 1, 10**6, key)
+        both, found = lambda u, v: [(u, v), (v, u)], simple_network(network)
+        if found:
+            return [Link(u, v, bandwidth, latency) for u, v in found[1]], [True] * found[0]
+        if kind == "star":
+            ranks = size("nodes")
+            ends = [end for v in range(ranks) for end in both(v, ranks)]
+            return [Link(u, v, bandwidth, latency) for u, v in ends], [True] * ranks + [False]
+        if kind == "fat_tree":
+            leaves, hosts, spines = size("leaves"), size("hosts"), size("spines", 1)
+            ranks, up = leaves * hosts, network.get("uplink_bandwidth", bandwidth)
+            links = [Link(*end, bandwidth, latency) for v in range(ranks) for end in both(v, ranks + v // hosts)]
+            for leaf in range(leaves):
+                for spine in range(spines):
+                    links += [Link(*end, up, latency) for end in both(ranks + leaf, ranks + leaves + spine)]
+            return links, [True] * ranks + [False] * (leaves + spines)
+        need(kind == "dragonfly", f"network.kind: {short(kind)} is unknown")
+        groups, routers, hosts = size("groups"), size("routers"), size("hosts")
+        ranks, far = groups * routers * hosts, network.get("global_bandwidth", bandwidth)
+        links = [Link(*end, bandwidth, latency) for v in range(ranks) for end in both(v, ranks + v // hosts)]
+        for g in range(groups):
+            for a in range(routers):
+                for b in range(a + 1, routers):
+                    links += [Link(*end, bandwidth, latency) for end in both(ranks + g * routers + a, ranks + g * routers + b)]
+        for g in range(groups):
+            for h in range(g + 1, groups):
+                ends = both(ranks + g * routers + (h - 1) % routers, ranks + h * routers + g % routers)
+                links += [Link(*end, far, latency) for end in ends]
+        return links, [True] * ranks + [False] * (groups * routers)
+
+    def set_switching(self, switching, abilities):
+        """Set what switches can do."""
+        mode = switching.get("mode", "cut_through")
+        need(mode in ("cut_through", "store_and_forward"), f"switching.mode: {short(mode)}")
+        self.stores, self.multicast = mode == "store_and_forward", bool(switching.get("multicast"))
+        self.buffer = bool(switching.get("buffer"))
+        self.store_copies, self.store_adds = switching.get("copies", True), bool(switching.get("adds"))
+        every = range(self.nodes)
+        ability = [abilities.get(v) or {} for v in every]
+        self.copies = [self.is_switch[v] and (self.multicast or bool(ability[v].get("copies"))) for v in every]
+        self.adds = [self.is_switch[v] and (self.store_adds or bool(ability[v].get("adds"))) for v in every]
+        self.streams = any(a.get("streams") for a in ability) or bool(switching.get("streams"))
+        linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
+        multiply = self.store_copies or self.store_adds if self.stores else self.multicast or any(self.copies[v] or self.adds[v] for v in linked)
+        self.pay_alone = not (linked and multiply)
+        self.linked_switches = linked
+
+    def set_blocks(self, data):
+        """Set the blocks (origin, goal, bytes)."""
+        collective, members, M = data["collective"], self.members, whole(data["bytes"], 1, 2**62, "bytes")
+        N, root = len(members), data.get("root")
+        root = members[0] if root is None else root
+        need(root in members, "root: is no member")
+        if collective in ("allgather", "reduce_scatter", "alltoall", "gather", "scatter"):
+            need(M % N == 0, f"bytes: {M} is not divisible by {N} members")
+        part, others = M // N, [v for v in members if v != root]
+        demand = data.get("demand") or ()
+        blocks = {
+            "allgather": lambda: [(v, None, part) for v in members],
+            "reduce_scatter": lambda: [(None, v, part) for v in members],
+            "allreduce": lambda: [(None, None, M)],
+            "alltoall": lambda: [(u, v, part) for u in members for v in members if u != v],
+            "broadcast": lambda: [(root, None, M)],
+            "reduce": lambda: [(None, root, M)],
+            "gather": lambda: [(v, root, part) for v in others],
+            "scatter": lambda: [(root, v, part) for v in others],
+            "demand": lambda: [(u, v, whole(n, 1, 2**62, "demand")) for u, v, n in demand],
+        }
+        need(collective in blocks, f"collective: {short(collective)} is unknown")
+        self.blocks = blocks[collective]() if N > 1 or collective == "demand" else []
+        need(all(v is None or v in members for block in self.blocks for v in block[:2]), "demand: not between members")
+        self.bytes, self.sums, self.collective = M, any(origin is None for origin, _, _ in self.blocks), collective
+
+    # -- replay ----------------------------------------------------------------------------------------------------
+
+    def replay(self, held):
+        """Return the last arrival in seconds, rounded up to a double."""
+        if "quotient_generators" in held:
+            raise NotCovered("a quotient of a fabric schedule")
+        T = held.whole("ticks_per_s", 1, 2**62)
+        starts = list(accumulate(held.array("start_steps", -(2**63), 2**63)))
+        size = (len(starts),)
+        if len(starts) > MOST_TRANSFERS:
+            raise NotCovered(f"{len(starts)} transfers")
+        blocks = held.array("piece_block", 0, len(self.blocks) - 1)
+        sizes = held.array("piece_bytes", 1, 2**48, (len(blocks),))
+        pieces = list(accumulate(held.array("piece_steps", -(2**63), 2**63, size)))
+        links = held.array("link", 0, len(self.links) - 1)
+        lengths = held.array("route_lengths", 1, 2**62, size, default=()) or [1] * len(starts)
+        adds = held.array("adds", 0, 1, size, default=()) or [0] * len(starts)
+        need(not starts or min(starts) >= 0 and max(starts) <= 2**62, "start_steps: a start is not in 0..2^62")
+        need(not pieces or min(pieces) >= 0 and max(pieces) < len(blocks), "piece_steps: a piece that is none")
+        need(sum(lengths) == len(links), "route_lengths: do not add up to the length of link")
+        need(self.sums or 1 not in adds, "adds: nothing is added in this collective")
+        total = [0] * len(self.blocks)
+        for block, n in zip(blocks, sizes):
+            total[block] += n
+        need(total == [n for _, _, n in self.blocks], "piece_bytes: a block's pieces do not add up to its bytes")
+        if len(blocks) * self.nodes > MOST_CELLS:
+            raise NotCovered(f"{len(blocks)} pieces on {self.nodes} nodes")
+        uses = self.uses(T, sizes, pieces, links, lengths)
+        self.check_exclusion(starts, uses)
+        if self.sums:
+            last = self.replay_sums(starts, pieces, blocks, adds, uses)
+        else:
+            last = self.replay_copies(starts, pieces, blocks, uses)
+        return rounded_up(Fraction(last, T)) if starts else 0
+
+    def uses(self, T, sizes, pieces, links, lengths):
+        """Return of every transfer (source, [(link, from, to)], [(node, arrival)]), in ticks after its start. Transfers
+        of equal routes and sizes share one such object."""
+        known, uses, at, occupied = {}, [], 0, {}
+        if set(lengths) <= {1}:
+            routes = links
+        else:
+            routes, ends = [], list(accumulate(lengths))
+            for end in ends:
+                routes.append(tuple(links[at:end]))
+                at = end
+        for piece, route in zip(pieces, routes):
+            key = (route, sizes[piece])
+            use = known.get(key)
+            if use is None:
+                route = (route,) if type(route) is int else route
+                for e in route:
+                    if (e, sizes[piece]) not in occupied:
+                        bandwidth = self.links[e].bandwidth
+                        over, under = sizes[piece] * T * bandwidth.denominator, bandwidth.numerator
+                        occupied[e, sizes[piece]] = ceiling(over, under)
+                use = known[key] = self.route(T, route, [occupied[e, sizes[piece]] for e in route])
+            uses.append(use)
+        return uses
+
+    def route(self, T, route, durations):
+        """Return (source, [(link, from, to)], [(rank or storing switch, arrival)]) of one route."""
+        first = self.links[route[0]]
+        source = first.tail
+        latency = [ceiling(self.links[e].latency.numerator * T, self.links[e].latency.denominator) for e in route]
+        if self.stores:
+            need(len(route) == 1, "route_lengths: where switches store, a route is one link")
+            return source, [(route[0], 0, durations[0])], [(first.head, latency[0] + durations[0])]
+        need(not self.is_switch[source], f"route {route}: begins at a switch")
+        reached, left, used, arrivals = {source: (0, 0)}, Counter(), [], []
+        for e, alpha, duration in zip(route, latency, durations):
+            u, v = self.links[e].tail, self.links[e].head
+            if u != source and not self.is_switch[u] and any(self.adds):
+                raise NotCovered("a route of several sources, or over a rank")
+            need(u in reached and (u == source or self.is_switch[u]), f"route {route}: link {e} goes on from no switch that it reached")
+            need(not left[u] or self.multicast or self.copies[u], f"route {route}: parts at node {u}, which does not copy")
+            need(v not in reached, f"route {route}: comes to node {v} twice")
+            if left[u] and self.streams and self.is_switch[u]:
+                raise NotCovered("switches that copy a limited number of streams")
+            left[u] += 1
+            begin, slow = reached[u]
+            used.append((e, begin, begin + duration))
+            reached[v] = (begin + alpha, max(slow, duration))
+            if not self.is_switch[v]:
+                arrivals.append((v, sum(reached[v])))
+        for v in reached:
+            need(not self.is_switch[v] or left[v], f"route {route}: ends at switch {v}")
+        return source, used, arrivals
+
+    def check_exclusion(self, starts, uses):
+        """Check that no two transfers use a link, or links of one group, at the same time."""
+        begins, ends = [[] for _ in self.links], [[] for _ in self.links]
+        grouped = defaultdict(list)
+        for i, (start, (_, used, _)) in enumerate(zip(starts, uses)):
+            for e, begin, end in used:
+                begins[e].append(start + begin)
+                ends[e].append(start + end)
+                if self.links[e].group is not None:
+                    grouped[self.links[e].group].append((start + begin, start + end, i))
+        for e, (begin, end) in enumerate(zip(begins, ends)):
+            if not all(map(le, end, islice(begin, 1, None))):  # not in the order of time
+                order = sorted(range(len(begin)), key=begin.__getitem__)
+                for a, b in zip(order, islice(order, 1, None)):
+                    need(end[a] <= begin[b], f"link {e}: two transfers at tick {begin[b]}")
+        for group, intervals in grouped.items():
+            intervals.sort()
+            last, until, others_until = None, 0, 0  # the latest transfer, its end, and the latest end of another
+            for begin, end, i in intervals:
+                need(begin >= (others_until if i == last else until), f"group {group}: two transfers at tick {begin}")
+                last, until, others_until = (i, max(until, end), others_until) if i == last else (i, end, until)
+
+    def replay_copies(self, starts, pieces, blocks, uses):
+        """Check possession where nothing is added; return the last arrival. The earliest arrival of a piece at a node is
+        what counts: transfers take time, so by induction over ticks it is there if each started where it was."""
+        nodes = self.nodes
+        here = [INFINITE] * (len(blocks) * nodes)
+        for piece, block in enumerate(blocks):
+            here[piece * nodes + self.blocks[block][0]] = 0
+        last, at_switches = 0, defaultdict(list)
+        for start, piece, (_, _, arrivals) in zip(starts, pieces, uses):
+            for v, after in arrivals:
+                arrival, place = start + after, piece * nodes + v
+                if arrival < here[place]:
+                    here[place] = arrival
+                if arrival > last:
+                    last = arrival
+                if self.is_switch[v]:
+                    at_switches[place].append(arrival)
+        leaving = defaultdict(list)
+        for start, piece, (source, _, _) in zip(starts, pieces, uses):
+            if here[piece * nodes + source] > start:
+                raise Fault(f"tick {start}: piece {piece} leaves node {source}, where it is not")
+            if self.is_switch[source]:
+                leaving[piece * nodes + source].append(start)
+        for place, ticks in leaving.items():
+            self.check_storing(place, sorted(ticks), sorted(at_switches[place]))
+        for piece, block in enumerate(blocks):
+            goal = self.blocks[block][1]
+            for v in self.members if goal is None else (goal,):
+                need(here[piece * nodes + v] < INFINITE, f"piece {piece} does not come to rank {v}")
+        return last
+
+    def check_storing(self, place, leaves, arrivals):
+        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an arrival
+        unless it copies."""
+        where = f"piece {place // self.nodes} leaves switch {place % self.nodes}"
+        if not self.buffer:
+            arrived, left = Counter(arrivals), Counter(leaves)
+            for tick, times in left.items():
+                need(arrived[tick], f"tick {tick}: {where} when it does not arrive")
+                need(self.store_copies or times <= arrived[tick], f"tick {tick}: {where} more often than it came")
+        elif not self.store_copies:
+            for i, tick in enumerate(leaves):
+                need(i < len(arrivals) and arrivals[i] <= tick, f"tick {tick}: {where} more often than it came")
+
+    def replay_sums(self, starts, pieces, blocks, adds, uses):
+        """Check contributions, piece by piece; return the last arrival. Sets of contributions are bits."""
+        of_piece = [[] for _ in blocks]
+        for i, piece in enumerate(pieces):
+            of_piece[piece].append(i)
+        bit = {v: 1 << i for i, v in enumerate(self.members)}
+        everybody, last = (1 << len(self.members)) - 1, 0
+        for piece, mine in enumerate(of_piece):
+            origin, goal, _ = self.blocks[blocks[piece]]
+            sets = dict(bit) if origin is None else {origin: everybody}
+            count, events, feeding = len(starts), [], {}
+            latest = {}  # (at a switch that stores no sums) the transfer listed last that brings the piece there
+            for i in mine:
+                start, (source, _, arrivals) = starts[i], uses[i]
+                if self.is_switch[source] and not self.store_adds:
+                    need(source in latest, f"transfer {i}: nothing listed before it brings piece {piece} to switch {source}")
+                    feeding[i] = latest[source]
+                events.append(((start * 2 + 1) * 2 * count + i, None))
+                for v, after in arrivals:
+                    arrival = start + after
+                    last = max(last, arrival)
+                    events.append(((arrival * 4 + adds[i]) * count + i, v))
+                    if self.is_switch[v] and not self.store_adds:
+                        latest[v] = (i, arrival)
+            events.sort(key=lambda event: event[0])
+            carried, sent_on = {}, set()
+            for code, v in events:
+                i = code % count
+                if v is None:
+                    source = uses[i][0]
+                    if i in feeding:
+                        other, arrival = feeding[i]
+                        need(arrival == starts[i] or self.buffer and arrival < starts[i], f"transfer {i}: its piece is not at switch {source}")
+                        need(self.store_copies or other not in sent_on, f"transfer {i}: switch {source} sends it on twice")
+                        sent_on.add(other)
+                        carried[i] = carried[other]
+                    else:
+                        need(sets.get(source), f"transfer {i}: node {source} has nothing of piece {piece}")
+                        carried[i] = sets[source]
+                    need(adds[i] or carried[i] == everybody, f"transfer {i}: copies a sum of piece {piece} that is not complete")
+                elif self.is_switch[v] and not self.store_adds:
+                    pass
+                elif adds[i]:
+                    before = sets.get(v, 0)
+                    need(not before & carried[i], f"transfer {i}: adds a contribution to piece {piece} twice")
+                    sets[v] = before | carried[i]
+                else:
+                    sets[v] = everybody
+            for v in self.members if goal is None else (goal,):
+                need(sets.get(v) == everybody, f"piece {piece} is not complete at rank {v}")
+        return last
+
+    # -- certificates ----------------------------------------------------------------------------------------------
+
+    def certify(self, held, bound):
+        """Check that a certificate proves a bound in seconds: what the links can carry by then is no more than needed."""
+        argument = held.text("argument")
+        prove = {
+            "nothing": lambda held: need(bound <= 0, "nothing: proves 0"), "cut": self.cut, "prices": self.prices, "gossip": self.gossip,
+            "partition": self.partition, "deliveries": self.windows, "sums": self.windows, "moments": self.moments,
+            "orbit_moments": self.orbit_moments, "steps": self.steps,
+        }  # fmt: skip
+        need(argument in prove, f"argument: {short(argument)} is unknown")
+        self.set_clock()
+        self.bound, self.ticks = bound, bound * self.P
+        prove[argument](held)
+
+    def set_clock(self):
+        """Set the certificates' ticks a second P, and all latencies in these ticks."""
+        P, greatest = 1, max([link.latency for link in self.links], default=Fraction(0))
+        for link in self.links:
+            P = math.lcm(P, link.latency.denominator)
+        if P > 10**18 or P * greatest * self.nodes > 2**61:
+            P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
+        self.P, self.latencies = P, [int(link.latency * P) for link in self.links]
+
+    def distances(self, starts, costs, passes=None, back=False):
+        """Return a dict node → least cost from any of the starts (with ``back``: to any of them)."""
+        return cheapest(dict.fromkeys(starts, 0), self.into if back else self.out, costs, passes)
+
+    def enough(self, needed, capacity):
+        """Check the inequality that every argument ends with."""
+        need(needed > 0, f"nothing has to move ({needed})")
+        need(capacity <= needed, f"the links carry {float(capacity):.6g} in {float(self.bound)} s, only {float(needed):.6g} is needed")
+
+    def capacity(self, price, begin, left, sharing, turned=False):
+        """Return what the links carry by the bound, at prices a link, if link e is of use only from ``begin[e]`` ticks on
+        and until ``left[e]`` ticks before the end (None: never)."""
+        total, grouped = Fraction(0), defaultdict(list)
+        for e, link in enumerate(self.links):
+            if price[e] > 0 and begin[e] is not None and left[e] is not None:
+                if link.group is None:
+                    total += price[e] * link.bandwidth * max(0, self.ticks - begin[e] - left[e])
+                else:
+                    grouped[link.group].append(e)
+        for group in grouped.values():
+            for part in self.parts(group, sharing, turned):
+                rate = max(price[e] * self.links[e].bandwidth for e in part)
+                lost = min(begin[e] for e in part) + min(left[e] for e in part)
+                total += rate * max(0, self.ticks - lost)
+        return total / self.P
+
+    def parts(self, group, sharing, turned):
+        """Cut the links of a group into parts that cannot carry one byte together."""
+        if sharing == "once" or self.stores or len(group) == 1:
+            return [group]
+        if sharing == "each":
+            return [[e] for e in group]
+        ends = {e: (self.links[e].tail, self.links[e].head) for e in group}
+        if turned:
+            ends = {e: (v, u) for e, (u, v) in ends.items()}
+        on_one_route = False
+        for e in group:
+            if self.is_switch[ends[e][1]]:
+                joined = self.distances([ends[e][1]], self.latencies, self.is_switch, turned)
+                on_one_route |= any(
+                    f != e and self.is_switch[ends[f][0]] and ends[f][0] in joined and ends[f][1] != ends[e][0] for f in group
+                )
+        if not on_one_route:
+            return [group]
+        leaving = [e for e in group if not self.is_switch[ends[e][0]]]
+        entering = [e for e in group if self.is_switch[ends[e][0]] and not self.is_switch[ends[e][1]]]
+        rest = [[e] for e in group if self.is_switch[ends[e][0]] and self.is_switch[ends[e][1]]]
+        return [part for part in (leaving, entering) if part] + rest
+
+    def along_routes(self):
+        """Return how links of a group share what is paid for along a route."""
+        return "each" if self.multicast or any(self.copies[v] or self.adds[v] for v in self.linked_switches) else "path"
+
+    def between(self, sources, goals):
+        """Return of every link the ticks from the nearest source through its head, split at its tail, to a goal."""
+        before = self.distances(sources, self.latencies)
+        behind = self.distances(goals, self.latencies, back=True)
+        begin = [before.get(link.tail) for link in self.links]
+        left = [None if link.head not in behind else self.latencies[e] + behind[link.head] for e, link in enumerate(self.links)]
+        return begin, left
+
+    def cut(self, held):
+        """What has to leave a set of nodes."""
+        inside, origins, goals = (held.array(key, 0, self.nodes - 1) for key in ("inside", "origins", "goals"))
+        for key, nodes in (("inside", inside), ("origins", origins), ("goals", goals)):
+            need(len(set(nodes)) == len(nodes), f"{key}: a node stands twice")
+        within, members = set(inside), set(self.members)
+        need(origins and set(origins) <= members & within, "origins: members inside")
+        need(goals and set(goals) <= members - within, "goals: members not inside")
+        price = [int(link.tail in within and link.head not in within) for link in self.links]
+        a, b = {None, *origins}, {None, *goals}
+        needed = sum(n for origin, goal, n in self.blocks if origin in a and goal in b)
+        self.enough(needed, self.capacity(price, *self.between(origins, goals), "once"))
+
+    def lengths(self, held, key="length", most=2**40):
+        """Return a price of every link."""
+        return held.array(key, 0, most, (len(self.links),))
+
+    def prices(self, held):
+        """Every block pays the shortest distance at prices."""
+        need(all(None not in block[:2] for block in self.blocks), "prices: every block leads from one rank to one")
+        length, away = self.lengths(held), Fraction(held.whole("away_ticks", 0, 2**62), held.whole("ticks_per_s", 1, 2**62)) * self.P
+        sources, goals, needed = set(), set(), 0
+        by_origin = defaultdict(list)
+        for origin, goal, n in self.blocks:
+            by_origin[origin].append((goal, n))
+        for origin, mine in by_origin.items():
+            ticks, costs = self.distances([origin], self.latencies), self.distances([origin], length)
+            for goal, n in mine:
+                need(goal in ticks, f"rank {goal} cannot be reached from rank {origin}")
+                if ticks[goal] >= away:
+                    sources.add(origin)
+                    goals.add(goal)
+                    needed += n * costs[goal]
+        self.enough(needed, self.capacity(length, *self.between(sources, goals), "path"))
+
+    def only_members(self):
+        """Check that no rank outside the group forwards."""
+        members = set(self.members)
+        outside = [v for v in self.ranks if v not in members and (self.out[v] or self.into[v])]
+        need(not outside, f"rank {outside[:1]} is no member and has links in use")
+
+    def gossip(self, held):
+        """An allreduce pays twice a minimum spanning tree a byte."""
+        need(self.collective == "allreduce" and self.blocks, "gossip: only of an allreduce")
+        self.only_members()
+        linked = self.linked_switches
+        in_switches = not self.stores and (any(self.adds[v] for v in linked) or not self.multicast and any(self.copies[v] for v in linked))
+        need(self.pay_alone or in_switches, "gossip: a transfer may pay for several")
+        length = self.lengths(held)
+        able = [v for v in linked if not self.stores and (self.copies[v] or self.adds[v])]
+        ends, edges = self.members + able, []
+        ahead = [self.distances([u], length) for u in ends]
+        for i, u in enumerate(ends):
+            for j in range(i + 1, len(ends)):
+                edges.append((min(ahead[i].get(ends[j], INFINITE), ahead[j].get(u, INFINITE)), i, j))
+        tree, groups, N = 0, Groups(len(ends)), len(self.members)
+        for cost, i, j in sorted(edges):  # members come first, so a group with a member has a member for its first
+            a, b = groups.find(i), groups.find(j)
+            if a != b:
+                groups.join(a, b)
+                tree += cost if a < N and b < N else 0
+        need(tree < INFINITE, "gossip: members are not joined")
+        begin_left = self.between(self.members, self.members)
+        self.enough(2 * self.bytes * tree, self.capacity(length, *begin_left, self.along_routes()))
+
+    def partition(self, held):
+        """An allreduce sends every byte at least 2 (parts - 1) times between parts."""
+        need(self.collective == "allreduce" and self.blocks, "partition: only of an allreduce")
+        part = held.array("part", 0, self.nodes - 1, (self.nodes,))
+        need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
+        price = [int(part[link.tail] != part[link.head]) for link in self.links]
+        needed = 2 * (len(set(part)) - 1) * self.bytes
+        self.enough(needed, self.capacity(price, *self.between(self.members, self.members), self.along_routes()))
+
+    def windows(self, held):
+        """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
+        sums = held.text("argument") == "sums"
+        need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
+        turned = held.flag("backwards")
+        need(held.whole("ticks_per_s", 1, 2**62) == self.P, f"ticks_per_s: is {held.get('ticks_per_s')}, should be {self.P}")
+        objects = held.get("windows")
+        need(type(objects) is list and 1 <= len(objects) <= 4, "windows: 1 to 4 of them")
+        size, rows = (len(self.links),), []
+        for window in map(Held, objects):
+            rows.append((window.array("length", 0, 2**38, size), window.array("after", 0, 2**61, size)))
+        out, into = (self.into, self.out) if turned else (self.out, self.into)
+        tails = [link.head if turned else link.tail for link in self.links]
+        heads = [link.tail if turned else link.head for link in self.links]
+        bytes_at = Counter()
+        if sums:
+            need(self.collective == "allreduce" and self.blocks, "sums: only of an allreduce")
+            bytes_at = dict.fromkeys(self.members, self.bytes)
+        else:
+            for block in self.blocks:
+                begin, end = (block[1], block[0]) if turned else block[:2]
+                need(begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)")
+                bytes_at[begin] += block[2]
+
+        def paid(moments):
+            """What each link costs at its moment, to be reached over switches."""
+            moment = [moments.get(tail) for tail in tails]
+            return [
+                0 if t is None else sum(length[e] for length, after in rows if t >= after[e]) for e, t in enumerate(moment)
+            ]
+
+        def direct(u):
+            """Least payment from u over switches alone to every node."""
+            moments = cheapest({u: 0}, out, self.latencies, self.is_switch)
+            return cheapest({u: 0}, out, paid(moments), self.is_switch)
+
+        def passed(known):
+            """Least payment from any rank that knows something, over at least one link and switches, to every node."""
+            costs, ends = paid(cheapest(known, out, self.latencies, self.is_switch)), {}
+            for w in known:
+                for e, v in out[w]:
+                    ends[v] = min(costs[e], ends.get(v, INFINITE))
+            entered = {v: cost for v, cost in ends.items() if self.is_switch[v]}
+            for v, cost in cheapest(entered, out, costs, self.is_switch).items():
+                ends[v] = min(cost, ends.get(v, INFINITE))
+            return ends
+
+        needed = 0
+        if sums:
+            ahead = {u: cheapest({u: 0}, out, self.latencies) for u in self.members}
+            known = {}
+            for w in self.ranks:
+                ticks = [ahead[u][w] for u in self.members if u != w and w in ahead[u]]
+                if ticks:
+                    known[w] = min(ticks)
+            on, alone = passed(known), {u: direct(u) for u in self.members}
+            for v in self.members:
+                needed += self.bytes * min(sum(alone[u].get(v, INFINITE) for u in self.members if u != v), on.get(v, INFINITE))
+        else:
+            for u, n in bytes_at.items():
+                ahead = cheapest({u: 0}, out, self.latencies)
+                on, alone = passed({w: ahead[w] for w in self.ranks if w != u and w in ahead}), direct(u)
+                needed += n * sum(min(alone.get(v, INFINITE), on.get(v, INFINITE)) for v in self.members if v != u)
+        need(needed < INFINITE, "a member cannot be reached")
+        before = cheapest(dict.fromkeys(bytes_at, 0), out, self.latencies)
+        behind = cheapest(dict.fromkeys(self.members, 0), into, self.latencies, self.is_switch)
+        capacity, every = Fraction(0), range(len(self.links))
+        for length, after in rows:
+            begin = [None if tails[e] not in before else max(before[tails[e]], after[e]) + self.latencies[e] * turned for e in every]
+            left = [None if heads[e] not in behind else behind[heads[e]] + self.latencies[e] * (not turned) for e in every]
+            capacity += self.capacity(length, begin, left, self.along_routes(), turned)
+        self.enough(needed, capacity)
+
+    def moments(self, held):
+        """Cuts that move with time: demand d's data have reached, at a moment, only ranks v with since[d, v] not after it."""
+        need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
+        finer, share = held.whole("finer", 1, 2**40), self.lengths(held, "share", 1024)
+        block = held.array("block", 0, len(self.blocks) - 1)
+        D = len(block)
+        need(0 < D <= 10000, f"moments: {D} demands")
+        source, target = (held.array(key, 0, self.nodes - 1, (D,)) for key in ("source", "target"))
+        weight = held.array("weight", 1, 2**30, (D,))
+        since = rows_of(held.array("since", 0, 2**62, self.flat_or_rows(held, "since", D)), len(self.ranks))
+        since = [dict(zip(self.ranks, row)) for row in since]
+        for d in range(D):
+            origin, goal, _ = self.blocks[block[d]]
+            need(source[d] == origin or origin is None and source[d] in self.members, "source: not the block's origin")
+            need(target[d] == goal or goal is None and target[d] in self.members, "target: not the block's goal")
+            need(source[d] != target[d] and since[d][source[d]] == 0, "since: a demand's source has it from 0 on")
+        F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
+        worth = self.worth(share)
+        needed = worth * sum(w * self.blocks[b][2] for w, b in zip(weight, block)) - Fraction(1, 10**12)
+        need(self.bound * F <= min(since[d][target[d]] for d in range(D)), "the bound is after a target's moment")
+        capacity = Fraction(0)
+        for e, link in enumerate(self.links):
+            if share[e]:
+                before, behind = self.ends_of(e, latency)
+                changes = []
+                for d in range(D):
+                    for u, first in before.items():
+                        for v, rest in behind.items():
+                            begin, end = since[d][u] + first, since[d][v] - rest - latency[e]
+                            if u != v and begin < end:
+                                changes += [(begin, (block[d], u, v), weight[d]), (end, (block[d], u, v), -weight[d])]
+                capacity += link.bandwidth * share[e] * area_of_greatest(changes)
+        self.enough(needed, capacity / F)
+
+    def flat_or_rows(self, held, key, rows):
+        """Return the shape that an array of moments has: rows of ranks, in the record perhaps as one list."""
+        return (rows * len(self.ranks),) if len(held.shaped(key).shape) == 1 else (rows, len(self.ranks))
+
+    def worth(self, share):
+        """Return the least Σ share over a path from a rank over switches to another rank."""
+        least = INFINITE
+        for u in self.ranks:
+            ends = self.distances([u], share, self.is_switch)
+            least = min([least] + [cost for v, cost in ends.items() if v != u and not self.is_switch[v]])
+        need(0 < least < INFINITE, "share: some path between ranks is worth nothing")
+        return least
+
+    def ends_of(self, e, latency):
+        """Return the ranks from which, and those to which, a transfer over link e may lead, with ticks to and from it."""
+        link, ends = self.links[e], []
+        for node, back in ((link.tail, True), (link.head, False)):
+            if not self.is_switch[node]:
+                ends.append({node: 0})
+            else:
+                reach = self.distances([node], latency, self.is_switch, back)
+                ends.append({v: ticks for v, ticks in reach.items() if not self.is_switch[v]})
+        return ends
+
+    def orbit_moments(self, held):
+        """Not yet."""
+        raise NotCovered("orbit_moments")
+
+    def steps(self, held):
+        """Not yet."""
+        raise NotCovered("steps")
+
+
+def area_of_greatest(changes):
+    """Integrate over time the greatest of several sums; a change is (time, which sum, what is added to it)."""
+    sums, heap, area, last = defaultdict(int), [], 0, 0
+    changes.sort(key=lambda change: change[0])
+    for time, key, weight in changes:
+        while heap and sums[heap[0][1]] != -heap[0][0]:
+            heapq.heappop(heap)
+        if heap:
+            area += -heap[0][0] * (time - last)
+        last = time
+        sums[key] += weight
+        heapq.heappush(heap, (-sums[key], key))
+    return area
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 11  The command
+# ------------------------------------------------------------------------------------------------------------------
+
+FAMILIES = {"xtree": Xtree, "fabric": Fabric}
+
+
+def records_of(paths):
+    """Yield (name, folder, record or instance text) of everything below the paths, in order."""
+    for path in paths:
+        files = [path]
+        if os.path.isdir(path):
+            files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+            files = [file for file in files if file.endswith((".json", ".jsonl"))]
+        for file in files:
+            with open(file, encoding="utf-8-sig") as lines:
+                text = lines.read()
+            if file.endswith(".jsonl"):
+                for number, line in enumerate(text.split("\n"), 1):
+                    if line.strip():
+                        yield f"{file}:{number}", os.path.dirname(file), line
+            else:
+                yield file, os.path.dirname(file), text
+
+
+class Checker:
+    """Checks records one by one, and compares those of one instance with each other."""
+
+    def __init__(self):
+        self.files, self.places, self.best = {}, set(), {}
+
+    def open_arrays(self, path):
+        """Return the arrays of a file, opened once."""
+        if path not in self.files:
+            need(os.path.isfile(path), f"solution_file: there is no {os.path.basename(path)}")
+            self.files[path] = Arrays(path)
+        return self.files[path]
+
+    def check(self, name, folder, text):
+        """Return (family, accept, refuse or not covered, a message, the solution's and the certificate's kinds)."""
+        family = "?"
+        try:
+            record = read_json(text, "record")
+            need(type(record) is dict, "neither a record nor an instance")
+            family = record.get("family") if type(record.get("family")) is str else "?"
+            if record.get("format") == "synth-instance/1":
+                read_instance(text, folder)
+                return family, "accept", "an instance", []
+            place = record.get("record_path")
+            if place is not None:
+                need(type(place) is str and place.endswith(".json") and not place.startswith("/"), f"record_path: {short(place)}")
+                need(not {"", ".", ".."} & set(place.split("/")), f"record_path: {short(place)}")
+                need((folder, place) not in self.places, f"record_path: {place} stands twice")
+                self.places.add((folder, place))
+            done, left, value, bound = check_record(record, folder, self.open_arrays)
+            self.compare(family, record["instance_sha256"], value if "replay" in done else None, bound)
+        except Fault as fault:
+            return family, "refuse", str(fault), []
+        except NotCovered as why:
+            return family, "not covered", str(why), []
+        if left:
+            return family, "not covered", "; ".join(left), done
+        return family, "accept", ", ".join(done) or "states neither value nor certificate", done
+
+    def compare(self, family, sha, value, bound):
+        """Check that no replayed value of any record is below a certified bound of any on the same instance."""
+        values, bounds = self.best.setdefault((family, sha), ([], []))
+        values += [value] if value is not None else []
+        bounds += [bound] if bound is not None else []
+        if values and bounds:
+            need(not exceeds(max(bounds), min(values)), f"bound {max(bounds)} of one record exceeds value {min(values)} of another")
+
+
+def main(arguments):
+    """Check what the arguments name; print a line a record and a summary; return the exit code."""
+    quiet = "--faults" in arguments
+    checker, counts, kinds = Checker(), Counter(), Counter()
+    for name, folder, text in records_of([argument for argument in arguments if argument != "--faults"]):
+        family, verdict, message, done = checker.check(name, folder, text)
+        counts[family, verdict] += 1
+        kinds.update((family, what) for what in done)
+        if not quiet or verdict != "accept":
+            print(f"{verdict:11} {name}: {message}", flush=True)
+    for family in sorted({family for family, _ in counts}):
+        total = sum(n for (other, _), n in counts.items() if other == family)
+        print(f"{family:8} {total:5} records: " + ", ".join(f"{counts[family, verdict]} {verdict}" for verdict in ("accept", "refuse", "not covered")))
+        print("         verified: " + ", ".join(f"{n} × {what}" for (other, what), n in sorted(kinds.items()) if other == family))
+    return int(any(verdict == "refuse" and n for (_, verdict), n in counts.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
