@@ -322,7 +322,7 @@ def exceeds(bound, value):
 
 def check_claims(record, certificate):
     """Check grade, termination and gap of a record whose value and certificate hold."""
-    value, bound, held = record["objective"]["value"], record["bound"], record["kind"] != "bound" and record["solution"]
+    value, bound, held = record["objective"]["value"], record["bound"], record["kind"] != "bound" and record["solution"] is not None
     need(record["kind"] != "bound" or value is None, "objective.value: a record of kind bound states no value")
     need(value is None or held, "objective.value: stated without a solution")
     need(bound is not None or certificate is None, "certificate: there is no bound that it proves")
@@ -1520,10 +1520,393 @@ def area_of_greatest(changes):
 
 
 # ------------------------------------------------------------------------------------------------------------------
+# 7  harvest: seconds of a collective on a network whose links are set up between its steps
+# ------------------------------------------------------------------------------------------------------------------
+
+
+class Step:
+    """A step: bytes, alpha's seconds hidden, and its pairs (source, destination) with volumes, in order."""
+
+    def __init__(self, data, gpus):
+        self.bytes, self.overlap = above_zero(data["bytes"], "bytes"), number(data.get("overlap", 0), "overlap")
+        volumes = {}
+        if data.get("shift") is not None:
+            shift = whole(data["shift"], 1, gpus - 1, "shift")
+            volumes = {(u, (u + shift) % gpus): 1 for u in range(gpus)}
+        else:
+            pairs = data["pairs"]
+            each = data.get("volumes") or [1] * len(pairs)
+            need(len(each) == len(pairs), "volumes: one a pair")
+            for (u, v), volume in zip(pairs, each):
+                whole(u, 0, gpus - 1, "pairs"), whole(v, 0, gpus - 1, "pairs")
+                volumes[u, v] = volumes.get((u, v), 0) + above_zero(volume, "volumes")
+        need(volumes and all(u != v for u, v in volumes), "pairs: between different GPUs")
+        self.pairs, self.volumes = list(volumes), volumes
+
+
+class Harvest:
+    """A harvest instance."""
+
+    def __init__(self, data, folder):
+        self.data = data
+        self.n, self.p = whole(data["gpus"], 2, 2**20, "gpus"), whole(data["ports"], 1, 2**20, "ports")
+        self.b, self.alpha = above_zero(data["port_bandwidth"], "port_bandwidth"), number(data["alpha"], "alpha")
+        self.hop = 0 if data.get("latency", "on") == "off" else number(data["delta"], "delta")
+        self.R, self.circuit = number(data["reconfiguration_delay"], "reconfiguration_delay"), data.get("delay_per_circuit") or 0
+        self.table = data.get("delay_by_ports") or []
+        self.steps = [Step(step, self.n) for step in data["steps"]]
+
+    def delay(self, ports):
+        """Return what the table says of a change of so many ports."""
+        return next((seconds for most, seconds in self.table if most >= ports), 0)
+
+    def replay(self, held):
+        """Return the completion time: the doubles that the page names, added exactly and rounded once."""
+        n, steps = self.n, len(self.steps)
+        start = held.array("topology_start", 0, 2**31)
+        source = held.array("link_src", 0, n - 1)
+        target = held.array("link_dst", 0, n - 1, (len(source),))
+        count = held.array("link_count", 1, self.p, (len(source),))
+        need(start and start[0] == 0 and start[-1] == len(source) and start == sorted(start), "topology_start: not rising from 0 to the end")
+        topologies = []
+        for first, last in zip(start, start[1:]):
+            links = {(source[i], target[i]): count[i] for i in range(first, last)}
+            need(len(links) == last - first and all(u != v for u, v in links), "link_src, link_dst: twice, or to itself")
+            for end in (0, 1):
+                degree = Counter()
+                for pair, times in links.items():
+                    degree[pair[end]] += times
+                need(max(degree.values(), default=0) <= self.p, f"link_count: more than {self.p} ports of a GPU")
+            topologies.append(links)
+        of_step = held.array("topology_of_step", 0, len(topologies) - 1, (steps,))
+        begin = held.array("flow_start", 0, 2**31, (steps + 1,))
+        pair = held.array("pair", 0, 2**31)
+        rows = (len(pair),)
+        if len(pair) > MOST_TRANSFERS:
+            raise NotCovered(f"{len(pair)} flows")
+        hop, u, v = held.array("hop", 0, 2**31, rows), held.array("src", 0, n - 1, rows), held.array("dst", 0, n - 1, rows)
+        share = held.shaped("share").values
+        need(begin[0] == 0 and begin[-1] == len(pair) == len(share) and begin == sorted(begin), "flow_start: not rising from 0 to the end")
+        need(all(type(x) in (int, float) and 0 < x <= 1 + 1e-9 for x in share), "share: not above 0 and at most 1")
+        terms, before = [], None
+        for i, step in enumerate(self.steps):
+            now = topologies[of_step[i]]
+            rows = range(begin[i], begin[i + 1])
+            terms += self.flows(i, step, now, [(pair[r], hop[r], u[r], v[r], share[r]) for r in rows])
+            if before is not None and now != before:
+                terms.append(self.change(before, now, step.overlap))
+            before = now
+        return math.fsum(terms)
+
+    def flows(self, i, step, links, rows):
+        """Check the flows of a step; return its times."""
+        need(rows, f"step {i}: no flows")
+        net, load, longest = defaultdict(Fraction), defaultdict(list), 0
+        for pair, hop, u, v, share in rows:
+            need(pair < len(step.pairs) and hop <= len(rows), f"step {i}: pair {pair}, hop {hop}")
+            need((u, v) in links, f"step {i}: {u} to {v} is no link of its topology")
+            source, target = step.pairs[pair]
+            need((hop or u == source) and u != target, f"step {i}: a flow of pair {pair} leaves {u}")
+            exact = Fraction(share)
+            net[pair, hop, u] += exact
+            if v != target:
+                net[pair, hop + 1, v] -= exact
+            load[u, v].append(share * step.volumes[source, target])
+            longest = max(longest, hop + 1)
+        wrong = [Fraction(0)] * len(step.pairs)
+        for k, (source, _) in enumerate(step.pairs):
+            net[k, 0, source] -= 1
+        for (pair, _, _), amount in net.items():
+            wrong[pair] += abs(amount)
+        worst = max(wrong)
+        need(worst <= Fraction(1e-9), f"step {i}: a pair's flows are wrong by {float(worst):.3g}")
+        most = max(math.fsum(loads) / links[link] for link, loads in load.items())
+        if worst > Fraction(1e-14):
+            most /= 1 - float(worst)
+        return [self.alpha, self.hop * longest, step.bytes * most / self.b]
+
+    def change(self, before, after, overlap):
+        """Return what a change of topology costs."""
+        up, ports = 0, Counter()
+        for link in before.keys() | after.keys():
+            gain = after.get(link, 0) - before.get(link, 0)
+            up += max(0, gain)
+            for end in (0, 1):
+                ports[end, link[end], gain > 0] += abs(gain)
+        nodes = {key[:2] for key in ports}
+        moved = sum(max(ports[(*node, True)], ports[(*node, False)]) for node in nodes)
+        total = Fraction(self.R) + up * Fraction(self.circuit) + Fraction(self.delay(moved))
+        return max(0, float(total) - overlap)
+
+    # -- certificate -----------------------------------------------------------------------------------------------
+
+    def certify(self, held, bound):
+        """Check that a certificate proves the bound: a step alone, intervals on one topology, all steps."""
+        exponent = held.whole("unit_exponent", -1000, 1000)
+        self.unit = Fraction(1, 2**exponent) if exponent >= 0 else Fraction(2**-exponent)
+        self.exact = {key: Fraction(getattr(self, key)) for key in ("b", "alpha", "hop", "R")}
+        self.patterns, self.of_step = [], []
+        for step in self.steps:
+            pattern = {pair: Fraction(volume) for pair, volume in step.volumes.items()}
+            if pattern not in self.patterns:
+                self.patterns.append(pattern)
+            self.of_step.append(self.patterns.index(pattern))
+        self.facts = [self.alone(pattern) for pattern in self.patterns]
+        count, least = len(self.steps), {}
+        for i, step in enumerate(self.steps):
+            longest, U, d0, many = self.facts[self.of_step[i]]
+            s, h = Fraction(step.bytes) / self.exact["b"], self.exact["hop"]
+            time = self.exact["alpha"] + (h * longest + s * d0 if many else min(h + s * U, 2 * h + s * d0))
+            least[i, i] = math.floor(time / self.unit)
+        intervals = held.get("intervals", [])
+        need(type(intervals) is list, "intervals: a list")
+        if not intervals:
+            proven = sum(least.values()) * self.unit
+        else:
+            self.set_orbits(held)
+            for entry in map(Held, intervals):
+                first = entry.whole("first", 0, count - 1)
+                last = entry.whole("last", first, count - 1)
+                found = math.floor(self.interval(first, last, entry.get("rows")) / self.unit)
+                least[first, last] = max(found, least.get((first, last), 0))
+            proven = self.all_steps(count, least) * self.unit
+        need(bound <= proven, f"intervals: prove {float(proven)} s, not {float(bound)} s")
+
+    def all_steps(self, count, least):
+        """Return units: the least, over all ways to cut the steps into intervals, of changes and intervals."""
+        best, free = {}, Fraction(self.circuit) if not self.table else 0
+        for length in range(count):
+            for a in range(count - length):
+                c = a + length
+                best[a, c] = max([least.get((a, c), 0)] + [best[a, m] + best[m + 1, c] for m in range(a, c)])
+        up_to = [0]
+        for c in range(count):
+            ways = []
+            for a in range(c + 1):
+                cost = self.exact["R"] + Fraction(self.delay(2)) + free - Fraction(self.steps[a].overlap) if a else 0
+                ways.append(up_to[a] + math.floor(max(0, cost) / self.unit) + best[a, c])
+            up_to.append(min(ways))
+        return up_to[count]
+
+    def alone(self, pattern):
+        """Return (least hops, U, d0, whether one GPU has more partners than ports) of a pattern alone."""
+        n, p = self.n, self.p
+        sides = [defaultdict(list), defaultdict(list)]
+        for pair, volume in pattern.items():
+            sides[0][pair[0]].append(volume)
+            sides[1][pair[1]].append(volume)
+        lists = [volumes for side in sides for volumes in side.values()]
+        partners, total = max(map(len, lists)), sum(pattern.values())
+
+        def whole_links(volumes):
+            """The least load of a link if each volume has links of its own."""
+            loads = sorted({volume / k for volume in volumes for k in range(1, p + 1)})
+            fits = lambda w: sum(math.ceil(volume / w) for volume in volumes) <= p  # noqa: E731
+            return loads[bisect_left(loads, True, key=fits)]
+
+        def direct(volumes, u):
+            """The most that p links of load u can bring in one hop: volumes cut into parts."""
+            parts = []
+            for volume in volumes:
+                full = min(p, volume // u)
+                parts += [u] * full + ([volume - full * u] if full < p else [])
+            return sum(sorted(parts)[-p:])
+
+        def refuted(u):
+            return any(2 * total - sum(direct(volumes, u) for volumes in side.values()) > p * n * u for side in sides)
+
+        d0 = max(map(sum, lists)) / p
+        if refuted(d0):
+            step = d0 / 2
+            for _ in range(48):
+                d0, step = (d0 + step if refuted(d0 + step) else d0), step / 2
+        longest, reach = 1, p
+        while reach < partners:
+            longest, reach = longest + 1, reach + p ** (longest + 1)
+        many = partners > p
+        return longest, None if many else max(map(whole_links, lists)), d0, many
+
+    def set_orbits(self, held):
+        """Set the orbits of pairs under the certificate's permutations of GPUs, and read its bundles' prices."""
+        n = self.n
+        generators = rows_of(held.array("generators", 0, n - 1, (None, n), default=()), n) if "generators" in held else []
+        for g in generators:
+            check_permutation(g, n, "generators")
+            for pattern in self.patterns:
+                need(all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items()), "generators: change a pattern")
+        self.orbit = number_orbits(sorted({pair for pattern in self.patterns for pair in pattern}), generators)
+        self.sizes = []
+        for pattern in self.patterns:
+            sizes = defaultdict(Fraction)
+            for pair, volume in pattern.items():
+                sizes[self.orbit[pair]] += volume
+            self.sizes.append(sizes)
+        self.bundles = []
+        bundles = held.get("bundles", [])
+        need(type(bundles) is list, "bundles: a list")
+        if bundles:
+            need(n <= 512, "bundles: of at most 512 GPUs")
+            label = number_orbits([(u, v) for u in range(n) for v in range(n)], generators)
+            for bundle in map(Held, bundles):
+                self.bundles.append(self.bundle(bundle, label))
+
+    def bundle(self, held, label):
+        """Check a bundle's prices; return (its patterns, D of each, its budget)."""
+        n = self.n
+        patterns = held.array("patterns", 0, len(self.patterns) - 1)
+        need(patterns and len(set(patterns)) == len(patterns), "bundles: a pattern stands twice")
+        labels = max(label.values()) + 1
+        prices = rows_of(held.array("prices", 0, 2**40, (len(patterns), labels)), labels)
+        r, c = (held.array(key, 0, 2**40, (n,)) for key in ("of_source", "of_destination"))
+        total = [sum(column) for column in zip(*prices)]
+        need(all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v), "bundles: a link's prices are above its budget")
+        volumes = {}
+        for k, price in zip(patterns, prices):
+            by_source, volumes[k] = defaultdict(list), 0
+            for (u, v), volume in self.patterns[k].items():
+                by_source[u].append((v, volume))
+            for u, mine in by_source.items():
+                far = self.dense_distances(u, [[price[label[a, b]] for b in range(n)] for a in range(n)] if u == min(by_source) else None)
+                volumes[k] += sum(volume * far[v] for v, volume in mine)
+        return patterns, volumes, self.p * (sum(r) + sum(c))
+
+    def dense_distances(self, source, matrix=None):
+        """Return cheapest paths from a GPU over all ordered pairs (a matrix given once is kept for the next sources)."""
+        self.matrix = matrix or self.matrix
+        far, left = list(self.matrix[source]), set(range(self.n)) - {source}
+        far[source] = 0
+        while left:
+            u = min(left, key=far.__getitem__)
+            left.remove(u)
+            here = far[u]
+            far = [x if x <= here + y else here + y for x, y in zip(far, self.matrix[u])]
+        return far
+
+    def interval(self, first, last, rows):
+        """Return the seconds that rows with multipliers prove for some steps on one topology."""
+        need(type(rows) is list, "rows: a list")
+        steps = range(first, last + 1)
+        mine = {self.of_step[i] for i in steps}
+        cost, left = defaultdict(Fraction), {}
+        for i in steps:
+            k = self.of_step[i]
+            cost["L", k] += self.exact["hop"]
+            cost["u", k] += Fraction(self.steps[i].bytes) / self.exact["b"]
+            left["L", k], left["u", k] = self.facts[k][0], self.facts[k][2]
+            left.update((("a", o), 1) for o in self.sizes[k])
+        proven = len(steps) * self.exact["alpha"]
+        arcs = {pair for k in mine for pair in self.patterns[k]}
+        for row in map(Held, rows):
+            multiplier = Fraction(number(row.get("multiplier"), "multiplier"))
+            need(multiplier >= 0, "multiplier: below 0")
+            kinds = {"longest": self.longest_row, "volume": self.volume_row, "tree": self.tree_row,
+                     "cycle": self.cycle_row, "rate": self.rate_row, "direct": self.direct_row}  # fmt: skip
+            need(row.text("row") in kinds, f"row: {short(row.get('row'))} is unknown")
+            coefficients, right = kinds[row.get("row")](row, mine, arcs, steps)
+            for variable, coefficient in coefficients.items():
+                cost[variable] -= multiplier * coefficient
+            proven += multiplier * right
+        for variable, rest in cost.items():
+            need(rest >= 0, f"rows: they take more of {variable} than it costs")
+            proven += rest * left[variable]
+        return proven
+
+    def pattern_of(self, row, mine):
+        """Return the pattern of a row; it must be one of the interval's."""
+        k = row.whole("pattern", 0, len(self.patterns) - 1)
+        need(k in mine, f"pattern {k}: is none of the interval's")
+        return k
+
+    def longest_row(self, row, mine, arcs, steps):
+        """The greatest number of hops is not below that of an orbit."""
+        k = self.pattern_of(row, mine)
+        o = row.whole("orbit", 0, 2**31)
+        need(o in self.sizes[k], f"orbit {o}: not in pattern {k}")
+        return {("L", k): 1, ("a", o): -1}, 0
+
+    def volume_row(self, row, mine, arcs, steps):
+        """All links of load u carry all volumes, once a hop."""
+        k = self.pattern_of(row, mine)
+        return {("u", k): self.p * self.n, **{("a", o): -size for o, size in self.sizes[k].items()}}, 0
+
+    def tree_row(self, row, mine, arcs, steps):
+        """GPUs are not all near one GPU: only p are a hop away, p^2 two hops, …"""
+        nodes = row.array("nodes", 0, self.n - 1)
+        parents = row.array("parents", -(2**31), 2**31, (len(nodes),))
+        inwards, coefficients, paths = row.flag("inwards"), Counter(), [Counter()]
+        need(nodes and len(set(nodes)) == len(nodes), "tree: nodes must be distinct")
+        for i in range(1, len(nodes)):
+            need(0 <= parents[i] < i, "tree: a parent stands before its child")
+            arc = (nodes[parents[i]], nodes[i])
+            arc = arc[::-1] if inwards else arc
+            need(arc in arcs, f"tree: {arc} is no pair of the interval")
+            paths.append(paths[parents[i]] + Counter([("a", self.orbit[arc])]))
+            coefficients.update(paths[i])
+        right, hops, missing = 0, 1, len(nodes) - 1
+        while missing > 0:
+            right += hops * min(missing, self.p**hops)
+            missing, hops = missing - self.p**hops, hops + 1
+        return coefficients, right
+
+    def cycle_row(self, row, mine, arcs, steps):
+        """With one port a GPU, a closed walk goes round a whole component."""
+        need(self.p == 1, "cycle: only with one port")
+        nodes, coefficients = row.array("nodes", 0, self.n - 1), Counter()
+        need(len(nodes) >= 2, "cycle: at least two nodes")
+        for arc in zip(nodes, nodes[1:] + nodes[:1]):
+            need(arc in arcs, f"cycle: {arc} is no pair of the interval")
+            coefficients["a", self.orbit[arc]] += 1
+        beside = [[] for _ in range(self.n)]
+        for u, v in arcs:
+            beside[u].append(v)
+            beside[v].append(u)
+        return coefficients, sum(hops is not None for hops in hops_from(nodes[0], self.n, beside))
+
+    def rate_row(self, row, mine, arcs, steps):
+        """A bundle's prices pay for every unit of volume; (x - 1)^2 >= 0 makes the product of rate and time linear."""
+        patterns, D, budget = self.bundles[row.whole("bundle", 0, len(self.bundles) - 1)]
+        rates, coefficients, right = row.get("rates"), {}, -(2**40) * budget
+        need(type(rates) is list and rates, "rates: a list")
+        for rate in rates:
+            need(type(rate) is list and len(rate) == 2, "rates: rows of two")
+            k, r = whole(rate[0], 0, len(self.patterns) - 1, "rates"), whole(rate[1], 1, 2**62, "rates")
+            need(k in mine and k in patterns and ("u", k) not in coefficients, "rates: patterns of the interval and bundle, once")
+            rho = Fraction(r) / max(self.patterns[k].values())
+            coefficients["u", k] = D[k] * rho**2
+            right += 2 * 2**20 * D[k] * rho
+        return coefficients, right
+
+    def direct_row(self, row, mine, arcs, steps):
+        """A pattern goes over whole links in one hop, or takes two hops."""
+        k = self.pattern_of(row, mine)
+        _, U, d0, many = self.facts[k]
+        need(not many, "direct: a GPU has more partners than ports")
+        need(len({self.steps[i].bytes for i in steps if self.of_step[i] == k}) == 1, "direct: steps of unlike bytes")
+        return {("L", k): U - d0, ("u", k): 1}, 2 * U - d0
+
+
+def number_orbits(pairs, generators):
+    """Return a dict pair → number of its orbit, numbered in the order of their least pairs; ``pairs`` are sorted."""
+    numbers, count = {}, 0
+    for pair in pairs:
+        if pair not in numbers:
+            numbers[pair], front = count, [pair]
+            while front:
+                u, v = front.pop()
+                for g in generators:
+                    image = (g[u], g[v])
+                    if image not in numbers:
+                        numbers[image] = count
+                        front.append(image)
+            count += 1
+    return numbers
+
+
+# ------------------------------------------------------------------------------------------------------------------
 # 11  The command
 # ------------------------------------------------------------------------------------------------------------------
 
-FAMILIES = {"xtree": Xtree, "fabric": Fabric}
+FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest}
 
 
 def records_of(paths):
