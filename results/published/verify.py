@@ -1903,10 +1903,290 @@ def number_orbits(pairs, generators):
 
 
 # ------------------------------------------------------------------------------------------------------------------
+# 8  mlfm: phases in which every rank sends and receives at most once
+# ------------------------------------------------------------------------------------------------------------------
+
+
+class Mlfm:
+    """An mlfm instance: leaf (layer, column) is layer·(d + 1) + column, a spine is a pair of columns a < b."""
+
+    def __init__(self, data, folder):
+        self.data, d = data, whole(data["d"], 1, 2**12, "d")
+        self.d, self.columns = d, d + 1
+        self.pairs = [(a, b) for a in range(d + 1) for b in range(a + 1, d + 1)]
+        self.spine = {pair: s for s, pair in enumerate(self.pairs)}
+        self.detour = data.get("routes", "minimal") == "detour"
+        failed = data.get("failed") or {}
+        leaf = lambda end: end[0] * (d + 1) + end[1]  # noqa: E731
+        dead_leaves = {leaf(end) for end in failed.get("leaves", ())}
+        dead_servers = {tuple(server) for server in failed.get("servers", ())}
+        dead_spines = {self.spine[tuple(sorted(pair))] for pair in failed.get("spines", ())}
+        cables = {(leaf(cut["leaf"]), self.spine[tuple(sorted(cut["spine"]))]) for cut in failed.get("links", ())}
+        self.leaves = d * (d + 1)
+        self.works = {}  # (leaf, other column) → whether the cable from the leaf to that spine works
+        for x in range(self.leaves):
+            for c in range(d + 1):
+                if c != x % (d + 1):
+                    s = self.spine[min(c, x % (d + 1)), max(c, x % (d + 1))]
+                    self.works[x, c] = x not in dead_leaves and s not in dead_spines and (x, s) not in cables
+        block, demand = data.get("block"), data.get("demand")
+        if block is not None:
+            sides = [block[key] for key in ("layers", "columns", "servers")]
+            servers = list(product(*map(range, sides)))
+        elif data.get("subset") is not None:
+            servers = [tuple(server) for server in data["subset"]]
+        elif demand is not None:
+            servers = sorted({tuple(row[end]) for row in demand for end in ("source", "target")})
+        else:
+            servers = list(product(range(d), range(d + 1), range(d)))
+        self.servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
+        self.leaf = [leaf(server) for server in self.servers]
+        self.N, rank = len(self.servers), {server: x for x, server in enumerate(self.servers)}
+        self.demand = None
+        if demand is not None:
+            self.demand = Counter()
+            for row in demand:
+                ends = (rank.get(tuple(row["source"])), rank.get(tuple(row["target"])))
+                if None not in ends:
+                    self.demand[ends] += whole(row.get("count", 1), 1, 2**40, "count")
+
+    # -- the forms in which a schedule is stored: all become phases of (source, target, spine, middle, second) ---------
+
+    def replay(self, held):
+        """Return the number of congestion-free phases."""
+        form, most = held.text("form"), 2**20
+        forms = {"table": self.table, "product": self.product, "repaired": self.repaired, "columns": self.column_flows}
+        need(form in forms, f"form: {short(form)} is unknown")
+        routes, value, sent, most = {}, 0, Counter(), 0
+        for f, phase in enumerate(forms[form](held)):
+            used, receivers, load = [], set(), Counter()
+            for x, y, spine, middle, second in phase:
+                need(0 <= x < self.N and 0 <= y < self.N, f"phase {f}: {y} is no rank")
+                need(y not in receivers, f"phase {f}: rank {y} receives twice")
+                receivers.add(y)
+                sent[x, y] += 1
+                key = (self.leaf[x], self.leaf[y], spine, middle, second)
+                if key not in routes:
+                    routes[key] = self.route(*key)
+                used.append(routes[key])
+                load.update(routes[key])
+            need(len({transfer[0] for transfer in phase}) == len(phase), f"phase {f}: a rank sends twice")
+            value += self.split(used, load)
+        if self.demand is None:
+            need(len(sent) == self.N**2 == sum(sent.values()), "not every ordered pair of ranks is sent once")
+        else:
+            need(sent == self.demand, "what is sent is not what is asked for")
+        return value
+
+    def whole_array(self, held, key, shape, default=None):
+        """Return an array of numbers in -1..2^20."""
+        return held.array(key, -1, 2**20, shape, default)
+
+    def table(self, held):
+        """Yield phases that are stored as tables."""
+        N = self.N
+        dest = self.whole_array(held, "dest", (None, N))
+        shape = (len(dest) // N, N)
+        if len(dest) > MOST_TRANSFERS:
+            raise NotCovered(f"{len(dest)} transfers")
+        spine = self.whole_array(held, "spine", shape)
+        middle, second = (self.whole_array(held, key, shape, ()) or [-1] * len(dest) for key in ("middle", "second"))
+        for at in range(0, len(dest), N):
+            for x in range(N):
+                need(dest[at + x] >= 0 or spine[at + x] == middle[at + x] == second[at + x] == -1, "dest: an idle rank with a route")
+            yield [(x, dest[at + x], spine[at + x], middle[at + x], second[at + x]) for x in range(N) if dest[at + x] >= 0]
+
+    def product(self, held):
+        """Yield phases that shifts of layers and slots make of patterns."""
+        block = self.data.get("block") or {}
+        n, l, m = (block.get(key, 0) for key in ("layers", "columns", "servers"))  # noqa: E741
+        need(n * l * m == self.N, "form product: the ranks are not a block")
+        pattern = self.whole_array(held, "pattern", (None,))
+        layer, slot = (self.whole_array(held, key, (len(pattern),)) for key in ("layer_shift", "slot_shift"))
+        column = self.whole_array(held, "column", (None, l, m))
+        spine = self.whole_array(held, "spine", (len(column) // (l * m), l, m))
+        if len(pattern) * self.N > MOST_TRANSFERS:
+            raise NotCovered(f"{len(pattern) * self.N} transfers")
+        need(not pattern or 0 <= min(pattern) and max(pattern) < len(column) // (l * m), "pattern: one that is none")
+        need(all(0 <= c < l for c in column), "column: one that is none")
+        for t, a, b in zip(pattern, layer, slot):
+            phase = []
+            for i, j, k in product(range(n), range(l), range(m)):
+                to, at = column[(t * l + j) * m + k], (t * l + j) * m + k
+                layer_to = (i + a) % n
+                same = layer_to == i and to == j
+                phase.append(((i * l + j) * m + k, (layer_to * l + to) * m + (k + b) % m, -1 if same else spine[at], -1, -1))
+            yield phase
+
+    def repaired(self, held):
+        """Yield the phases of a product in which some flows are moved to other groups of phases."""
+        s, G = held.whole("slots", 1, 2**20), held.whole("groups", 1, 2**20)
+        group = self.whole_array(held, "moved_group", (None,))
+        rows = [self.whole_array(held, "moved_" + key, (len(group),)) for key in ("source", "dest", "spine", "middle", "second")]
+        flows, gone = defaultdict(list), set()
+        for g, x, y, *route in zip(group, *rows):
+            need(0 <= g < G and 0 <= x < self.N and 0 <= y < self.N, "moved: a group or rank that is none")
+            flows[g].append((x, y, *route))
+            gone.add((x, y // s))
+        phases = list(self.product(held))
+        need(G * s >= len(phases), "groups: fewer than the product's")
+        if G * s * self.N > MOST_TRANSFERS:
+            raise NotCovered(f"{G * s * self.N} transfers")
+        for f in range(G * s):
+            phase = [row for row in (phases[f] if f < len(phases) else ()) if (row[0], row[1] // s) not in gone]
+            moved = {x: (x, y // s * s + (y % s + f % s) % s, *route) for x, y, *route in flows[f // s]}
+            need(len(moved) == len(flows[f // s]), "moved: two flows of one rank in a group")
+            yield [row for row in phase if row[0] not in moved] + list(moved.values())
+
+    def column_flows(self, held):
+        """Yield phases that are stored as flows of columns, the same for every layer."""
+        n, l, m = (held.whole(key, 1, 2**20) for key in ("layers", "columns", "slots"))  # noqa: E741
+        c, G, stride = held.whole("length", 1, 2**20), held.whole("groups", 0, 2**20), held.whole("stride", 1, 2**20)
+        need(n * l * m == self.N and m % c == 0 and stride == self.columns, "layers, columns, slots, length, stride: do not fit")
+        block = self.data.get("block") or {"layers": self.d, "columns": self.d + 1, "servers": self.d}
+        need([block[key] for key in ("layers", "columns", "servers")] == [n, l, m], "layers, columns, slots: not the block's")
+        group = self.whole_array(held, "group", (None,))
+        keys = ("source", "slot", "target", "first", "shift", "spine", "middle", "second")
+        rows = [self.whole_array(held, key, (len(group),)) for key in keys]
+        if len(group) * c * n > MOST_TRANSFERS:
+            raise NotCovered(f"{len(group) * c * n} transfers")
+        flows, seen = defaultdict(list), set()
+        for g, *row in zip(group, *rows):
+            source, slot, target, first, shift, spine, middle, second = row
+            need(0 <= g < G and 0 <= source < l and 0 <= slot < m and 0 <= target < l and 0 <= first < m, "a flow out of range")
+            need(0 <= shift < n and (g, source, slot) not in seen, "two flows of a server in a group, or a shift that is none")
+            seen.add((g, source, slot))
+            flows[g].append(row)
+        for f in range(G * c):
+            phase, t = [], f % c
+            for source, slot, target, first, shift, spine, middle, second in flows[f // c]:
+                to = c * (first // c) + (first % c + t) % c
+                for i in range(n):
+                    by = middle if middle < 0 else i * stride + middle
+                    phase.append(((i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to, spine, by, second))
+            yield phase
+
+    # -- replay ----------------------------------------------------------------------------------------------------
+
+    def route(self, P, Q, spine, middle, second):
+        """Return the links (leaf, other column, way: 0 up, 1 down) of a route between leaves."""
+        if P == Q:
+            need(spine == middle == second == -1, "a route within a leaf crosses no spine")
+            return ()
+        need(0 <= spine < len(self.pairs), f"spine {spine}: is none")
+        if middle == -1:
+            need(second == -1, "second: without a leaf in the middle")
+            return self.crossing(P, Q, spine)
+        need(self.detour and 0 <= middle < self.leaves and 0 <= second < len(self.pairs), "a route over a leaf in the middle")
+        need(middle % self.columns not in (P % self.columns, Q % self.columns), "middle: a leaf of the sender's or receiver's column")
+        return self.crossing(P, middle, spine) + self.crossing(middle, Q, second)
+
+    def crossing(self, P, Q, spine):
+        """Return the two links from leaf to leaf over a spine."""
+        a, b, pair = P % self.columns, Q % self.columns, self.pairs[spine]
+        need(a in pair and b in pair, f"spine {pair}: does not join leaves {P} and {Q}")
+        up, down = (P, sum(pair) - a), (Q, sum(pair) - b)
+        need(self.works[up] and self.works[down], f"spine {pair}: a failed link between leaves {P} and {Q}")
+        return ((*up, 0), (*down, 1))
+
+    def split(self, used, load):
+        """Return the fewest congestion-free phases into which transfers split, given the links of each."""
+        worst = max(load.values(), default=0)
+        if worst <= 1 or all(len(links) <= 2 for links in used):
+            return max(1, worst)
+        on = defaultdict(list)
+        for i, links in enumerate(used):
+            for link in links:
+                on[link].append(i)
+        joined = {i: {j for link in links for j in on[link]} - {i} for i, links in enumerate(used)}
+        joined = {i: others for i, others in joined.items() if others}
+        colours = worst
+        while not colourable(joined, colours):
+            colours += 1
+        return colours
+
+    def certify(self, held, bound):
+        """Check that a certificate proves a number of phases that is at least the bound."""
+        binding = held.text("binding")
+        need(binding in ("ranks", "links"), f"binding: {short(binding)} is unknown")
+        if binding == "ranks":
+            ends = [Counter(), Counter()]
+            for pair, count in (self.demand or {}).items():
+                ends[0][pair[0]] += count
+                ends[1][pair[1]] += count
+            proven = self.N if self.demand is None else max([*ends[0].values(), *ends[1].values()], default=0)
+        else:
+            proven = self.links(held)
+        need(bound <= proven, f"{binding}: proves {proven} phases, not {float(bound)}")
+
+    def links(self, held):
+        """Return what weights on links prove: every transfer pays the cheapest route."""
+        rows = rows_of(held.array("links", 0, 2**20, (None, 3)), 3)
+        weights = held.array("weights", 0, 10**9, (len(rows),))
+        weight = dict(zip(map(tuple, rows), weights))
+        need(len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight), "links: twice, or none")
+        cost = {(*key, way): weight.get((*key, way), 0) for key, works in self.works.items() for way in (0, 1) if works}
+        total, n = sum(cost.values()), self.columns
+        need(total > 0, "weights: of all links that work are 0")
+
+        def one(P, Q):
+            a, b = P % n, Q % n
+            ways = [(b, a)] if a != b else [(c, c) for c in range(n) if c != a]
+            return min((cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways), default=INFINITE)
+
+        wanted = Counter()
+        if self.demand is None:
+            of_leaf = Counter(self.leaf)
+            for P, p in of_leaf.items():
+                for Q, q in of_leaf.items():
+                    wanted[P, Q] = p * q
+        else:
+            for (x, y), count in self.demand.items():
+                wanted[self.leaf[x], self.leaf[y]] += count
+        table = {(P, Q): one(P, Q) for P in range(self.leaves) for Q in range(self.leaves)} if self.detour else None
+        needed = 0
+        for (P, Q), count in wanted.items():
+            if P != Q:
+                length = one(P, Q)
+                if self.detour:
+                    over = (R for R in range(self.leaves) if R % n not in (P % n, Q % n))
+                    length = min([length] + [table[P, R] + table[R, Q] for R in over])
+                need(length < INFINITE, f"leaves {P} and {Q}: no route joins them")
+                needed += count * length
+        return ceiling(needed, total)
+
+
+def colourable(joined, colours):
+    """Return whether a graph (node → neighbours) can be coloured with so many colours, by search."""
+    if len(joined) > 1000:
+        raise NotCovered(f"{len(joined)} transfers that share links with detours")
+    given, left = {}, [200_000]
+
+    def search():
+        if len(given) == len(joined):
+            return True
+        left[0] -= 1
+        if left[0] < 0:
+            raise NotCovered("splitting a phase with detours takes too long")
+        free = {i: {given[j] for j in joined[i] if j in given} for i in joined if i not in given}
+        i = max(free, key=lambda i: (len(free[i]), len(joined[i])))
+        for colour in range(min(colours, len(set(given.values())) + 1)):
+            if colour not in free[i]:
+                given[i] = colour
+                if search():
+                    return True
+                del given[i]
+        return False
+
+    sys.setrecursionlimit(10_000)
+    return search()
+
+
+# ------------------------------------------------------------------------------------------------------------------
 # 11  The command
 # ------------------------------------------------------------------------------------------------------------------
 
-FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest}
+FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm}
 
 
 def records_of(paths):
