@@ -25,9 +25,9 @@ import zipfile
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from fractions import Fraction
-from itertools import accumulate, islice, permutations, product
+from itertools import accumulate, islice, product
 from lzma import LZMAError
 from operator import le
 
@@ -2183,10 +2183,492 @@ def colourable(joined, colours):
 
 
 # ------------------------------------------------------------------------------------------------------------------
+# 9  optree: steps of an allgather over optical rings and lines
+# ------------------------------------------------------------------------------------------------------------------
+
+
+class Optree:
+    """An optree instance: dimensions (side, stride, whether a ring), wavelengths w, and the most hops of a circuit."""
+
+    def __init__(self, data, folder):
+        self.data, grid = data, data.get("grid")
+        self.N, self.w = whole(data["nodes"], 2, 2**31, "nodes"), whole(data["wavelengths"], 1, 2**31, "wavelengths")
+        sides = [self.N] if grid is None else [whole(side, 2, 2**31, "sides") for side in grid["sides"]]
+        kinds = ["ring"] if grid is None else grid["kinds"]
+        need(math.prod(sides) == self.N and len(kinds) == len(sides), "grid: the product of its sides is not nodes")
+        self.grid, self.dimensions, stride = grid is not None, [], self.N
+        for side, kind in zip(sides, kinds):
+            stride //= side
+            self.dimensions.append((side, stride, {"ring": True, "line": False}[kind]))
+        self.longest = max(sides)
+        self.H = self.longest - 1
+        power, crosstalk = data.get("power"), data.get("crosstalk")
+        if power is not None or crosstalk is not None:
+            self.H = max((h for h in range(self.longest) if self.allowed(h + 1, power, crosstalk)), default=0)
+
+    @staticmethod
+    def allowed(L, power, noise):
+        """Return whether a circuit may pass L interfaces under the budgets of power and crosstalk."""
+        if power is not None:
+            loss = power["modulator_loss_db"] + L * power["pass_loss_db"] + power["penalty_db"] - 1e-9
+            if power["laser_dbm"] < loss:
+                return False
+        if noise is None:
+            return True
+        total = L * noise["rx_noise_mw"] + noise["tx_noise_mw"] + noise["other_noise_mw"]
+        signal = 10 * math.log10(noise["signal_mw"] / total) if total else INFINITE
+        return 0.5 * math.exp(-signal / 4) < noise["max_ber"]
+
+    def replay(self, held):
+        """Return the number of steps of circuits that bring every item to every node, or of a counted algorithm."""
+        if "algorithm" in held:
+            return self.counted(held)
+        steps = held.array("step", 1, 2**62)
+        rows = (len(steps),)
+        if len(steps) > MOST_TRANSFERS or self.N**2 > MOST_CELLS:
+            raise NotCovered(f"{len(steps)} circuits")
+        source, target, origin = (held.array(key, 0, self.N - 1, rows) for key in ("src", "dst", "origin"))
+        direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, rows)
+        wavelength = held.array("wavelength", 0, self.w - 1, rows)
+        here = [INFINITE] * self.N**2  # the earliest step at which an item comes to a node
+        for v in range(self.N):
+            here[v * self.N + v] = 0
+        for item, v, step in zip(origin, target, steps):
+            here[item * self.N + v] = min(step, here[item * self.N + v])
+        used, known = set(), {}
+        for step, u, v, way, colour, item in zip(steps, source, target, direction, wavelength, origin):
+            if (u, v, way) not in known:
+                known[u, v, way] = self.path(u, v, way)
+            size = len(used)
+            links = known[u, v, way]
+            used.update((step, colour, link) for link in links)
+            if len(used) != size + len(links):
+                raise Fault(f"step {step}: wavelength {colour} is used twice on a link between {u} and {v}")
+            if here[item * self.N + u] >= step:
+                raise Fault(f"step {step}: node {u} sends item {item}, which it has not")
+        need(INFINITE not in here, "some node misses an item at the end")
+        return max(steps, default=0)
+
+    def path(self, u, v, way):
+        """Return the links, each as one number, that a circuit passes."""
+        need(u != v, f"circuit from {u} to itself")
+        side, stride, ring = self.dimensions[way // 2]
+        a, b = u // stride % side, v // stride % side
+        need(u - a * stride == v - b * stride, f"circuit {u} to {v}: not along dimension {way // 2}")
+        hops = (b - a if way % 2 == 0 else a - b) % side
+        need(ring or (b > a) == (way % 2 == 0), f"circuit {u} to {v}: leads off the line")
+        need(hops <= self.H, f"circuit {u} to {v}: {hops} hops, at most {self.H}")
+        places = range(a, a + hops) if way % 2 == 0 else range(a - hops, a)
+        return [(u + (x % side - a) * stride) * 2 * len(self.dimensions) + way for x in places]
+
+    def counted(self, held):
+        """Return the steps of an algorithm that is stated as a formula."""
+        N, w = self.N, self.w
+        need(not self.grid, "algorithm: only counted on one ring")
+        name, numbers = held.text("algorithm"), held.array("numbers", 1, 2**31)
+        if name == "ring":
+            need(not numbers, "numbers: none")
+            steps, longest = N - 1, 1
+        elif name == "neighbor_exchange":
+            need(not numbers and N % 2 == 0, "neighbor_exchange: an even number of nodes")
+            steps, longest = 1 + (N // 2 - 1) * ceiling(2, w), 1
+        elif name == "one_stage" or name == "formula" and numbers == [1]:
+            need(name == "formula" or not numbers, "numbers: none")
+            steps, longest = ceiling(ceiling(N * N, 8), w), N // 2
+        elif name == "formula":
+            need(len(numbers) == 1 and numbers[0] <= 64, "numbers: one k up to 64")
+            k = numbers[0]
+            right = (2 * k - 1) ** k * N ** (k + 1)
+            steps = least_with(lambda S: (8 * w * S) ** k >= right)
+            longest = N - (least_with(lambda x: x**k > N ** (k - 1)) - 1)  # N - ⌊N^(1 - 1/k)⌋
+        elif name == "wrht":
+            need(len(numbers) == 1 and numbers[0] <= 2, "numbers: 1 or 2")
+            M = 2 * w + 1
+            t = least_with(lambda t: M**t >= N)
+            steps = 1 + ceiling(M**t - M, M - 1) + (t - 2 + numbers[0]) * M ** (t - 1)
+            last = M ** (t - 1)
+            longest = min(N // 2, max(w * (last // M), ceiling(N, last) // 2 * last, 1))
+        else:
+            need(name == "stages" and numbers, f"algorithm: {short(name)} is unknown")
+            steps, longest = self.stages(numbers)
+        need(longest <= self.H, f"{name}: needs circuits of {longest} hops, at most {self.H}")
+        return steps
+
+    def stages(self, radices):
+        """Return (steps, longest hops) of the algorithm of several stages."""
+        N, w, r, g = self.N, self.w, radices[0], math.prod(radices[1:])
+        need(g < N and ceiling(N, g) == r, f"stages: {radices} do not fit {N} nodes")
+        steps, longest = ceiling(ceiling(g * (r * r // 4), 2), w), min(N - 1, r // 2 * g)
+        for r in radices[1:]:
+            s = g // r
+            rightwards, leftwards = [0] * (r * s), [0] * (r * s)
+            for i in range(r):
+                for q in range(s):
+                    items = N // (r * s) + (i * s + q < N % (r * s))
+                    for other in range(r):
+                        a, b = i * s + q, other * s + q
+                        for x in range(a, b):
+                            rightwards[x] += items
+                        for x in range(b, a):
+                            leftwards[x] += items
+            steps += ceiling(max(rightwards + leftwards), w)
+            longest, g = max(longest, (r - 1) * s), s
+        return steps, longest
+
+    def certify(self, held, bound):
+        """Check that a certificate proves a number of steps that is at least the bound."""
+        binding = held.text("binding")
+        ring = {"receive": lambda held: ceiling(self.N - 1, 2 * self.w), "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2), "reach": self.ring_reach}
+        grid = {"turns": lambda held: len(self.dimensions), "cut": self.cut, "reach": self.grid_reach}
+        prove = grid if self.grid else ring
+        need(binding in prove, f"binding: {short(binding)} is unknown")
+        proven = prove[binding](held)
+        need(bound <= proven, f"{binding}: proves {proven} steps, not {float(bound)}")
+
+    def weights(self, held, most_weights, most):
+        """Return the weights of the steps."""
+        weights = held.array("weights", 0, most)
+        need(1 <= len(weights) <= most_weights and self.N <= 8192, f"weights: 1 to {most_weights}, at most 8192 nodes")
+        return weights
+
+    def ring_reach(self, held):
+        """An item that gets round the ring in T steps takes that many weighted hops."""
+        N, weights = self.N, self.weights(held, self.N - 1, 10**9)
+        need(any(weights), "weights: all are 0")
+        M, rest = min(N - 1, self.H), [0, 0] + [INFINITE] * (N - 1)
+        if N * M * len(weights) > 3 * 10**8:
+            raise NotCovered(f"reach: {N} nodes, {len(weights)} steps")
+        for weight in reversed(weights):
+            one = [0]
+            for x in range(1, M + 1):
+                one.append(weight * x + min(one[y] + rest[x - y] for y in range(x)))
+            top, new = min(2 * M, N), [0, 0]
+            two = [min(one[a] + one[s - a] for a in range(max(0, s - M), min(s, M) + 1)) for s in range(top + 1)]
+            for g in range(2, N + 1):
+                new.append(min(two[s] + rest[g - s] for s in range(min(g - 1, top) + 1)))
+            rest = new
+        need(rest[N] > 2 * self.w * sum(weights), "reach: proves nothing")
+        return len(weights) + 1
+
+    def cut(self, held):
+        """What has to enter a set of nodes."""
+        inside, crossing = set(held.array("nodes", 0, self.N - 1)), 0
+        need(0 < len(inside) < self.N, "nodes: all or none")
+        for v in range(self.N):
+            for side, stride, ring in self.dimensions:
+                place = v // stride % side
+                if place + 1 < side or ring:
+                    crossing += (v in inside) != (v + ((place + 1) % side - place) * stride in inside)
+        return ceiling(self.N - len(inside), crossing * self.w)
+
+    def grid_reach(self, held):
+        """What the holders of an item can reach in a step costs hops, a step later less."""
+        N, T = self.N, held.whole("horizon", 1, self.N)
+        weights, later = self.weights(held, min(T, 32), 10**6), held.whole("later", 0, 10**9)
+        K, rings = min(self.H, self.longest // 2), [side for side, _, _ in self.dimensions]
+        within = [[min(2 * k, side - 1) for side in rings] for k in range(K + 1)]
+        every, most, rest = [sum(x) for x in within], [max(x) for x in within], [sum(x) - min(x) for x in within]
+        cost = [later * (N - h) for h in range(N + 1)]
+        for t in range(len(weights), 0, -1):
+            old, cost = cost, [0] * (N + 1)
+            for h in range(1, N):
+                limits = [[h * every[k] for k in range(K + 1)]]
+                if t == 2:
+                    spread = max(0, every[K] - (h - 1))
+                    limits.append([min(spread, every[k] + (h - 1) * most[k]) + (h - 1) * rest[k] for k in range(K + 1)])
+                cost[h] = least_growth(weights[t - 1], limits, old, h, N)
+        links = sum(self.N // side * (side if ring else side - 1) for side, _, ring in self.dimensions) * 2
+        capacity = links * self.w * (sum(weights) + (T - len(weights)) * later)
+        need(N * cost[1] > capacity, "reach: proves nothing")
+        return T + 1
+
+
+def least_growth(weight, limits, old, h, N):
+    """Return the least of weight·max(sums) + old[h + m] over m; a sum adds, for i = 1..m, the least k with limit[k] >= i."""
+    best, sums, at = old[h], [0] * len(limits), [1] * len(limits)
+    for m in range(1, N - h + 1):
+        for j, limit in enumerate(limits):
+            while at[j] < len(limit) and limit[at[j]] < m:
+                at[j] += 1
+            if at[j] == len(limit):
+                return best
+            sums[j] += at[j]
+        best = min(best, weight * max(sums) + old[h + m])
+    return best
+
+
+def least_with(holds):
+    """Return the least whole number from 1 on for which something holds that holds from there on."""
+    high = 1
+    while not holds(high):
+        high *= 2
+    return bisect_left(range(high + 1), True, lo=1, key=holds)
+
+
+# ------------------------------------------------------------------------------------------------------------------
+# 10  bine: bytes on global links
+# ------------------------------------------------------------------------------------------------------------------
+
+
+def labels(text, ranks=None):
+    """Return the run-length coded labels of ranks, numbered by first appearance."""
+    found = []
+    for word in text.split():
+        label, _, count = word.rpartition("x")
+        need(label and count.isdecimal() and 1 <= int(count) <= 2**24, f"allocation: {short(word)}")
+        found += [label] * int(count)
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(found))}
+    need(found and (ranks is None or len(found) == ranks), "nodes: as many as the allocation has ranks")
+    return [numbers[label] for label in found]
+
+
+class Bine:
+    """A bine instance: jobs are lists of (group, node) a rank, or one torus."""
+
+    def __init__(self, data, folder):
+        self.data, self.torus, self.collective = data, data.get("torus"), data["collective"]
+        self.problem, self.root = data.get("problem", "any"), data.get("root") or 0
+        self.costs = [Fraction(number(cost, "costs")) for cost in data.get("costs") or (0, 0, 1)]
+        self.bytes, self.rounds = Fraction(above_zero(data["bytes"], "bytes")), data.get("rounds")
+        if self.torus is not None:
+            self.sides = [whole(side, 1, 2**20, "torus") for side in self.torus]
+            self.jobs = [[(v, v) for v in range(math.prod(self.sides))]]
+        else:
+            self.jobs = []
+            for job in data["jobs"]:
+                groups = labels(job["allocation"])
+                nodes = labels(job["nodes"], len(groups)) if job.get("nodes") is not None else range(len(groups))
+                self.jobs.append(list(zip(groups, nodes)))
+        small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
+        self.blocks = [len(job) ** 2 if self.collective == "alltoall" else 1 if small else len(job) for job in self.jobs]
+        self.small = small
+        need(all(0 <= self.root < len(job) for job in self.jobs), "root: is no rank")
+
+    def crossings(self, job, u, v):
+        """Return what a byte from rank u to rank v counts."""
+        if self.torus is not None:
+            total, stride = 0, len(job)
+            for side in self.sides:
+                stride //= side
+                apart = abs(u // stride % side - v // stride % side)
+                total += min(apart, side - apart)
+            return total
+        return self.costs[2] if job[u][0] != job[v][0] else self.costs[1] if job[u][1] != job[v][1] else self.costs[0]
+
+    def block_bytes(self, j, shares):
+        """Return the bytes of a block of job j."""
+        parts = len(self.jobs[j]) if self.collective == "alltoall" else self.blocks[j]
+        return self.bytes / (shares * parts)
+
+    def replay(self, held):
+        """Return the weighted bytes of a schedule of all jobs."""
+        shares = held.whole("shares", 1, 2**31, 1)
+        of_job = held.array("job", 0, len(self.jobs) - 1)
+        keys = ("round", "src", "dst", "first", "count", "adds")
+        columns = [held.array(key, 0, 2**31, (len(of_job),)) for key in keys]
+        need(of_job == sorted(of_job), "job: rows are not in the order of jobs")
+        layout, starts = held.array("layout", 0, 2**31), held.array("starts", 0, 2**31, (len(self.jobs) + 1,))
+        rows = [[] for _ in self.jobs]
+        for j, *row in zip(of_job, *columns):
+            rows[j].append(row)
+        carried = sum(row[4] for mine in rows for row in mine)
+        if carried > 20 * MOST_TRANSFERS:
+            raise NotCovered(f"{carried} blocks in {len(of_job)} messages")
+        need(starts[0] == 0 and starts[-1] == len(layout) and starts == sorted(starts), "starts: not rising from 0 to the end")
+        total = Fraction(0)
+        for j, job in enumerate(self.jobs):
+            mine, blocks = layout[starts[j] : starts[j + 1]], shares * self.blocks[j]
+            need(sorted(mine) == list(range(blocks)), f"layout: of job {j} is no permutation of its {blocks} blocks")
+            self.replay_job(j, job, rows[j], mine, blocks)
+            if self.problem == "tree":
+                self.check_tree(job, rows[j])
+            elif self.problem == "butterfly":
+                self.check_butterfly(job, rows[j], shares)
+            counted = sum(row[4] * self.crossings(job, row[1], row[2]) for row in rows[j])
+            total += counted * self.block_bytes(j, shares)
+        return float(total)
+
+    def replay_job(self, j, job, rows, layout, blocks):
+        """Check possession and contributions of one job; sets of contributions are bits."""
+        p, collective, root = len(job), self.collective, self.root
+        everybody, sums = (1 << p) - 1, collective in ("reduce", "reduce_scatter", "allreduce")
+        if blocks * p > MOST_CELLS:
+            raise NotCovered(f"{blocks} blocks on {p} ranks")
+        sets = [[1 << v] * blocks if sums else [0] * blocks for v in range(p)]
+        for b in range(blocks):
+            if collective in ("broadcast", "scatter"):
+                sets[root][b] = everybody
+            elif collective in ("gather", "allgather", "alltoall"):
+                sets[(b // p if collective == "alltoall" else b) % p][b] = everybody
+        at, last = 0, 0
+        while at < len(rows):
+            now, moved = rows[at][0], []
+            need(now >= last, f"job {j}: rounds are not in order")
+            last = now
+            while at < len(rows) and rows[at][0] == now:
+                _, u, v, first, count, adds = rows[at]
+                need(u < p and v < p and u != v, f"job {j}, round {now}: from rank {u} to rank {v}")
+                need(count >= 1 and first + count <= blocks, f"job {j}, round {now}: blocks {first} to {first + count}")
+                need(adds in (0, 1) and (sums or not adds), "adds: 0 or 1, and nothing is added here")
+                mine = layout[first : first + count]
+                moved.append((v, mine, [sets[u][b] for b in mine], adds))
+                at += 1
+            for v, mine, carried, adds in moved:
+                have = sets[v]
+                for b, what in zip(mine, carried):
+                    if adds:
+                        need(not have[b] & what, f"job {j}, round {now}: rank {v} adds to block {b} what it has")
+                        have[b] |= what
+                    else:
+                        need(what == everybody, f"job {j}, round {now}: rank {v} is sent block {b}, which is not there (or not complete)")
+                        have[b] = everybody
+        for b in range(blocks):
+            if collective in ("broadcast", "allgather", "allreduce"):
+                ends = range(p)
+            else:
+                ends = (root if collective in ("reduce", "gather") else b % p,)
+            need(all(sets[v][b] == everybody for v in ends), f"job {j}: block {b} is not (completely) where it should be")
+
+    def most_rounds(self, p):
+        """Return how many rounds a tree may take."""
+        return self.rounds if self.rounds is not None else (p - 1).bit_length()
+
+    def check_tree(self, job, rows):
+        """Check that messages form a tree: one into every rank but the root, one out of a rank a round."""
+        back = self.collective in ("reduce", "gather")
+        messages = {(now, v, u) if back else (now, u, v) for now, u, v, *_ in rows}
+        need(all(now < self.most_rounds(len(job)) for now, _, _ in messages), "tree: too many rounds")
+        into = Counter(v for _, _, v in messages)
+        need(into == Counter(v for v in range(len(job)) if v != self.root), "tree: not one message of every rank but the root")
+        need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
+
+    def volumes(self, p):
+        """Return the blocks that a message of each round of a butterfly has."""
+        q = p.bit_length() - 1
+        need(p == 2**q, "butterfly: as many ranks as a power of two")
+        falling = [p >> (i + 1) for i in range(q)]
+        if self.collective == "allreduce":
+            return [1] * q if self.small else falling + falling[::-1]
+        volumes = {"reduce_scatter": falling, "allgather": falling[::-1], "alltoall": [p // 2] * q}
+        need(self.collective in volumes, f"butterfly: not of {self.collective}")
+        return volumes[self.collective]
+
+    def check_butterfly(self, job, rows, shares):
+        """Check that in each round ranks are paired and send each other what a butterfly sends."""
+        p, sent, pairings = len(job), defaultdict(Counter), []
+        volumes = self.volumes(p)
+        for now, u, v, _, count, _ in rows:
+            sent[now][u, v] += count
+        need(set(sent) == set(range(len(volumes))), f"butterfly: {len(volumes)} rounds")
+        for now, volume in enumerate(volumes):
+            partner = dict(sent[now].keys())
+            need(len(partner) == len(sent[now]) == p, f"round {now}: not one message of every rank")
+            need(all(partner.get(partner[v]) == v for v in partner), f"round {now}: ranks are not paired")
+            need(set(sent[now].values()) == {volume * shares}, f"round {now}: messages are not of {volume * shares} blocks")
+            pairings.append(partner)
+        if self.collective == "allreduce" and not self.small:
+            need(pairings == pairings[::-1], "butterfly: does not go back through its pairings")
+        for a in pairings:
+            need(all(a[b[v]] == b[a[v]] for b in pairings for v in range(p)), "butterfly: pairings do not commute")
+
+    # -- certificates ----------------------------------------------------------------------------------------------
+
+    def partitions(self, job):
+        """Return (weight, part of every rank) of each way to part a job's ranks."""
+        alone = list(range(len(job)))
+        if self.torus is not None:
+            return [(1, alone)]
+        cost = self.costs
+        ways = [(cost[2] - cost[1], [group for group, _ in job]), (cost[1] - cost[0], [node for _, node in job]), (cost[0], alone)]
+        return [(weight, part) for weight, part in ways if weight]
+
+    def certify(self, held, bound):
+        """Check that a certificate proves bytes that are at least the bound."""
+        binding, total, at = held.text("binding"), Fraction(0), 0
+        need(binding in ("receive", "isoperimetric", "prices"), f"binding: {short(binding)} is unknown")
+        if binding == "prices":
+            need(self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None, "prices: of a tree of broadcast or reduce")
+            scale, prices = held.whole("scale", 1, 2**24), held.array("prices", -(2**31) + 1, 2**31 - 1)
+        for j, job in enumerate(self.jobs):
+            for weight, part in self.partitions(job):
+                if binding == "receive":
+                    total += self.bytes * weight * self.received(part)
+                elif binding == "isoperimetric":
+                    total += weight * self.isoperimetric(part) * self.block_bytes(j, 1)
+                else:
+                    rounds = self.most_rounds(len(job))
+                    mine, at = prices[at : at + rounds], at + rounds
+                    need(len(mine) == rounds, "prices: too few")
+                    total += self.bytes * weight * self.priced(part, mine, scale)
+        need(binding != "prices" or at == len(prices), "prices: too many")
+        proven = Fraction(float(total))
+        need(bound <= proven, f"{binding}: proves {float(proven)} bytes, not {float(bound)}")
+
+    def received(self, part):
+        """Return how often the vector has to cross between parts."""
+        p, sizes = len(part), Counter(part)
+        if self.collective in ("scatter", "gather"):
+            return Fraction(p - sizes[part[self.root]], p)
+        if self.collective == "alltoall":
+            return Fraction(sum(n * (p - n) for n in sizes.values()), p)
+        return (2 if self.collective == "allreduce" else 1) * (len(sizes) - 1)
+
+    def isoperimetric(self, part):
+        """Return the blocks that a butterfly sends between parts: a part of k ranks holds at most f(k) within it."""
+        need(self.problem == "butterfly", "isoperimetric: only of butterflies")
+        p = len(part)
+        weights = self.volumes(p)
+        if self.collective == "allreduce" and not self.small:
+            weights = [2 * volume for volume in weights[: len(weights) // 2]]
+        weights = sorted(weights, reverse=True)
+        inside = [0, *accumulate(sum(w for j, w in enumerate(weights) if i >> j & 1) for i in range(p))]
+        return p * sum(weights) - 2 * sum(inside[n] for n in Counter(part).values())
+
+    def priced(self, part, prices, scale):
+        """Return the messages between parts that prices of rounds prove."""
+        rounds, sizes = len(prices), Counter(part)
+        if max(sizes.values()) > 4096 or rounds > 64:
+            need(not any(prices), "prices: of parts of more than 4096 ranks must be 0")
+            return len(sizes) - 1
+        need(min(prices, default=0) >= 0 or len(part) == 2**rounds, "prices: below 0")
+        total, known = 0, {}
+        for name, size in sizes.items():
+            root = int(name == part[self.root])
+            if (size, root) not in known:
+                known[size, root] = least_priced(size, root, prices, scale)
+            total += known[size, root]
+        return max(len(sizes) - 1, ceiling(total, scale))
+
+
+def least_priced(size, root, prices, scale):
+    """Return the least Σ price·d + scale·max(0, d) over rows from ``root`` to ``size`` ranks that never fall, d being
+    what is gained in a round beyond a doubling. The cost is piecewise linear: ``price + scale`` above, ``price`` below."""
+    costs = [INFINITE] * (size + 1)
+    costs[root] = 0
+    for price in prices:
+        after, above, behind = [INFINITE] * (size + 1), INFINITE, deque()
+        for y in range(size + 1):
+            # from x with y >= 2x: cost[x] + (price + scale)·(y - 2x); from x with x <= y < 2x: cost[x] + price·(y - 2x)
+            if y % 2 == 0:
+                above = min(above, costs[y // 2] - (price + scale) * y)
+            here = costs[y] - 2 * price * y
+            while behind and behind[-1][0] >= here:
+                behind.pop()
+            behind.append((here, y))
+            while behind and 2 * behind[0][1] <= y:
+                behind.popleft()
+            after[y] = above + (price + scale) * y
+            if behind:
+                after[y] = min(after[y], behind[0][0] + price * y)
+        costs = after
+    return costs[size]
+
+
+# ------------------------------------------------------------------------------------------------------------------
 # 11  The command
 # ------------------------------------------------------------------------------------------------------------------
 
-FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm}
+FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm, "optree": Optree, "bine": Bine}
 
 
 def records_of(paths):
