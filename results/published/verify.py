@@ -264,11 +264,13 @@ TERMINATIONS = "finished optimal infeasible time_limit size_limit unsupported er
 TEXT, MAYBE_TEXT, OBJECT, MAYBE_OBJECT, MAYBE_NUMBER = (str,), (str, type(None)), (dict,), (dict, type(None)), (int, float, type(None))
 KEYS = {
     "format": TEXT, "family": TEXT, "instance": TEXT, "instance_file": MAYBE_TEXT, "instance_sha256": TEXT, "method": TEXT,
-    "kind": TEXT, "solver": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "options": OBJECT, "termination": TEXT, "objective": OBJECT,
-    "bound": MAYBE_NUMBER, "bound_proof": MAYBE_TEXT, "progress": (list, type(None)), "verified": OBJECT, "seconds": OBJECT,
-    "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT, "message": MAYBE_TEXT,
+    "kind": TEXT, "solver": MAYBE_TEXT, "options": OBJECT, "termination": TEXT, "objective": OBJECT,
+    "bound": MAYBE_NUMBER, "verified": OBJECT, "seconds": OBJECT, "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT, "message": MAYBE_TEXT,
 }  # fmt: skip
-MAY_BE = {"instance_text": TEXT, "bound_grade": MAYBE_TEXT, "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": OBJECT}
+MAY_BE = {
+    "instance_text": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "bound_proof": MAYBE_TEXT, "bound_grade": MAYBE_TEXT,
+    "progress": (list, type(None)), "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": OBJECT,
+}  # fmt: skip
 
 
 def check_keys(record):
@@ -282,7 +284,7 @@ def check_keys(record):
     need(record["family"] in OBJECTIVES, f"family: {short(record['family'])} is unknown")
     need(record["kind"] in ("program", "reference", "bound", "submitted"), f"kind: {short(record['kind'])} is unknown")
     need(record["termination"] in TERMINATIONS, f"termination: {short(record['termination'])} is unknown")
-    need((record["solver"] is None) == (record["solver_version"] is None), "solver and solver_version: both or neither")
+    need((record["solver"] is None) == (record.get("solver_version") is None), "solver and solver_version: both or neither")
     objective = record["objective"]
     stated = (objective.get("name"), objective.get("unit"))
     need(stated == OBJECTIVES[record["family"]] and objective.get("sense") == "minimise", f"objective: {short(objective)}")
@@ -295,20 +297,28 @@ def check_keys(record):
     need(type(faults) is list and all(type(fault) is str for fault in faults), "verified.faults: a list of texts")
     need(verified["ok"] == (not faults), "verified.ok: true if and only if there are no faults")
     need(record.get("stopped_by") in (None, "clock"), "stopped_by: clock or null")
+    for key in ("build", "solve", "check"):
+        need(number(record["seconds"].get(key), f"seconds.{key}") >= 0, f"seconds.{key}: below 0")
+    options = record["options"]
+    need(options.get("time_limit_s") is None or above_zero(options["time_limit_s"], "options.time_limit_s"), "options.time_limit_s")
+    need(number(options.get("relative_gap", 1e-4), "options.relative_gap") >= 0, "options.relative_gap: below 0")
+    whole(options.get("threads", 1), 1, 10**100, "options.threads")
+    whole(options.get("seed", 0), 0, 10**100, "options.seed")
+    need(type(options.get("method", {})) is dict, "options.method: an object")
     check_progress(record)
 
 
 def check_progress(record):
     """Check that times never fall, values never rise, bounds never fall, and that the last row is the record's."""
     last_time, last_value, last_bound = 0, None, None
-    for row in record["progress"] or []:
+    for row in record.get("progress") or []:
         need(type(row) is list and len(row) == 3, f"progress: {short(row)} is no row of three")
         time, value, bound = (entry if entry is None else number(entry, "progress") for entry in row)
         need(time is not None and time >= last_time, "progress: times fall")
         need(last_value is None or value is not None and value <= last_value, "progress: values rise")
         need(last_bound is None or bound is not None and bound >= last_bound, "progress: bounds fall")
         last_time, last_value, last_bound = time, value, bound
-    if record["progress"]:
+    if record.get("progress"):
         for name, last, stated in (("value", last_value, record["objective"]["value"]), ("bound", last_bound, record["bound"])):
             same = last == stated or None not in (last, stated) and abs(last - stated) <= 1e-9 * max(abs(last), abs(stated))
             need(same, f"progress: its last {name} {last} is not the record's {stated}")
@@ -336,13 +346,13 @@ def check_claims(record, certificate):
     termination = record["termination"]
     if termination == "optimal":
         need(value is not None and bound is not None, "optimal without value and bound")
-        allowed = number(record["options"].get("relative_gap"), "options.relative_gap")
+        allowed = record["options"].get("relative_gap", 1e-4)
         equal = value == bound or math.nextafter(value, bound) == bound
         gap = 0 if equal else abs(Fraction(value) - Fraction(bound)) / abs(Fraction(value)) if value else INFINITE
         need(gap <= Fraction(allowed) + Fraction(1e-9), f"optimal, but the gap is {float(gap):.3g}")
     elif termination == "infeasible":
         need(not held and (record["kind"] != "bound" or bound is None), "infeasible with a solution or a bound")
-        need(record["message"] or record["bound_proof"], "infeasible: neither message nor bound_proof says by what")
+        need(record["message"] or record.get("bound_proof"), "infeasible: neither message nor bound_proof says by what")
     elif termination == "finished":
         need(held or bound is not None, "finished without a solution or a bound")
     elif termination in ("unsupported", "killed", "out_of_memory"):
@@ -400,7 +410,7 @@ def check_record(record, folder, open_arrays):
         arrays = open_arrays(os.path.join(folder, record["solution_file"]))
     solution = certificate = None
     if record["kind"] == "bound":
-        need(record.get("certificate") is None, "certificate: in a record of kind bound it is the solution")
+        need(not record.get("certificate"), "certificate: in a record of kind bound it is the solution")
         certificate = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
     else:
         solution = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
@@ -415,6 +425,9 @@ def check_record(record, folder, open_arrays):
             done.append("replay")
         except NotCovered as why:
             left.append(f"replay: {why}")
+    stated = record["verified"]["facts"].get("replayed")
+    counted = solution is not None and "algorithm" in solution
+    need(stated in (None, solution is not None and not counted), f"verified.facts.replayed: is {stated}")
     bound = record["bound"]
     need(certificate is None or bound is not None, "certificate: there is no bound that it proves")
     if certificate is not None:
@@ -1658,8 +1671,9 @@ class Harvest:
             s, h = Fraction(step.bytes) / self.exact["b"], self.exact["hop"]
             time = self.exact["alpha"] + (h * longest + s * d0 if many else min(h + s * U, 2 * h + s * d0))
             least[i, i] = math.floor(time / self.unit)
-        intervals = held.get("intervals", [])
-        need(type(intervals) is list, "intervals: a list")
+        intervals = held.get("intervals")
+        self.generators = rows_of(held.array("generators", 0, self.n - 1, (None, self.n)), self.n)
+        need(type(intervals) is list and type(held.get("bundles")) is list, "intervals, bundles: lists")
         if not intervals:
             proven = sum(least.values()) * self.unit
         else:
@@ -1729,7 +1743,7 @@ class Harvest:
     def set_orbits(self, held):
         """Set the orbits of pairs under the certificate's permutations of GPUs, and read its bundles' prices."""
         n = self.n
-        generators = rows_of(held.array("generators", 0, n - 1, (None, n), default=()), n) if "generators" in held else []
+        generators = self.generators
         for g in generators:
             check_permutation(g, n, "generators")
             for pattern in self.patterns:
@@ -1742,8 +1756,7 @@ class Harvest:
                 sizes[self.orbit[pair]] += volume
             self.sizes.append(sizes)
         self.bundles = []
-        bundles = held.get("bundles", [])
-        need(type(bundles) is list, "bundles: a list")
+        bundles = held.get("bundles")
         if bundles:
             need(n <= 512, "bundles: of at most 512 GPUs")
             label = number_orbits([(u, v) for u in range(n) for v in range(n)], generators)
@@ -1939,6 +1952,8 @@ class Mlfm:
             servers = sorted({tuple(row[end]) for row in demand for end in ("source", "target")})
         else:
             servers = list(product(range(d), range(d + 1), range(d)))
+        whole_machine = {"layers": d, "columns": d + 1, "servers": d}
+        self.block = [(block or whole_machine)[key] for key in ("layers", "columns", "servers")]
         self.servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
         self.leaf = [leaf(server) for server in self.servers]
         self.N, rank = len(self.servers), {server: x for x, server in enumerate(self.servers)}
@@ -1992,14 +2007,11 @@ class Mlfm:
         spine = self.whole_array(held, "spine", shape)
         middle, second = (self.whole_array(held, key, shape, ()) or [-1] * len(dest) for key in ("middle", "second"))
         for at in range(0, len(dest), N):
-            for x in range(N):
-                need(dest[at + x] >= 0 or spine[at + x] == middle[at + x] == second[at + x] == -1, "dest: an idle rank with a route")
             yield [(x, dest[at + x], spine[at + x], middle[at + x], second[at + x]) for x in range(N) if dest[at + x] >= 0]
 
     def product(self, held):
         """Yield phases that shifts of layers and slots make of patterns."""
-        block = self.data.get("block") or {}
-        n, l, m = (block.get(key, 0) for key in ("layers", "columns", "servers"))  # noqa: E741
+        n, l, m = self.block  # noqa: E741
         need(n * l * m == self.N, "form product: the ranks are not a block")
         pattern = self.whole_array(held, "pattern", (None,))
         layer, slot = (self.whole_array(held, key, (len(pattern),)) for key in ("layer_shift", "slot_shift"))
@@ -2043,8 +2055,7 @@ class Mlfm:
         n, l, m = (held.whole(key, 1, 2**20) for key in ("layers", "columns", "slots"))  # noqa: E741
         c, G, stride = held.whole("length", 1, 2**20), held.whole("groups", 0, 2**20), held.whole("stride", 1, 2**20)
         need(n * l * m == self.N and m % c == 0 and stride == self.columns, "layers, columns, slots, length, stride: do not fit")
-        block = self.data.get("block") or {"layers": self.d, "columns": self.d + 1, "servers": self.d}
-        need([block[key] for key in ("layers", "columns", "servers")] == [n, l, m], "layers, columns, slots: not the block's")
+        need(self.block == [n, l, m], "layers, columns, slots: not the block's")
         group = self.whole_array(held, "group", (None,))
         keys = ("source", "slot", "target", "first", "shift", "spine", "middle", "second")
         rows = [self.whole_array(held, key, (len(group),)) for key in keys]
@@ -2462,7 +2473,7 @@ class Bine:
 
     def replay(self, held):
         """Return the weighted bytes of a schedule of all jobs."""
-        shares = held.whole("shares", 1, 2**31, 1)
+        shares = held.whole("shares", 1, 2**31)
         of_job = held.array("job", 0, len(self.jobs) - 1)
         keys = ("round", "src", "dst", "first", "count", "adds")
         columns = [held.array(key, 0, 2**31, (len(of_job),)) for key in keys]
