@@ -27,7 +27,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from fractions import Fraction
-from itertools import accumulate, islice, product
+from itertools import accumulate, combinations, islice, product
 from lzma import LZMAError
 from operator import le
 
@@ -1459,7 +1459,7 @@ class Fabric:
         need(0 < D <= 10000, f"moments: {D} demands")
         source, target = (held.array(key, 0, self.nodes - 1, (D,)) for key in ("source", "target"))
         weight = held.array("weight", 1, 2**30, (D,))
-        since = rows_of(held.array("since", 0, 2**62, self.flat_or_rows(held, "since", D)), len(self.ranks))
+        since = rows_of(self.flat(held, "since", 2**62, len(self.ranks), D), len(self.ranks))
         since = [dict(zip(self.ranks, row)) for row in since]
         for d in range(D):
             origin, goal, _ = self.blocks[block[d]]
@@ -1484,10 +1484,6 @@ class Fabric:
                 capacity += link.bandwidth * share[e] * area_of_greatest(changes)
         self.enough(needed, capacity / F)
 
-    def flat_or_rows(self, held, key, rows):
-        """Return the shape that an array of moments has: rows of ranks, in the record perhaps as one list."""
-        return (rows * len(self.ranks),) if len(held.shaped(key).shape) == 1 else (rows, len(self.ranks))
-
     def worth(self, share):
         """Return the least Σ share over a path from a rank over switches to another rank."""
         least = INFINITE
@@ -1509,12 +1505,203 @@ class Fabric:
         return ends
 
     def orbit_moments(self, held):
-        """Not yet."""
-        raise NotCovered("orbit_moments")
+        """Moments of one block's demands and all their images under symmetries, one link of each orbit for all."""
+        need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
+        need(len(self.blocks) == 1, "orbit_moments: of one block")
+        turned, count, nodes, R = held.flag("backwards"), len(self.links), self.nodes, len(self.ranks)
+        origin, goal, bytes_ = self.blocks[0]
+        origin, goal = (goal, origin) if turned else (origin, goal)
+        finer, share = held.whole("finer", 1, 2**40), self.lengths(held, "share", 1024)
+        images = rows_of(self.flat(held, "images", nodes - 1, nodes), nodes)
+        orbits = self.link_orbits(images, {origin, goal} - {None})
+        source = held.array("source", 0, nodes - 1)
+        target = held.array("target", 0, nodes - 1, (len(source),))
+        classes = rows_of(self.flat(held, "classes", 2**31, R, len(source)), R)
+        of = held.array("of", 0, len(source) - 1)
+        weight = held.array("weight", 1, 2**30, (len(of),))
+        width = max((max(row) for row in classes), default=0) + 1
+        since = rows_of(self.flat(held, "since", 2**62, width, len(of)), width)
+        need(0 < len(of) <= 10000, f"orbit_moments: {len(of)} rows")
+        classes = [dict(zip(self.ranks, row)) for row in classes]
+        for u, v in zip(source, target):
+            need(u == origin or origin is None and u in self.members, "source: not the block's origin")
+            need(v == goal or goal is None and v in self.members, "target: not the block's goal")
+            need(u != v, "target: is the source")
+        need(all(row[classes[d][source[d]]] == 0 for d, row in zip(of, since)), "since: a source has it from 0 on")
+        F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
+        first = min(row[classes[d][target[d]]] for d, row in zip(of, since))
+        need(self.bound * F <= first, "the bound is after a target's moment")
+        at, tolls, toll_of = self.read_tolls(held, share, turned)
+        for marks in (share, toll_of):
+            need(all(marks[e] == marks[orbits.find(e)] for e in range(count)), "share, toll_of: differ within an orbit")
+        worth = 1 if tolls else self.worth(share)
+        capacity, standing = Fraction(0), defaultdict(int)
+        for e, link in enumerate(self.links):
+            standing[orbits.find(e)] += link.bandwidth * share[e]
+            if toll_of[e]:
+                spans = zip(tolls[toll_of[e] - 1], at, at[1:])
+                capacity += link.bandwidth * sum(toll * (end - begin) for toll, begin, end in spans)
+        for e, rate in standing.items():
+            if rate:
+                ways, changes = self.ways(e, latency, turned, toll_of, images), []
+                for key, (pairs, before, behind, toll) in enumerate(ways):
+                    moved = []
+                    for d, row, w in zip(of, since, weight):
+                        kinds = Counter((classes[d][u], classes[d][v]) for u, v in pairs)
+                        for (a, b), times in kinds.items():
+                            if row[a] + before < row[b] - behind:
+                                moved += [(row[a] + before, w * times), (row[b] - behind, -w * times)]
+                    steps = [(time + before, x) for time, x in zip(at, tolls[toll - 1] + [0])] if toll else []
+                    changes += per_pair(moved, steps, len(pairs), key)
+                capacity += rate * area_of_greatest(changes)
+        self.enough(worth * sum(weight) * bytes_ - Fraction(1, 10**12), capacity / F)
+
+    def flat(self, held, key, most, width, rows=None):
+        """Return an array of rows that may be stored row after row."""
+        flat = len(held.shaped(key).shape) == 1
+        values = held.array(key, 0, most, None if flat else (rows, width))
+        need(width and len(values) % width == 0 and rows in (None, len(values) // width), f"{key}: not rows of {width}")
+        return values
+
+    def link_orbits(self, images, fixed):
+        """Check symmetries; return the orbits of links: the i-th link goes to the i-th, in the order of (latency, bandwidth,
+        head, tail, number), moved ends on the one side."""
+        ends = [(link.latency, link.bandwidth, link.head, link.tail) for link in self.links]
+        after, orbits, members = sorted((end, e) for e, end in enumerate(ends)), Groups(len(ends)), set(self.members)
+        for g in images:
+            check_permutation(g, self.nodes, "images")
+            need(all(self.is_switch[g[v]] == self.is_switch[v] for v in range(self.nodes)), "images: move a rank to a switch")
+            need({g[v] for v in members} == members and all(g[v] == v for v in fixed), "images: move members, origin or goal")
+            before = sorted(((x, b, g[head], g[tail]), e) for e, (x, b, head, tail) in enumerate(ends))
+            need([end for end, _ in before] == [end for end, _ in after], "images: do not keep the links")
+            for (_, e), (_, f) in zip(before, after):
+                orbits.join(e, f)
+        return orbits
+
+    def read_tolls(self, held, share, turned):
+        """Return (moments, tolls between them, of every link the number of its toll + 1 or 0)."""
+        if "toll_of" not in held:
+            need("toll" not in held and "toll_at" not in held, "toll_of: is missing")
+            return [], [], [0] * len(share)
+        at = held.array("toll_at", 0, 2**62)
+        need(len(at) >= 2 and all(a < b for a, b in zip(at, at[1:])), "toll_at: at least two moments, ascending")
+        tolls = rows_of(self.flat(held, "toll", 2**62, len(at) - 1), len(at) - 1)
+        need(all(row == sorted(row, reverse=True) for row in tolls), "toll: rises")
+        toll_of = held.array("toll_of", 0, len(tolls), (len(share),))
+        need(max(share) <= 1, "share: with tolls 0 or 1")
+        for link, toll, bears in zip(self.links, toll_of, share):
+            tail = link.head if turned else link.tail
+            need(not toll or not bears and not self.is_switch[tail], "toll_of: a link that leaves a rank and bears no share")
+        return at, tolls, toll_of
+
+    def ways(self, e, latency, turned, toll_of, images):
+        """Return (pairs of an orbit, ticks before, ticks behind, toll) of each kind of way over link e."""
+        link, out, into = self.links[e], self.into if turned else self.out, self.out if turned else self.into
+        tail, head = (link.head, link.tail) if turned else (link.tail, link.head)
+        begins = {(tail, 0): 0}  # (rank, toll) → least ticks
+        if self.is_switch[tail]:
+            begins, reach = {}, cheapest({tail: 0}, into, latency, self.is_switch)
+            for u in self.ranks:
+                for f, v in out[u]:
+                    if v in reach and self.is_switch[v]:
+                        a, b = self.links[f].bandwidth, link.bandwidth
+                        key = (u, toll_of[f] if (b >= a if turned else b <= a) else 0)
+                        begins[key] = min(begins.get(key, INFINITE), latency[f] + reach[v])
+        ends = {head: 0}
+        if self.is_switch[head]:
+            ends = {v: ticks for v, ticks in cheapest({head: 0}, out, latency, self.is_switch).items() if not self.is_switch[v]}
+        orbit_of, ways = {}, {}
+        for (u, toll), before in begins.items():
+            for v, behind in ends.items():
+                if u != v:
+                    if (u, v) not in orbit_of:
+                        orbit, front = {(u, v)}, [(u, v)]
+                        while front:
+                            a, b = front.pop()
+                            new = {(g[a], g[b]) for g in images} - orbit
+                            orbit |= new
+                            front += new
+                        orbit_of.update(dict.fromkeys(orbit, (u, v)))
+                        ways[u, v] = sorted(orbit)
+                    ways.setdefault((orbit_of[u, v], before, behind + latency[e], toll))
+        return [(ways[way[0]], *way[1:]) for way in ways if len(way) == 4]
 
     def steps(self, held):
-        """Not yet."""
-        raise NotCovered("steps")
+        """Nothing can be done in so many steps and rounds with so many chunks (a question of its own; no bound on seconds)."""
+        need(self.bound <= 0, "steps: says nothing of seconds")
+        S, R, C = (held.whole(key, 1, 2**31) for key in ("steps", "rounds", "chunks"))
+        need(not self.linked_switches and all(link.group is None for link in self.links), "steps: switches or groups in use")
+        unit = Fraction(math.gcd(*(x.bandwidth.numerator * (10**30 // x.bandwidth.denominator) for x in self.links)), 10**30)
+        rates, members, N = [link.bandwidth / unit for link in self.links], self.members, len(self.members)
+        q = C // N if self.collective == "alltoall" else C
+        need(self.collective != "alltoall" or C % N == 0, "chunks: not divisible by the members")
+        if R < S:
+            return
+        by, every, ones = held.text("by"), range(len(self.links)), [1] * len(self.links)
+        ends = [(members if a is None else [a], members if b is None else [b]) for a, b, _ in self.blocks]
+        if by == "hops":
+            hops = {u: self.distances([u], ones) for block in ends for u in block[0]}
+            need(any(hops[u].get(v, INFINITE) > S for a, b in ends for u in a for v in b), "hops: every goal is near enough")
+        elif by in ("paths", "parts"):
+            if by == "paths":
+                price = self.lengths(held)
+                far = {u: self.distances([u], price) for block in ends for u in block[0]}
+                pays = [max(far[u].get(v, INFINITE) for u in a for v in b) for a, b in ends]
+            else:
+                part = held.array("part", 0, self.nodes - 1, (self.nodes,))
+                k = len(set(part))
+                need(set(part) == {part[v] for v in members}, "part: every part has a member")
+                price = [int(part[link.tail] != part[link.head]) for link in self.links]
+                pays = [
+                    2 * (k - 1) if a is None and b is None else k - 1 if None in (a, b) else int(part[a] != part[b])
+                    for a, b, _ in self.blocks
+                ]
+            paying = [block for block, pay in zip(ends, pays) if pay]
+            near = self.distances({u for a, _ in paying for u in a}, ones)
+            after = self.distances({v for _, b in paying for v in b}, ones, back=True)
+            wait = [near.get(link.tail, INFINITE) + after.get(link.head, INFINITE) for link in self.links]
+            need(q * sum(pays) > sum(price[e] * rates[e] * (R - wait[e]) for e in every if wait[e] < S), f"{by}: refutes nothing")
+        else:
+            self.timed_steps(held, by, S, R, q, rates, ends)
+
+    def timed_steps(self, held, by, S, R, q, rates, ends):
+        """Prices of links by step: every delivery pays its shortest way in S steps, waiting being free."""
+        need(by in ("timed", "lengths"), f"by: {short(by)} is unknown")
+        ways = [None]
+        if by == "lengths":
+            need(math.comb(R - 1, S - 1) <= 1000, "lengths: more than 1000 ways")
+            ways = [[b - a for a, b in zip((0, *cut), (*cut, R))] for cut in combinations(range(1, R), S - 1)]
+        links, deliveries = len(self.links), [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
+        price = rows_of(held.array("price", 0, 2**40, (None, links, S)), links * S)
+        need(price and len(price) % len(ways) == 0, "price: not as many tables for each way")
+        tables = len(price) // len(ways)
+        of = held.array("of", 0, tables - 1, (len(deliveries),))
+        for number, lengths in enumerate(ways):
+            mine, pays, by_block = price[number * tables :][:tables], 0, [[0] * (links * S) for _ in ends]
+            for table, (block, u, v) in zip(of, deliveries):
+                by_block[block] = [x + y for x, y in zip(by_block[block], mine[table])]
+                cost = {u: 0}
+                for s in range(S):
+                    before = dict(cost)
+                    for e, link in enumerate(self.links):
+                        if link.tail in before:
+                            there = before[link.tail] + mine[table][e * S + s]
+                            cost[link.head] = min(there, cost.get(link.head, there))
+                pays += cost.get(v, INFINITE)
+            K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in range(links)) for s in range(S)]
+            have = sum(K) + (R - S) * max(K) if lengths is None else sum(n * x for n, x in zip(lengths, K))
+            need(q * pays > have, f"{by}: refutes nothing")
+
+
+def per_pair(moved, steps, pairs, key):
+    """Return the changes in time of ⌈sum / pairs⌉ - toll, from changes of the sum and from tolls that begin at moments."""
+    events = sorted([(time, 0, change) for time, change in moved] + [(time, 1, toll) for time, toll in steps])
+    changes, total, toll, last = [], 0, 0, 0
+    for time, is_toll, x in events:
+        total, toll = (total, x) if is_toll else (total + x, toll)
+        changes.append((time, key, ceiling(total, pairs) - toll - last))
+        last += changes[-1][2]
+    return changes
 
 
 def area_of_greatest(changes):
@@ -1525,7 +1712,7 @@ def area_of_greatest(changes):
         while heap and sums[heap[0][1]] != -heap[0][0]:
             heapq.heappop(heap)
         if heap:
-            area += -heap[0][0] * (time - last)
+            area += max(0, -heap[0][0]) * (time - last)
         last = time
         sums[key] += weight
         heapq.heappush(heap, (-sums[key], key))
