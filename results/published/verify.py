@@ -27,7 +27,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from fractions import Fraction
-from itertools import accumulate, combinations, islice, product
+from itertools import accumulate, combinations, islice, pairwise, product
 from lzma import LZMAError
 from operator import le
 
@@ -63,7 +63,7 @@ def whole(value, least, most, name):
 
 def number(value, name):
     """Return a finite number as a JSON file holds it: int or float."""
-    finite = type(value) is int and abs(value) < 10**300 or type(value) is float and math.isfinite(value)
+    finite = (type(value) is int and abs(value) < 10**300) or (type(value) is float and math.isfinite(value))
     need(finite, f"{name}: {short(value)} is no finite number")
     return value
 
@@ -124,7 +124,18 @@ def read_json(text, name):
 # 2  Arrays, in JSON or in numpy's .npz files
 # ------------------------------------------------------------------------------------------------------------------
 
-TYPES = {"|u1": "B", "|i1": "b", "|b1": "B", "<u2": "H", "<i2": "h", "<u4": "I", "<i4": "i", "<u8": "Q", "<i8": "q", "<f8": "d"}
+TYPES = {
+    "|u1": "B",
+    "|i1": "b",
+    "|b1": "B",
+    "<u2": "H",
+    "<i2": "h",
+    "<u4": "I",
+    "<i4": "i",
+    "<u8": "Q",
+    "<i8": "q",
+    "<f8": "d",
+}
 
 
 class Array:
@@ -149,7 +160,7 @@ class Arrays:
     """The arrays of one .npz file, each read when it is asked for."""
 
     def __init__(self, path):
-        stem, digits, suffix = (os.path.basename(path).rsplit(".", 2) + ["", ""])[:3]
+        _stem, digits, suffix = (os.path.basename(path).rsplit(".", 2) + ["", ""])[:3]
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()[:12]
         need(suffix == "npz" and digits == found, f"{os.path.basename(path)}: its hash is {found}")
@@ -225,13 +236,16 @@ class Held:
         if found is default and not isinstance(found, Array):
             return default
         values = found.values
-        need(all(type(value) is int for value in values) if key in self.plain else True, f"{key}: holds what is no whole number")
+        need(
+            all(type(value) is int for value in values) if key in self.plain else True,
+            f"{key}: holds what is no whole number",
+        )
         if key in self.stored:
             need(not values or type(values[0]) is int, f"{key}: holds doubles, not whole numbers")
-        need(not values or least <= min(values) and max(values) <= most, f"{key}: a number is not in {least}..{most}")
+        need(not values or (least <= min(values) and max(values) <= most), f"{key}: a number is not in {least}..{most}")
         shape = (None,) if shape is None else shape
         fits = len(shape) == len(found.shape) and all(a in (None, b) for a, b in zip(shape, found.shape))
-        fits = fits or not values and found.shape[0] == 0 and shape[0] in (None, 0)
+        fits = fits or (not values and found.shape[0] == 0 and shape[0] in (None, 0))
         need(fits, f"{key}: its shape is {found.shape}, not {shape}")
         return values
 
@@ -260,12 +274,30 @@ OBJECTIVES = {
     "harvest": ("completion time", "s"),
     "fabric": ("completion time", "s"),
 }
-TERMINATIONS = "finished optimal infeasible time_limit size_limit unsupported error out_of_memory killed".split()
-TEXT, MAYBE_TEXT, OBJECT, MAYBE_OBJECT, MAYBE_NUMBER = (str,), (str, type(None)), (dict,), (dict, type(None)), (int, float, type(None))
+TERMINATIONS = [
+    "finished",
+    "optimal",
+    "infeasible",
+    "time_limit",
+    "size_limit",
+    "unsupported",
+    "error",
+    "out_of_memory",
+    "killed",
+]
+TEXT, MAYBE_TEXT, OBJECT, MAYBE_OBJECT, MAYBE_NUMBER = (
+    (str,),
+    (str, type(None)),
+    (dict,),
+    (dict, type(None)),
+    (int, float, type(None)),
+)
 KEYS = {
-    "format": TEXT, "family": TEXT, "instance": TEXT, "instance_file": MAYBE_TEXT, "instance_sha256": TEXT, "method": TEXT,
+    "format": TEXT, "family": TEXT, "instance": TEXT, "instance_file": MAYBE_TEXT, "instance_sha256": TEXT,
+    "method": TEXT,
     "kind": TEXT, "solver": MAYBE_TEXT, "options": OBJECT, "termination": TEXT, "objective": OBJECT,
-    "bound": MAYBE_NUMBER, "verified": OBJECT, "seconds": OBJECT, "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT, "message": MAYBE_TEXT,
+    "bound": MAYBE_NUMBER, "verified": OBJECT, "seconds": OBJECT, "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT,
+    "message": MAYBE_TEXT,
 }  # fmt: skip
 MAY_BE = {
     "instance_text": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "bound_proof": MAYBE_TEXT, "bound_grade": MAYBE_TEXT,
@@ -284,10 +316,16 @@ def check_keys(record):
     need(record["family"] in OBJECTIVES, f"family: {short(record['family'])} is unknown")
     need(record["kind"] in ("program", "reference", "bound", "submitted"), f"kind: {short(record['kind'])} is unknown")
     need(record["termination"] in TERMINATIONS, f"termination: {short(record['termination'])} is unknown")
-    need((record["solver"] is None) == (record.get("solver_version") is None), "solver and solver_version: both or neither")
+    need(
+        (record["solver"] is None) == (record.get("solver_version") is None),
+        "solver and solver_version: both or neither",
+    )
     objective = record["objective"]
     stated = (objective.get("name"), objective.get("unit"))
-    need(stated == OBJECTIVES[record["family"]] and objective.get("sense") == "minimise", f"objective: {short(objective)}")
+    need(
+        stated == OBJECTIVES[record["family"]] and objective.get("sense") == "minimise",
+        f"objective: {short(objective)}",
+    )
     need("value" in objective, "objective.value: is missing")
     for name, value in (("objective.value", objective["value"]), ("bound", record["bound"])):
         need(value is None or number(value, name) is value, name)
@@ -295,12 +333,15 @@ def check_keys(record):
     need(type(verified.get("ok")) is bool and type(verified.get("facts")) is dict, "verified: ok and facts")
     faults = verified.get("faults")
     need(type(faults) is list and all(type(fault) is str for fault in faults), "verified.faults: a list of texts")
-    need(verified["ok"] == (not faults), "verified.ok: true if and only if there are no faults")
+    need(verified["ok"] and not faults, f"verified: the run itself found {short(faults)}")
     need(record.get("stopped_by") in (None, "clock"), "stopped_by: clock or null")
     for key in ("build", "solve", "check"):
         need(number(record["seconds"].get(key), f"seconds.{key}") >= 0, f"seconds.{key}: below 0")
     options = record["options"]
-    need(options.get("time_limit_s") is None or above_zero(options["time_limit_s"], "options.time_limit_s"), "options.time_limit_s")
+    need(
+        options.get("time_limit_s") is None or above_zero(options["time_limit_s"], "options.time_limit_s"),
+        "options.time_limit_s",
+    )
     need(number(options.get("relative_gap", 1e-4), "options.relative_gap") >= 0, "options.relative_gap: below 0")
     whole(options.get("threads", 1), 1, 10**100, "options.threads")
     whole(options.get("seed", 0), 0, 10**100, "options.seed")
@@ -315,12 +356,17 @@ def check_progress(record):
         need(type(row) is list and len(row) == 3, f"progress: {short(row)} is no row of three")
         time, value, bound = (entry if entry is None else number(entry, "progress") for entry in row)
         need(time is not None and time >= last_time, "progress: times fall")
-        need(last_value is None or value is not None and value <= last_value, "progress: values rise")
-        need(last_bound is None or bound is not None and bound >= last_bound, "progress: bounds fall")
+        need(last_value is None or (value is not None and value <= last_value), "progress: values rise")
+        need(last_bound is None or (bound is not None and bound >= last_bound), "progress: bounds fall")
         last_time, last_value, last_bound = time, value, bound
     if record.get("progress"):
-        for name, last, stated in (("value", last_value, record["objective"]["value"]), ("bound", last_bound, record["bound"])):
-            same = last == stated or None not in (last, stated) and abs(last - stated) <= 1e-9 * max(abs(last), abs(stated))
+        for name, last, stated in (
+            ("value", last_value, record["objective"]["value"]),
+            ("bound", last_bound, record["bound"]),
+        ):
+            same = last == stated or (
+                None not in (last, stated) and abs(last - stated) <= 1e-9 * max(abs(last), abs(stated))
+            )
             need(same, f"progress: its last {name} {last} is not the record's {stated}")
 
 
@@ -332,11 +378,16 @@ def exceeds(bound, value):
 
 def check_claims(record, certificate):
     """Check grade, termination and gap of a record whose value and certificate hold."""
-    value, bound, held = record["objective"]["value"], record["bound"], record["kind"] != "bound" and record["solution"] is not None
+    value, bound, held = (
+        record["objective"]["value"],
+        record["bound"],
+        record["kind"] != "bound" and record["solution"] is not None,
+    )
     need(record["kind"] != "bound" or value is None, "objective.value: a record of kind bound states no value")
     need(value is None or held, "objective.value: stated without a solution")
     need(bound is not None or certificate is None, "certificate: there is no bound that it proves")
-    grade = None
+    grade, infeasible = None, record["termination"] == "infeasible"
+    need(bound is not None or infeasible or record.get("bound_proof") is None, "bound_proof: there is no bound")
     if bound is not None:
         grade = "certified" if certificate is not None else "solver" if record["solver"] else None
         need(record["kind"] != "bound" or certificate is not None, "a bound of kind bound without a certificate")
@@ -363,7 +414,10 @@ def find_instance(record, folder):
     """Return the text of a record's instance: from the record itself, or from a file below a folder above it."""
     text = record.get("instance_text")
     if text is not None:
-        need(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == record["instance_sha256"], "instance_text: its hash differs")
+        need(
+            hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == record["instance_sha256"],
+            "instance_text: its hash differs",
+        )
         return text
     file = record["instance_file"]
     need(file is not None, "instance_file: null, and no instance_text")
@@ -386,10 +440,15 @@ def read_instance(text, folder):
     """Return the instance that a text states; the same text is read once."""
     if text not in INSTANCES:
         data = read_json(text.removeprefix("\ufeff"), "instance")
-        need(type(data) is dict and data.get("format") == "synth-instance/1", "instance: format is not synth-instance/1")
+        need(
+            type(data) is dict and data.get("format") == "synth-instance/1", "instance: format is not synth-instance/1"
+        )
         need(data.get("family") in FAMILIES, f"instance: family {short(data.get('family'))} is unknown")
         name = data.get("name")
-        need(type(name) is str and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name), f"instance: name {short(name)}")
+        need(
+            type(name) is str and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name),
+            f"instance: name {short(name)}",
+        )
         try:
             INSTANCES[text] = FAMILIES[data["family"]](data, folder)
         except (KeyError, TypeError, IndexError, AttributeError) as wrong:
@@ -475,7 +534,9 @@ def simple_network(network):
     if kind in ("mesh", "torus", "equimesh"):
         sides = [size("rows"), size("cols")] + ([size("layers")] if network.get("layers") is not None else [])
         links = grid_links(sides, kind == "torus")
-        return math.prod(sides), links + (equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else [])
+        return math.prod(sides), links + (
+            equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else []
+        )
     if kind == "hypercube":
         dimension = whole(network["dimension"], 1, 20, "network.dimension")
         return 2**dimension, grid_links((2,) * dimension, False)
@@ -493,7 +554,7 @@ def equimesh_rings(sides, rings):
     """Return the links of the four rings along the edges of an EquiMesh."""
     rows, cols = sides
     edges = {
-        "top": [c for c in range(cols)],
+        "top": list(range(cols)),
         "bottom": [(rows - 1) * cols + c for c in range(cols)],
         "left": [r * cols for r in range(rows)],
         "right": [r * cols + cols - 1 for r in range(rows)],
@@ -558,7 +619,7 @@ def rows_of(values, width):
 
 
 def commuting_group(generators, nodes, orders=None):
-    """Check that permutations commute; return for every node v an element that carries node 0 … as exponents' words."""
+    """Check that permutations commute."""
     for a in generators:
         for b in generators:
             need(all(a[b[v]] == b[a[v]] for v in range(nodes)), "generators: do not commute")
@@ -699,7 +760,10 @@ class Xtree:
         for owner in owners:
             for chunk in range(owner * self.chunks, (owner + 1) * self.chunks):
                 ends = range(self.nodes) if self.collective == "allreduce" else (owner,)
-                need(all(sets[chunk * self.nodes + v] == everybody for v in ends), f"the sum of chunk {chunk} is not complete")
+                need(
+                    all(sets[chunk * self.nodes + v] == everybody for v in ends),
+                    f"the sum of chunk {chunk} is not complete",
+                )
 
     def check_quotient(self, held, steps, links):
         """Check that symmetries make a schedule of everybody's chunks from that of node 0's.
@@ -725,7 +789,13 @@ class Xtree:
     def certify(self, held, bound):
         """Check that a certificate proves a number of timesteps that is at least the bound."""
         binding = held.text("binding")
-        prove = {"cut": self.cut, "late arrivals": self.late, "diameter": self.diameter, "volume": self.volume, "relaxation": self.relaxation}
+        prove = {
+            "cut": self.cut,
+            "late arrivals": self.late,
+            "diameter": self.diameter,
+            "volume": self.volume,
+            "relaxation": self.relaxation,
+        }
         need(binding in prove, f"binding: {short(binding)} is unknown")
         proven = prove[binding](held)
         need(bound <= proven, f"{binding}: proves {proven} timesteps, not {float(bound)}")
@@ -759,7 +829,9 @@ class Xtree:
 
     def volume(self, held):
         """All that has to cross links, over all links."""
-        return ceiling((2 if self.collective == "allreduce" else 1) * (self.nodes - 1) * self.nodes * self.chunks, len(self.links))
+        return ceiling(
+            (2 if self.collective == "allreduce" else 1) * (self.nodes - 1) * self.nodes * self.chunks, len(self.links)
+        )
 
     def relaxation(self, held):
         """Multipliers with which the linear program of all schedules in ``horizon`` steps contradicts itself."""
@@ -856,7 +928,9 @@ def built_machine(network, folder):
         leaves = shared if rails else ["leaf"]
         groups = range(ceiling(boxes, whole(leaf, 1, 2**20, "network.leaf")))
         nodes += [("leaf", f"{name}.{g}") for g in groups for name in leaves]
-        ports = [link for link in uplinks if link["dst"] in shared or link.get("both", True) and link["src"] in shared]
+        ports = [
+            link for link in uplinks if link["dst"] in shared or (link.get("both", True) and link["src"] in shared)
+        ]
         over = above_zero(network.get("oversubscription", 1), "network.oversubscription")
         count = network.get("spines") or max(1, round(boxes * len(ports) / over / 64))
         spines = [("spine", f"spine{i}") for i in range(count)]
@@ -961,7 +1035,9 @@ class Fabric:
         for g in range(groups):
             for a in range(routers):
                 for b in range(a + 1, routers):
-                    links += [Link(*end, bandwidth, latency) for end in both(ranks + g * routers + a, ranks + g * routers + b)]
+                    links += [
+                        Link(*end, bandwidth, latency) for end in both(ranks + g * routers + a, ranks + g * routers + b)
+                    ]
         for g in range(groups):
             for h in range(g + 1, groups):
                 ends = both(ranks + g * routers + (h - 1) % routers, ranks + h * routers + g % routers)
@@ -981,7 +1057,11 @@ class Fabric:
         self.adds = [self.is_switch[v] and (self.store_adds or bool(ability[v].get("adds"))) for v in every]
         self.streams = any(a.get("streams") for a in ability) or bool(switching.get("streams"))
         linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
-        multiply = self.store_copies or self.store_adds if self.stores else self.multicast or any(self.copies[v] or self.adds[v] for v in linked)
+        multiply = (
+            self.store_copies or self.store_adds
+            if self.stores
+            else self.multicast or any(self.copies[v] or self.adds[v] for v in linked)
+        )
         self.pay_alone = not (linked and multiply)
         self.linked_switches = linked
 
@@ -1028,8 +1108,8 @@ class Fabric:
         links = held.array("link", 0, len(self.links) - 1)
         lengths = held.array("route_lengths", 1, 2**62, size, default=()) or [1] * len(starts)
         adds = held.array("adds", 0, 1, size, default=()) or [0] * len(starts)
-        need(not starts or min(starts) >= 0 and max(starts) <= 2**62, "start_steps: a start is not in 0..2^62")
-        need(not pieces or min(pieces) >= 0 and max(pieces) < len(blocks), "piece_steps: a piece that is none")
+        need(not starts or (min(starts) >= 0 and max(starts) <= 2**62), "start_steps: a start is not in 0..2^62")
+        need(not pieces or (min(pieces) >= 0 and max(pieces) < len(blocks)), "piece_steps: a piece that is none")
         need(sum(lengths) == len(links), "route_lengths: do not add up to the length of link")
         need(self.sums or 1 not in adds, "adds: nothing is added in this collective")
         total = [0] * len(self.blocks)
@@ -1085,8 +1165,14 @@ class Fabric:
             u, v = self.links[e].tail, self.links[e].head
             if u != source and not self.is_switch[u] and any(self.adds):
                 raise NotCovered("a route of several sources, or over a rank")
-            need(u in reached and (u == source or self.is_switch[u]), f"route {route}: link {e} goes on from no switch that it reached")
-            need(not left[u] or self.multicast or self.copies[u], f"route {route}: parts at node {u}, which does not copy")
+            need(
+                u in reached and (u == source or self.is_switch[u]),
+                f"route {route}: link {e} goes on from no switch that it reached",
+            )
+            need(
+                not left[u] or self.multicast or self.copies[u],
+                f"route {route}: parts at node {u}, which does not copy",
+            )
             need(v not in reached, f"route {route}: comes to node {v} twice")
             if left[u] and self.streams and self.is_switch[u]:
                 raise NotCovered("switches that copy a limited number of streams")
@@ -1123,8 +1209,10 @@ class Fabric:
                 last, until, others_until = (i, max(until, end), others_until) if i == last else (i, end, until)
 
     def replay_copies(self, starts, pieces, blocks, uses):
-        """Check possession where nothing is added; return the last arrival. The earliest arrival of a piece at a node is
-        what counts: transfers take time, so by induction over ticks it is there if each started where it was."""
+        """Check possession where nothing is added; return the last arrival.
+
+        The earliest arrival of a piece at a node is what counts: transfers take time, so by induction over ticks it is
+        there if each started where it was."""
         nodes = self.nodes
         here = [INFINITE] * (len(blocks) * nodes)
         for piece, block in enumerate(blocks):
@@ -1154,8 +1242,8 @@ class Fabric:
         return last
 
     def check_storing(self, place, leaves, arrivals):
-        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an arrival
-        unless it copies."""
+        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an
+        arrival unless it copies."""
         where = f"piece {place // self.nodes} leaves switch {place % self.nodes}"
         if not self.buffer:
             arrived, left = Counter(arrivals), Counter(leaves)
@@ -1181,7 +1269,10 @@ class Fabric:
             for i in mine:
                 start, (source, _, arrivals) = starts[i], uses[i]
                 if self.is_switch[source] and not self.store_adds:
-                    need(source in latest, f"transfer {i}: nothing listed before it brings piece {piece} to switch {source}")
+                    need(
+                        source in latest,
+                        f"transfer {i}: nothing listed before it brings piece {piece} to switch {source}",
+                    )
                     feeding[i] = latest[source]
                 events.append(((start * 2 + 1) * 2 * count + i, None))
                 for v, after in arrivals:
@@ -1198,14 +1289,23 @@ class Fabric:
                     source = uses[i][0]
                     if i in feeding:
                         other, arrival = feeding[i]
-                        need(arrival == starts[i] or self.buffer and arrival < starts[i], f"transfer {i}: its piece is not at switch {source}")
-                        need(self.store_copies or other not in sent_on, f"transfer {i}: switch {source} sends it on twice")
+                        need(
+                            arrival == starts[i] or (self.buffer and arrival < starts[i]),
+                            f"transfer {i}: its piece is not at switch {source}",
+                        )
+                        need(
+                            self.store_copies or other not in sent_on,
+                            f"transfer {i}: switch {source} sends it on twice",
+                        )
                         sent_on.add(other)
                         carried[i] = carried[other]
                     else:
                         need(sets.get(source), f"transfer {i}: node {source} has nothing of piece {piece}")
                         carried[i] = sets[source]
-                    need(adds[i] or carried[i] == everybody, f"transfer {i}: copies a sum of piece {piece} that is not complete")
+                    need(
+                        adds[i] or carried[i] == everybody,
+                        f"transfer {i}: copies a sum of piece {piece} that is not complete",
+                    )
                 elif self.is_switch[v] and not self.store_adds:
                     pass
                 elif adds[i]:
@@ -1221,10 +1321,11 @@ class Fabric:
     # -- certificates ----------------------------------------------------------------------------------------------
 
     def certify(self, held, bound):
-        """Check that a certificate proves a bound in seconds: what the links can carry by then is no more than needed."""
+        """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
         argument = held.text("argument")
         prove = {
-            "nothing": lambda held: need(bound <= 0, "nothing: proves 0"), "cut": self.cut, "prices": self.prices, "gossip": self.gossip,
+            "nothing": lambda held: need(bound <= 0, "nothing: proves 0"), "cut": self.cut, "prices": self.prices,
+            "gossip": self.gossip,
             "partition": self.partition, "deliveries": self.windows, "sums": self.windows, "moments": self.moments,
             "orbit_moments": self.orbit_moments, "steps": self.steps,
         }  # fmt: skip
@@ -1249,10 +1350,13 @@ class Fabric:
     def enough(self, needed, capacity):
         """Check the inequality that every argument ends with."""
         need(needed > 0, f"nothing has to move ({needed})")
-        need(capacity <= needed, f"the links carry {float(capacity):.6g} in {float(self.bound)} s, only {float(needed):.6g} is needed")
+        need(
+            capacity <= needed,
+            f"the links carry {float(capacity):.6g} in {float(self.bound)} s, only {float(needed):.6g} is needed",
+        )
 
     def capacity(self, price, begin, left, sharing, turned=False):
-        """Return what the links carry by the bound, at prices a link, if link e is of use only from ``begin[e]`` ticks on
+        """Return what links carry by the bound, at their prices, if link e is of use only from ``begin[e]`` ticks on
         and until ``left[e]`` ticks before the end (None: never)."""
         total, grouped = Fraction(0), defaultdict(list)
         for e, link in enumerate(self.links):
@@ -1282,7 +1386,8 @@ class Fabric:
             if self.is_switch[ends[e][1]]:
                 joined = self.distances([ends[e][1]], self.latencies, self.is_switch, turned)
                 on_one_route |= any(
-                    f != e and self.is_switch[ends[f][0]] and ends[f][0] in joined and ends[f][1] != ends[e][0] for f in group
+                    f != e and self.is_switch[ends[f][0]] and ends[f][0] in joined and ends[f][1] != ends[e][0]
+                    for f in group
                 )
         if not on_one_route:
             return [group]
@@ -1300,7 +1405,10 @@ class Fabric:
         before = self.distances(sources, self.latencies)
         behind = self.distances(goals, self.latencies, back=True)
         begin = [before.get(link.tail) for link in self.links]
-        left = [None if link.head not in behind else self.latencies[e] + behind[link.head] for e, link in enumerate(self.links)]
+        left = [
+            None if link.head not in behind else self.latencies[e] + behind[link.head]
+            for e, link in enumerate(self.links)
+        ]
         return begin, left
 
     def cut(self, held):
@@ -1323,7 +1431,10 @@ class Fabric:
     def prices(self, held):
         """Every block pays the shortest distance at prices."""
         need(all(None not in block[:2] for block in self.blocks), "prices: every block leads from one rank to one")
-        length, away = self.lengths(held), Fraction(held.whole("away_ticks", 0, 2**62), held.whole("ticks_per_s", 1, 2**62)) * self.P
+        length, away = (
+            self.lengths(held),
+            Fraction(held.whole("away_ticks", 0, 2**62), held.whole("ticks_per_s", 1, 2**62)) * self.P,
+        )
         sources, goals, needed = set(), set(), 0
         by_origin = defaultdict(list)
         for origin, goal, n in self.blocks:
@@ -1349,7 +1460,9 @@ class Fabric:
         need(self.collective == "allreduce" and self.blocks, "gossip: only of an allreduce")
         self.only_members()
         linked = self.linked_switches
-        in_switches = not self.stores and (any(self.adds[v] for v in linked) or not self.multicast and any(self.copies[v] for v in linked))
+        in_switches = not self.stores and (
+            any(self.adds[v] for v in linked) or (not self.multicast and any(self.copies[v] for v in linked))
+        )
         need(self.pay_alone or in_switches, "gossip: a transfer may pay for several")
         length = self.lengths(held)
         able = [v for v in linked if not self.stores and (self.copies[v] or self.adds[v])]
@@ -1382,7 +1495,10 @@ class Fabric:
         sums = held.text("argument") == "sums"
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
         turned = held.flag("backwards")
-        need(held.whole("ticks_per_s", 1, 2**62) == self.P, f"ticks_per_s: is {held.get('ticks_per_s')}, should be {self.P}")
+        need(
+            held.whole("ticks_per_s", 1, 2**62) == self.P,
+            f"ticks_per_s: is {held.get('ticks_per_s')}, should be {self.P}",
+        )
         objects = held.get("windows")
         need(type(objects) is list and 1 <= len(objects) <= 4, "windows: 1 to 4 of them")
         size, rows = (len(self.links),), []
@@ -1398,14 +1514,17 @@ class Fabric:
         else:
             for block in self.blocks:
                 begin, end = (block[1], block[0]) if turned else block[:2]
-                need(begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)")
+                need(
+                    begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)"
+                )
                 bytes_at[begin] += block[2]
 
         def paid(moments):
             """What each link costs at its moment, to be reached over switches."""
             moment = [moments.get(tail) for tail in tails]
             return [
-                0 if t is None else sum(length[e] for length, after in rows if t >= after[e]) for e, t in enumerate(moment)
+                0 if t is None else sum(length[e] for length, after in rows if t >= after[e])
+                for e, t in enumerate(moment)
             ]
 
         def direct(u):
@@ -1434,7 +1553,9 @@ class Fabric:
                     known[w] = min(ticks)
             on, alone = passed(known), {u: direct(u) for u in self.members}
             for v in self.members:
-                needed += self.bytes * min(sum(alone[u].get(v, INFINITE) for u in self.members if u != v), on.get(v, INFINITE))
+                needed += self.bytes * min(
+                    sum(alone[u].get(v, INFINITE) for u in self.members if u != v), on.get(v, INFINITE)
+                )
         else:
             for u, n in bytes_at.items():
                 ahead = cheapest({u: 0}, out, self.latencies)
@@ -1445,13 +1566,18 @@ class Fabric:
         behind = cheapest(dict.fromkeys(self.members, 0), into, self.latencies, self.is_switch)
         capacity, every = Fraction(0), range(len(self.links))
         for length, after in rows:
-            begin = [None if tails[e] not in before else max(before[tails[e]], after[e]) + self.latencies[e] * turned for e in every]
-            left = [None if heads[e] not in behind else behind[heads[e]] + self.latencies[e] * (not turned) for e in every]
+            begin = [
+                None if tails[e] not in before else max(before[tails[e]], after[e]) + self.latencies[e] * turned
+                for e in every
+            ]
+            left = [
+                None if heads[e] not in behind else behind[heads[e]] + self.latencies[e] * (not turned) for e in every
+            ]
             capacity += self.capacity(length, begin, left, self.along_routes(), turned)
         self.enough(needed, capacity)
 
     def moments(self, held):
-        """Cuts that move with time: demand d's data have reached, at a moment, only ranks v with since[d, v] not after it."""
+        """Cuts that move with time: at a moment, ranks v with since[d, v] not after it may have demand d's data."""
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
         finer, share = held.whole("finer", 1, 2**40), self.lengths(held, "share", 1024)
         block = held.array("block", 0, len(self.blocks) - 1)
@@ -1463,8 +1589,10 @@ class Fabric:
         since = [dict(zip(self.ranks, row)) for row in since]
         for d in range(D):
             origin, goal, _ = self.blocks[block[d]]
-            need(source[d] == origin or origin is None and source[d] in self.members, "source: not the block's origin")
-            need(target[d] == goal or goal is None and target[d] in self.members, "target: not the block's goal")
+            need(
+                source[d] == origin or (origin is None and source[d] in self.members), "source: not the block's origin"
+            )
+            need(target[d] == goal or (goal is None and target[d] in self.members), "target: not the block's goal")
             need(source[d] != target[d] and since[d][source[d]] == 0, "since: a demand's source has it from 0 on")
         F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
         worth = self.worth(share)
@@ -1494,7 +1622,7 @@ class Fabric:
         return least
 
     def ends_of(self, e, latency):
-        """Return the ranks from which, and those to which, a transfer over link e may lead, with ticks to and from it."""
+        """Return the ranks from and to which transfers over link e may lead, with the ticks to and from it."""
         link, ends = self.links[e], []
         for node, back in ((link.tail, True), (link.head, False)):
             if not self.is_switch[node]:
@@ -1524,8 +1652,8 @@ class Fabric:
         need(0 < len(of) <= 10000, f"orbit_moments: {len(of)} rows")
         classes = [dict(zip(self.ranks, row)) for row in classes]
         for u, v in zip(source, target):
-            need(u == origin or origin is None and u in self.members, "source: not the block's origin")
-            need(v == goal or goal is None and v in self.members, "target: not the block's goal")
+            need(u == origin or (origin is None and u in self.members), "source: not the block's origin")
+            need(v == goal or (goal is None and v in self.members), "target: not the block's goal")
             need(u != v, "target: is the source")
         need(all(row[classes[d][source[d]]] == 0 for d, row in zip(of, since)), "since: a source has it from 0 on")
         F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
@@ -1564,14 +1692,20 @@ class Fabric:
         return values
 
     def link_orbits(self, images, fixed):
-        """Check symmetries; return the orbits of links: the i-th link goes to the i-th, in the order of (latency, bandwidth,
-        head, tail, number), moved ends on the one side."""
+        """Check symmetries; return the orbits of links: the i-th goes to the i-th, in the order of (latency, bandwidth,
+        head, tail, number), ends being moved on the one side."""
         ends = [(link.latency, link.bandwidth, link.head, link.tail) for link in self.links]
         after, orbits, members = sorted((end, e) for e, end in enumerate(ends)), Groups(len(ends)), set(self.members)
         for g in images:
             check_permutation(g, self.nodes, "images")
-            need(all(self.is_switch[g[v]] == self.is_switch[v] for v in range(self.nodes)), "images: move a rank to a switch")
-            need({g[v] for v in members} == members and all(g[v] == v for v in fixed), "images: move members, origin or goal")
+            need(
+                all(self.is_switch[g[v]] == self.is_switch[v] for v in range(self.nodes)),
+                "images: move a rank to a switch",
+            )
+            need(
+                {g[v] for v in members} == members and all(g[v] == v for v in fixed),
+                "images: move members, origin or goal",
+            )
             before = sorted(((x, b, g[head], g[tail]), e) for e, (x, b, head, tail) in enumerate(ends))
             need([end for end, _ in before] == [end for end, _ in after], "images: do not keep the links")
             for (_, e), (_, f) in zip(before, after):
@@ -1584,14 +1718,17 @@ class Fabric:
             need("toll" not in held and "toll_at" not in held, "toll_of: is missing")
             return [], [], [0] * len(share)
         at = held.array("toll_at", 0, 2**62)
-        need(len(at) >= 2 and all(a < b for a, b in zip(at, at[1:])), "toll_at: at least two moments, ascending")
+        need(len(at) >= 2 and all(a < b for a, b in pairwise(at)), "toll_at: at least two moments, ascending")
         tolls = rows_of(self.flat(held, "toll", 2**62, len(at) - 1), len(at) - 1)
         need(all(row == sorted(row, reverse=True) for row in tolls), "toll: rises")
         toll_of = held.array("toll_of", 0, len(tolls), (len(share),))
         need(max(share) <= 1, "share: with tolls 0 or 1")
         for link, toll, bears in zip(self.links, toll_of, share):
             tail = link.head if turned else link.tail
-            need(not toll or not bears and not self.is_switch[tail], "toll_of: a link that leaves a rank and bears no share")
+            need(
+                not toll or (not bears and not self.is_switch[tail]),
+                "toll_of: a link that leaves a rank and bears no share",
+            )
         return at, tolls, toll_of
 
     def ways(self, e, latency, turned, toll_of, images):
@@ -1609,7 +1746,11 @@ class Fabric:
                         begins[key] = min(begins.get(key, INFINITE), latency[f] + reach[v])
         ends = {head: 0}
         if self.is_switch[head]:
-            ends = {v: ticks for v, ticks in cheapest({head: 0}, out, latency, self.is_switch).items() if not self.is_switch[v]}
+            ends = {
+                v: ticks
+                for v, ticks in cheapest({head: 0}, out, latency, self.is_switch).items()
+                if not self.is_switch[v]
+            }
         orbit_of, ways = {}, {}
         for (u, toll), before in begins.items():
             for v, behind in ends.items():
@@ -1627,11 +1768,16 @@ class Fabric:
         return [(ways[way[0]], *way[1:]) for way in ways if len(way) == 4]
 
     def steps(self, held):
-        """Nothing can be done in so many steps and rounds with so many chunks (a question of its own; no bound on seconds)."""
+        """No schedule has so many steps, rounds and chunks (a question of its own: it bounds no seconds)."""
         need(self.bound <= 0, "steps: says nothing of seconds")
         S, R, C = (held.whole(key, 1, 2**31) for key in ("steps", "rounds", "chunks"))
-        need(not self.linked_switches and all(link.group is None for link in self.links), "steps: switches or groups in use")
-        unit = Fraction(math.gcd(*(x.bandwidth.numerator * (10**30 // x.bandwidth.denominator) for x in self.links)), 10**30)
+        need(
+            not self.linked_switches and all(link.group is None for link in self.links),
+            "steps: switches or groups in use",
+        )
+        unit = Fraction(
+            math.gcd(*(x.bandwidth.numerator * (10**30 // x.bandwidth.denominator) for x in self.links)), 10**30
+        )
         rates, members, N = [link.bandwidth / unit for link in self.links], self.members, len(self.members)
         q = C // N if self.collective == "alltoall" else C
         need(self.collective != "alltoall" or C % N == 0, "chunks: not divisible by the members")
@@ -1641,7 +1787,10 @@ class Fabric:
         ends = [(members if a is None else [a], members if b is None else [b]) for a, b, _ in self.blocks]
         if by == "hops":
             hops = {u: self.distances([u], ones) for block in ends for u in block[0]}
-            need(any(hops[u].get(v, INFINITE) > S for a, b in ends for u in a for v in b), "hops: every goal is near enough")
+            need(
+                any(hops[u].get(v, INFINITE) > S for a, b in ends for u in a for v in b),
+                "hops: every goal is near enough",
+            )
         elif by in ("paths", "parts"):
             if by == "paths":
                 price = self.lengths(held)
@@ -1660,7 +1809,10 @@ class Fabric:
             near = self.distances({u for a, _ in paying for u in a}, ones)
             after = self.distances({v for _, b in paying for v in b}, ones, back=True)
             wait = [near.get(link.tail, INFINITE) + after.get(link.head, INFINITE) for link in self.links]
-            need(q * sum(pays) > sum(price[e] * rates[e] * (R - wait[e]) for e in every if wait[e] < S), f"{by}: refutes nothing")
+            need(
+                q * sum(pays) > sum(price[e] * rates[e] * (R - wait[e]) for e in every if wait[e] < S),
+                f"{by}: refutes nothing",
+            )
         else:
             self.timed_steps(held, by, S, R, q, rates, ends)
 
@@ -1671,7 +1823,10 @@ class Fabric:
         if by == "lengths":
             need(math.comb(R - 1, S - 1) <= 1000, "lengths: more than 1000 ways")
             ways = [[b - a for a, b in zip((0, *cut), (*cut, R))] for cut in combinations(range(1, R), S - 1)]
-        links, deliveries = len(self.links), [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
+        links, deliveries = (
+            len(self.links),
+            [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v],
+        )
         price = rows_of(held.array("price", 0, 2**40, (None, links, S)), links * S)
         need(price and len(price) % len(ways) == 0, "price: not as many tables for each way")
         tables = len(price) // len(ways)
@@ -1694,7 +1849,7 @@ class Fabric:
 
 
 def per_pair(moved, steps, pairs, key):
-    """Return the changes in time of ⌈sum / pairs⌉ - toll, from changes of the sum and from tolls that begin at moments."""
+    """Return the changes in time of ⌈sum / pairs⌉ - toll, from changes of the sum and tolls that begin at moments."""
     events = sorted([(time, 0, change) for time, change in moved] + [(time, 1, toll) for time, toll in steps])
     changes, total, toll, last = [], 0, 0, 0
     for time, is_toll, x in events:
@@ -1752,7 +1907,10 @@ class Harvest:
         self.n, self.p = whole(data["gpus"], 2, 2**20, "gpus"), whole(data["ports"], 1, 2**20, "ports")
         self.b, self.alpha = above_zero(data["port_bandwidth"], "port_bandwidth"), number(data["alpha"], "alpha")
         self.hop = 0 if data.get("latency", "on") == "off" else number(data["delta"], "delta")
-        self.R, self.circuit = number(data["reconfiguration_delay"], "reconfiguration_delay"), data.get("delay_per_circuit") or 0
+        self.R, self.circuit = (
+            number(data["reconfiguration_delay"], "reconfiguration_delay"),
+            data.get("delay_per_circuit") or 0,
+        )
         self.table = data.get("delay_by_ports") or []
         self.steps = [Step(step, self.n) for step in data["steps"]]
 
@@ -1767,11 +1925,16 @@ class Harvest:
         source = held.array("link_src", 0, n - 1)
         target = held.array("link_dst", 0, n - 1, (len(source),))
         count = held.array("link_count", 1, self.p, (len(source),))
-        need(start and start[0] == 0 and start[-1] == len(source) and start == sorted(start), "topology_start: not rising from 0 to the end")
+        need(
+            start and start[0] == 0 and start[-1] == len(source) and start == sorted(start),
+            "topology_start: not rising from 0 to the end",
+        )
         topologies = []
-        for first, last in zip(start, start[1:]):
+        for first, last in pairwise(start):
             links = {(source[i], target[i]): count[i] for i in range(first, last)}
-            need(len(links) == last - first and all(u != v for u, v in links), "link_src, link_dst: twice, or to itself")
+            need(
+                len(links) == last - first and all(u != v for u, v in links), "link_src, link_dst: twice, or to itself"
+            )
             for end in (0, 1):
                 degree = Counter()
                 for pair, times in links.items():
@@ -1784,9 +1947,16 @@ class Harvest:
         rows = (len(pair),)
         if len(pair) > MOST_TRANSFERS:
             raise NotCovered(f"{len(pair)} flows")
-        hop, u, v = held.array("hop", 0, 2**31, rows), held.array("src", 0, n - 1, rows), held.array("dst", 0, n - 1, rows)
+        hop, u, v = (
+            held.array("hop", 0, 2**31, rows),
+            held.array("src", 0, n - 1, rows),
+            held.array("dst", 0, n - 1, rows),
+        )
         share = held.shaped("share").values
-        need(begin[0] == 0 and begin[-1] == len(pair) == len(share) and begin == sorted(begin), "flow_start: not rising from 0 to the end")
+        need(
+            begin[0] == 0 and begin[-1] == len(pair) == len(share) and begin == sorted(begin),
+            "flow_start: not rising from 0 to the end",
+        )
         need(all(type(x) in (int, float) and 0 < x <= 1 + 1e-9 for x in share), "share: not above 0 and at most 1")
         terms, before = [], None
         for i, step in enumerate(self.steps):
@@ -1859,8 +2029,7 @@ class Harvest:
             time = self.exact["alpha"] + (h * longest + s * d0 if many else min(h + s * U, 2 * h + s * d0))
             least[i, i] = math.floor(time / self.unit)
         intervals = held.get("intervals")
-        self.generators = rows_of(held.array("generators", 0, self.n - 1, (None, self.n)), self.n)
-        need(type(intervals) is list and type(held.get("bundles")) is list, "intervals, bundles: lists")
+        need(type(intervals) is list, "intervals: a list")
         if not intervals:
             proven = sum(least.values()) * self.unit
         else:
@@ -1930,11 +2099,14 @@ class Harvest:
     def set_orbits(self, held):
         """Set the orbits of pairs under the certificate's permutations of GPUs, and read its bundles' prices."""
         n = self.n
-        generators = self.generators
+        generators = rows_of(held.array("generators", 0, n - 1, (None, n)), n)
         for g in generators:
             check_permutation(g, n, "generators")
             for pattern in self.patterns:
-                need(all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items()), "generators: change a pattern")
+                need(
+                    all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items()),
+                    "generators: change a pattern",
+                )
         self.orbit = number_orbits(sorted({pair for pattern in self.patterns for pair in pattern}), generators)
         self.sizes = []
         for pattern in self.patterns:
@@ -1944,6 +2116,7 @@ class Harvest:
             self.sizes.append(sizes)
         self.bundles = []
         bundles = held.get("bundles")
+        need(type(bundles) is list, "bundles: a list")
         if bundles:
             need(n <= 512, "bundles: of at most 512 GPUs")
             label = number_orbits([(u, v) for u in range(n) for v in range(n)], generators)
@@ -1959,19 +2132,24 @@ class Harvest:
         prices = rows_of(held.array("prices", 0, 2**40, (len(patterns), labels)), labels)
         r, c = (held.array(key, 0, 2**40, (n,)) for key in ("of_source", "of_destination"))
         total = [sum(column) for column in zip(*prices)]
-        need(all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v), "bundles: a link's prices are above its budget")
+        need(
+            all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v),
+            "bundles: a link's prices are above its budget",
+        )
         volumes = {}
         for k, price in zip(patterns, prices):
             by_source, volumes[k] = defaultdict(list), 0
             for (u, v), volume in self.patterns[k].items():
                 by_source[u].append((v, volume))
             for u, mine in by_source.items():
-                far = self.dense_distances(u, [[price[label[a, b]] for b in range(n)] for a in range(n)] if u == min(by_source) else None)
+                far = self.dense_distances(
+                    u, [[price[label[a, b]] for b in range(n)] for a in range(n)] if u == min(by_source) else None
+                )
                 volumes[k] += sum(volume * far[v] for v, volume in mine)
         return patterns, volumes, self.p * (sum(r) + sum(c))
 
     def dense_distances(self, source, matrix=None):
-        """Return cheapest paths from a GPU over all ordered pairs (a matrix given once is kept for the next sources)."""
+        """Return cheapest paths from a GPU over all ordered pairs (a matrix is kept for the next GPUs)."""
         self.matrix = matrix or self.matrix
         far, left = list(self.matrix[source]), set(range(self.n)) - {source}
         far[source] = 0
@@ -2070,7 +2248,10 @@ class Harvest:
         for rate in rates:
             need(type(rate) is list and len(rate) == 2, "rates: rows of two")
             k, r = whole(rate[0], 0, len(self.patterns) - 1, "rates"), whole(rate[1], 1, 2**62, "rates")
-            need(k in mine and k in patterns and ("u", k) not in coefficients, "rates: patterns of the interval and bundle, once")
+            need(
+                k in mine and k in patterns and ("u", k) not in coefficients,
+                "rates: patterns of the interval and bundle, once",
+            )
             rho = Fraction(r) / max(self.patterns[k].values())
             coefficients["u", k] = D[k] * rho**2
             right += 2 * 2**20 * D[k] * rho
@@ -2156,10 +2337,10 @@ class Mlfm:
 
     def replay(self, held):
         """Return the number of congestion-free phases."""
-        form, most = held.text("form"), 2**20
+        form, _most = held.text("form"), 2**20
         forms = {"table": self.table, "product": self.product, "repaired": self.repaired, "columns": self.column_flows}
         need(form in forms, f"form: {short(form)} is unknown")
-        routes, value, sent, most = {}, 0, Counter(), 0
+        routes, value, sent, _most = {}, 0, Counter(), 0
         for f, phase in enumerate(forms[form](held)):
             used, receivers, load = [], set(), Counter()
             for x, y, spine, middle, second in phase:
@@ -2194,19 +2375,21 @@ class Mlfm:
         spine = self.whole_array(held, "spine", shape)
         middle, second = (self.whole_array(held, key, shape, ()) or [-1] * len(dest) for key in ("middle", "second"))
         for at in range(0, len(dest), N):
-            yield [(x, dest[at + x], spine[at + x], middle[at + x], second[at + x]) for x in range(N) if dest[at + x] >= 0]
+            yield [
+                (x, dest[at + x], spine[at + x], middle[at + x], second[at + x]) for x in range(N) if dest[at + x] >= 0
+            ]
 
     def product(self, held):
         """Yield phases that shifts of layers and slots make of patterns."""
         n, l, m = self.block  # noqa: E741
-        need(n * l * m == self.N, "form product: the ranks are not a block")
+        need(n * l * m == self.N and held.whole("layers", 1, 2**20) == n, "form product: the ranks are not a block")
         pattern = self.whole_array(held, "pattern", (None,))
         layer, slot = (self.whole_array(held, key, (len(pattern),)) for key in ("layer_shift", "slot_shift"))
         column = self.whole_array(held, "column", (None, l, m))
         spine = self.whole_array(held, "spine", (len(column) // (l * m), l, m))
         if len(pattern) * self.N > MOST_TRANSFERS:
             raise NotCovered(f"{len(pattern) * self.N} transfers")
-        need(not pattern or 0 <= min(pattern) and max(pattern) < len(column) // (l * m), "pattern: one that is none")
+        need(not pattern or (min(pattern) >= 0 and max(pattern) < len(column) // (l * m)), "pattern: one that is none")
         need(all(0 <= c < l for c in column), "column: one that is none")
         for t, a, b in zip(pattern, layer, slot):
             phase = []
@@ -2214,14 +2397,19 @@ class Mlfm:
                 to, at = column[(t * l + j) * m + k], (t * l + j) * m + k
                 layer_to = (i + a) % n
                 same = layer_to == i and to == j
-                phase.append(((i * l + j) * m + k, (layer_to * l + to) * m + (k + b) % m, -1 if same else spine[at], -1, -1))
+                phase.append(
+                    ((i * l + j) * m + k, (layer_to * l + to) * m + (k + b) % m, -1 if same else spine[at], -1, -1)
+                )
             yield phase
 
     def repaired(self, held):
         """Yield the phases of a product in which some flows are moved to other groups of phases."""
         s, G = held.whole("slots", 1, 2**20), held.whole("groups", 1, 2**20)
         group = self.whole_array(held, "moved_group", (None,))
-        rows = [self.whole_array(held, "moved_" + key, (len(group),)) for key in ("source", "dest", "spine", "middle", "second")]
+        rows = [
+            self.whole_array(held, "moved_" + key, (len(group),))
+            for key in ("source", "dest", "spine", "middle", "second")
+        ]
         flows, gone = defaultdict(list), set()
         for g, x, y, *route in zip(group, *rows):
             need(0 <= g < G and 0 <= x < self.N and 0 <= y < self.N, "moved: a group or rank that is none")
@@ -2241,7 +2429,10 @@ class Mlfm:
         """Yield phases that are stored as flows of columns, the same for every layer."""
         n, l, m = (held.whole(key, 1, 2**20) for key in ("layers", "columns", "slots"))  # noqa: E741
         c, G, stride = held.whole("length", 1, 2**20), held.whole("groups", 0, 2**20), held.whole("stride", 1, 2**20)
-        need(n * l * m == self.N and m % c == 0 and stride == self.columns, "layers, columns, slots, length, stride: do not fit")
+        need(
+            n * l * m == self.N and m % c == 0 and stride == self.columns,
+            "layers, columns, slots, length, stride: do not fit",
+        )
         need(self.block == [n, l, m], "layers, columns, slots: not the block's")
         group = self.whole_array(held, "group", (None,))
         keys = ("source", "slot", "target", "first", "shift", "spine", "middle", "second")
@@ -2251,8 +2442,14 @@ class Mlfm:
         flows, seen = defaultdict(list), set()
         for g, *row in zip(group, *rows):
             source, slot, target, first, shift, spine, middle, second = row
-            need(0 <= g < G and 0 <= source < l and 0 <= slot < m and 0 <= target < l and 0 <= first < m, "a flow out of range")
-            need(0 <= shift < n and (g, source, slot) not in seen, "two flows of a server in a group, or a shift that is none")
+            need(
+                0 <= g < G and 0 <= source < l and 0 <= slot < m and 0 <= target < l and 0 <= first < m,
+                "a flow out of range",
+            )
+            need(
+                0 <= shift < n and (g, source, slot) not in seen,
+                "two flows of a server in a group, or a shift that is none",
+            )
             seen.add((g, source, slot))
             flows[g].append(row)
         for f in range(G * c):
@@ -2261,7 +2458,9 @@ class Mlfm:
                 to = c * (first // c) + (first % c + t) % c
                 for i in range(n):
                     by = middle if middle < 0 else i * stride + middle
-                    phase.append(((i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to, spine, by, second))
+                    phase.append(
+                        ((i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to, spine, by, second)
+                    )
             yield phase
 
     # -- replay ----------------------------------------------------------------------------------------------------
@@ -2275,8 +2474,14 @@ class Mlfm:
         if middle == -1:
             need(second == -1, "second: without a leaf in the middle")
             return self.crossing(P, Q, spine)
-        need(self.detour and 0 <= middle < self.leaves and 0 <= second < len(self.pairs), "a route over a leaf in the middle")
-        need(middle % self.columns not in (P % self.columns, Q % self.columns), "middle: a leaf of the sender's or receiver's column")
+        need(
+            self.detour and 0 <= middle < self.leaves and 0 <= second < len(self.pairs),
+            "a route over a leaf in the middle",
+        )
+        need(
+            middle % self.columns not in (P % self.columns, Q % self.columns),
+            "middle: a leaf of the sender's or receiver's column",
+        )
         return self.crossing(P, middle, spine) + self.crossing(middle, Q, second)
 
     def crossing(self, P, Q, spine):
@@ -2322,7 +2527,10 @@ class Mlfm:
         rows = rows_of(held.array("links", 0, 2**20, (None, 3)), 3)
         weights = held.array("weights", 0, 10**9, (len(rows),))
         weight = dict(zip(map(tuple, rows), weights))
-        need(len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight), "links: twice, or none")
+        need(
+            len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight),
+            "links: twice, or none",
+        )
         cost = {(*key, way): weight.get((*key, way), 0) for key, works in self.works.items() for way in (0, 1) if works}
         total, n = sum(cost.values()), self.columns
         need(total > 0, "weights: of all links that work are 0")
@@ -2330,7 +2538,9 @@ class Mlfm:
         def one(P, Q):
             a, b = P % n, Q % n
             ways = [(b, a)] if a != b else [(c, c) for c in range(n) if c != a]
-            return min((cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways), default=INFINITE)
+            return min(
+                (cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways), default=INFINITE
+            )
 
         wanted = Counter()
         if self.demand is None:
@@ -2470,7 +2680,7 @@ class Optree:
         elif name == "neighbor_exchange":
             need(not numbers and N % 2 == 0, "neighbor_exchange: an even number of nodes")
             steps, longest = 1 + (N // 2 - 1) * ceiling(2, w), 1
-        elif name == "one_stage" or name == "formula" and numbers == [1]:
+        elif name == "one_stage" or (name == "formula" and numbers == [1]):
             need(name == "formula" or not numbers, "numbers: none")
             steps, longest = ceiling(ceiling(N * N, 8), w), N // 2
         elif name == "formula":
@@ -2516,7 +2726,11 @@ class Optree:
     def certify(self, held, bound):
         """Check that a certificate proves a number of steps that is at least the bound."""
         binding = held.text("binding")
-        ring = {"receive": lambda held: ceiling(self.N - 1, 2 * self.w), "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2), "reach": self.ring_reach}
+        ring = {
+            "receive": lambda held: ceiling(self.N - 1, 2 * self.w),
+            "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2),
+            "reach": self.ring_reach,
+        }
         grid = {"turns": lambda held: len(self.dimensions), "cut": self.cut, "reach": self.grid_reach}
         prove = grid if self.grid else ring
         need(binding in prove, f"binding: {short(binding)} is unknown")
@@ -2582,7 +2796,7 @@ class Optree:
 
 
 def least_growth(weight, limits, old, h, N):
-    """Return the least of weight·max(sums) + old[h + m] over m; a sum adds, for i = 1..m, the least k with limit[k] >= i."""
+    """Return the least weight·max(sums) + old[h + m] over m; a sum adds the least k with limit[k] >= i, i = 1..m."""
     best, sums, at = old[h], [0] * len(limits), [1] * len(limits)
     for m in range(1, N - h + 1):
         for j, limit in enumerate(limits):
@@ -2638,7 +2852,9 @@ class Bine:
                 nodes = labels(job["nodes"], len(groups)) if job.get("nodes") is not None else range(len(groups))
                 self.jobs.append(list(zip(groups, nodes)))
         small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
-        self.blocks = [len(job) ** 2 if self.collective == "alltoall" else 1 if small else len(job) for job in self.jobs]
+        self.blocks = [
+            len(job) ** 2 if self.collective == "alltoall" else 1 if small else len(job) for job in self.jobs
+        ]
         self.small = small
         need(all(0 <= self.root < len(job) for job in self.jobs), "root: is no rank")
 
@@ -2672,7 +2888,10 @@ class Bine:
         carried = sum(row[4] for mine in rows for row in mine)
         if carried > 20 * MOST_TRANSFERS:
             raise NotCovered(f"{carried} blocks in {len(of_job)} messages")
-        need(starts[0] == 0 and starts[-1] == len(layout) and starts == sorted(starts), "starts: not rising from 0 to the end")
+        need(
+            starts[0] == 0 and starts[-1] == len(layout) and starts == sorted(starts),
+            "starts: not rising from 0 to the end",
+        )
         total = Fraction(0)
         for j, job in enumerate(self.jobs):
             mine, blocks = layout[starts[j] : starts[j + 1]], shares * self.blocks[j]
@@ -2718,14 +2937,19 @@ class Bine:
                         need(not have[b] & what, f"job {j}, round {now}: rank {v} adds to block {b} what it has")
                         have[b] |= what
                     else:
-                        need(what == everybody, f"job {j}, round {now}: rank {v} is sent block {b}, which is not there (or not complete)")
+                        need(
+                            what == everybody,
+                            f"job {j}, round {now}: rank {v} is sent block {b}, which is not there (or not complete)",
+                        )
                         have[b] = everybody
         for b in range(blocks):
             if collective in ("broadcast", "allgather", "allreduce"):
                 ends = range(p)
             else:
                 ends = (root if collective in ("reduce", "gather") else b % p,)
-            need(all(sets[v][b] == everybody for v in ends), f"job {j}: block {b} is not (completely) where it should be")
+            need(
+                all(sets[v][b] == everybody for v in ends), f"job {j}: block {b} is not (completely) where it should be"
+            )
 
     def most_rounds(self, p):
         """Return how many rounds a tree may take."""
@@ -2737,7 +2961,10 @@ class Bine:
         messages = {(now, v, u) if back else (now, u, v) for now, u, v, *_ in rows}
         need(all(now < self.most_rounds(len(job)) for now, _, _ in messages), "tree: too many rounds")
         into = Counter(v for _, _, v in messages)
-        need(into == Counter(v for v in range(len(job)) if v != self.root), "tree: not one message of every rank but the root")
+        need(
+            into == Counter(v for v in range(len(job)) if v != self.root),
+            "tree: not one message of every rank but the root",
+        )
         need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
 
     def volumes(self, p):
@@ -2762,7 +2989,10 @@ class Bine:
             partner = dict(sent[now].keys())
             need(len(partner) == len(sent[now]) == p, f"round {now}: not one message of every rank")
             need(all(partner.get(partner[v]) == v for v in partner), f"round {now}: ranks are not paired")
-            need(set(sent[now].values()) == {volume * shares}, f"round {now}: messages are not of {volume * shares} blocks")
+            need(
+                set(sent[now].values()) == {volume * shares},
+                f"round {now}: messages are not of {volume * shares} blocks",
+            )
             pairings.append(partner)
         if self.collective == "allreduce" and not self.small:
             need(pairings == pairings[::-1], "butterfly: does not go back through its pairings")
@@ -2777,7 +3007,11 @@ class Bine:
         if self.torus is not None:
             return [(1, alone)]
         cost = self.costs
-        ways = [(cost[2] - cost[1], [group for group, _ in job]), (cost[1] - cost[0], [node for _, node in job]), (cost[0], alone)]
+        ways = [
+            (cost[2] - cost[1], [group for group, _ in job]),
+            (cost[1] - cost[0], [node for _, node in job]),
+            (cost[0], alone),
+        ]
         return [(weight, part) for weight, part in ways if weight]
 
     def certify(self, held, bound):
@@ -2785,7 +3019,10 @@ class Bine:
         binding, total, at = held.text("binding"), Fraction(0), 0
         need(binding in ("receive", "isoperimetric", "prices"), f"binding: {short(binding)} is unknown")
         if binding == "prices":
-            need(self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None, "prices: of a tree of broadcast or reduce")
+            need(
+                self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None,
+                "prices: of a tree of broadcast or reduce",
+            )
             scale, prices = held.whole("scale", 1, 2**24), held.array("prices", -(2**31) + 1, 2**31 - 1)
         for j, job in enumerate(self.jobs):
             for weight, part in self.partitions(job):
@@ -2839,14 +3076,15 @@ class Bine:
 
 
 def least_priced(size, root, prices, scale):
-    """Return the least Σ price·d + scale·max(0, d) over rows from ``root`` to ``size`` ranks that never fall, d being
-    what is gained in a round beyond a doubling. The cost is piecewise linear: ``price + scale`` above, ``price`` below."""
+    """Return the least Σ price·d + scale·max(0, d) over rows of ranks from ``root`` to ``size`` that never fall.
+
+    d is what a round gains beyond a doubling; it costs ``price + scale`` above 0 and ``price`` below."""
     costs = [INFINITE] * (size + 1)
     costs[root] = 0
     for price in prices:
         after, above, behind = [INFINITE] * (size + 1), INFINITE, deque()
         for y in range(size + 1):
-            # from x with y >= 2x: cost[x] + (price + scale)·(y - 2x); from x with x <= y < 2x: cost[x] + price·(y - 2x)
+            # from x to y >= 2x: costs[x] + (price + scale)·(y - 2x); from x to y < 2x: costs[x] + price·(y - 2x)
             if y % 2 == 0:
                 above = min(above, costs[y // 2] - (price + scale) * y)
             here = costs[y] - 2 * price * y
@@ -2912,7 +3150,10 @@ class Checker:
                 return family, "accept", "an instance", []
             place = record.get("record_path")
             if place is not None:
-                need(type(place) is str and place.endswith(".json") and not place.startswith("/"), f"record_path: {short(place)}")
+                need(
+                    type(place) is str and place.endswith(".json") and not place.startswith("/"),
+                    f"record_path: {short(place)}",
+                )
                 need(not {"", ".", ".."} & set(place.split("/")), f"record_path: {short(place)}")
                 need((folder, place) not in self.places, f"record_path: {place} stands twice")
                 self.places.add((folder, place))
@@ -2932,7 +3173,10 @@ class Checker:
         values += [value] if value is not None else []
         bounds += [bound] if bound is not None else []
         if values and bounds:
-            need(not exceeds(max(bounds), min(values)), f"bound {max(bounds)} of one record exceeds value {min(values)} of another")
+            need(
+                not exceeds(max(bounds), min(values)),
+                f"bound {max(bounds)} of one record exceeds value {min(values)} of another",
+            )
 
 
 def main(arguments):
@@ -2947,8 +3191,14 @@ def main(arguments):
             print(f"{verdict:11} {name}: {message}", flush=True)
     for family in sorted({family for family, _ in counts}):
         total = sum(n for (other, _), n in counts.items() if other == family)
-        print(f"{family:8} {total:5} records: " + ", ".join(f"{counts[family, verdict]} {verdict}" for verdict in ("accept", "refuse", "not covered")))
-        print("         verified: " + ", ".join(f"{n} × {what}" for (other, what), n in sorted(kinds.items()) if other == family))
+        print(
+            f"{family:8} {total:5} records: "
+            + ", ".join(f"{counts[family, verdict]} {verdict}" for verdict in ("accept", "refuse", "not covered"))
+        )
+        print(
+            "         verified: "
+            + ", ".join(f"{n} × {what}" for (other, what), n in sorted(kinds.items()) if other == family)
+        )
     return int(any(verdict == "refuse" and n for (_, verdict), n in counts.items()))
 
 
