@@ -1494,6 +1494,7 @@ class Fabric:
         """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
         sums = held.text("argument") == "sums"
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
+        need("backwards" in held, "backwards: is missing")
         turned = held.flag("backwards")
         need(
             held.whole("ticks_per_s", 1, 2**62) == self.P,
