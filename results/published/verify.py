@@ -31,7 +31,7 @@ from itertools import accumulate, combinations, islice, pairwise, product
 from lzma import LZMAError
 from operator import le
 
-MOST_TRANSFERS = 1_000_000  # larger solutions are not covered
+MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
 INFINITE = float("inf")  # only ever compared with, never calculated with
 
@@ -2644,17 +2644,20 @@ class Optree:
             here[v * self.N + v] = 0
         for item, v, step in zip(origin, target, steps):
             here[item * self.N + v] = min(step, here[item * self.N + v])
-        used, known = set(), {}
-        for step, u, v, way, colour, item in zip(steps, source, target, direction, wavelength, origin):
-            if (u, v, way) not in known:
-                known[u, v, way] = self.path(u, v, way)
+        used, known, now = set(), {}, 0
+        places = 2 * len(self.dimensions) * self.N
+        for i in sorted(range(len(steps)), key=steps.__getitem__):
+            step, key, item = steps[i], (source[i], target[i], direction[i]), origin[i]
+            if step != now:
+                used, now = set(), step
+            if key not in known:
+                known[key] = self.path(*key)
             size = len(used)
-            links = known[u, v, way]
-            used.update((step, colour, link) for link in links)
-            if len(used) != size + len(links):
-                raise Fault(f"step {step}: wavelength {colour} is used twice on a link between {u} and {v}")
-            if here[item * self.N + u] >= step:
-                raise Fault(f"step {step}: node {u} sends item {item}, which it has not")
+            used.update([wavelength[i] * places + link for link in known[key]])
+            if len(used) != size + len(known[key]):
+                raise Fault(f"step {step}: wavelength {wavelength[i]} is used twice between {key[0]} and {key[1]}")
+            if here[item * self.N + source[i]] >= step:
+                raise Fault(f"step {step}: node {source[i]} sends item {item}, which it has not")
         need(INFINITE not in here, "some node misses an item at the end")
         return max(steps, default=0)
 
@@ -3164,6 +3167,8 @@ class Checker:
             return family, "refuse", str(fault), []
         except NotCovered as why:
             return family, "not covered", str(why), []
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as wrong:
+            return family, "refuse", f"not as the pages say: {wrong!r}", []
         if left:
             return family, "not covered", "; ".join(left), done
         return family, "accept", ", ".join(done) or "states neither value nor certificate", done
