@@ -421,16 +421,23 @@ def find_instance(record, folder):
         return text
     file = record["instance_file"]
     need(file is not None, "instance_file: null, and no instance_text")
-    above = os.path.abspath(folder)
-    while True:
+    for above in folders_above(folder):
         path = os.path.join(above, file)
         if os.path.isfile(path):
             with open(path, "rb") as content:
                 data = content.read()
             if hashlib.sha256(data).hexdigest() == record["instance_sha256"]:
                 return data.decode("utf-8-sig")
-        above, before = os.path.dirname(above), above
-        need(above != before, f"instance_file: no {file} with that hash")
+    raise Fault(f"instance_file: no {short(file)} with that hash")
+
+
+def folders_above(folder):
+    """Yield a folder and those above it, then those above this file: one of them is the repository's root."""
+    for start in (os.path.abspath(folder), os.path.dirname(os.path.abspath(__file__))):
+        before = None
+        while start != before:
+            yield start
+            start, before = os.path.dirname(start), start
 
 
 INSTANCES = {}
@@ -883,10 +890,11 @@ class Link:
 def machine_file(name, folder):
     """Return the machine that a data file describes; with ``like`` all else is another file's."""
     need(type(name) is str and re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
-    above = os.path.abspath(folder)
-    while not os.path.isfile(path := os.path.join(above, "models/synth_models/fabric/machines", name + ".json")):
-        above, before = os.path.dirname(above), above
-        need(above != before, f"network.name: no machine file {name}.json")
+    places = (
+        os.path.join(above, "models/synth_models/fabric/machines", name + ".json") for above in folders_above(folder)
+    )
+    path = next(filter(os.path.isfile, places), None)
+    need(path is not None, f"network.name: no machine file {name}.json")
     with open(path, encoding="utf-8") as file:
         machine = read_json(file.read(), name)
     return {**machine_file(machine["like"], folder), **machine} if "like" in machine else machine
