@@ -1502,8 +1502,8 @@ class Fabric:
         """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
         sums = held.text("argument") == "sums"
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
-        need("backwards" in held, "backwards: is missing")
-        turned = held.flag("backwards")
+        turned = held.get("backwards")
+        need(type(turned) is bool, "backwards: true or false")
         need(
             held.whole("ticks_per_s", 1, 2**62) == self.P,
             f"ticks_per_s: is {held.get('ticks_per_s')}, should be {self.P}",

@@ -8,10 +8,12 @@ import importlib.util
 import json
 import math
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -245,8 +247,43 @@ def forge_tick(record: dict[str, Any], chance: random.Random) -> str | None:
     return f"{key}[{i}] moved by {by}"
 
 
+def forge_limit(record: dict[str, Any], chance: random.Random) -> str | None:
+    """State the greatest bound that a certificate, changed or not, proves to the second checker, or the next double."""
+    if record["kind"] != "bound" or not record["solution"] or len(json.dumps(record)) > SMALL:
+        return None
+    done = (chance.random() < 0.7 and forge_entry(record, chance)) or "unchanged"
+    try:
+        instance = verify.read_instance(record["instance_text"], str(ROOT))
+    except verify.Fault:
+        return done
+    if max(getattr(instance, "N", 0), getattr(instance, "n", 0)) > 64:  # ranks or nodes: verified sixty times below
+        return done
+
+    def proves(bits: int) -> bool:
+        try:
+            instance.certify(verify.Held(record["solution"]), Fraction(as_double(bits)))
+        except (verify.Fault, verify.NotCovered, KeyError, TypeError, ValueError, IndexError, ArithmeticError):
+            return False
+        return True
+
+    low, high = 0, 0x7FE0000000000000  # as doubles: 0 and about 9e307
+    if not proves(low) or proves(high):
+        return done
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if proves(middle) else (low, middle)
+    record["bound"], record["progress"] = as_double(chance.choice((low, low, high))), None
+    return f"{done}, bound {record['bound']} of at most {as_double(low)}"
+
+
+def as_double(bits: int) -> float:
+    """Return the double of these bits: doubles from 0 on are in the order of their bits."""
+    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
 FORGERS: tuple[Callable[[dict[str, Any], random.Random], str | None], ...] = (
     forge_number, forge_statement, forge_row, forge_row, forge_entry, forge_entry, forge_entry, forge_tick, forge_tick,
+    forge_limit, forge_limit,
 )  # fmt: skip
 
 
