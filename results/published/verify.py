@@ -301,7 +301,7 @@ KEYS = {
 }  # fmt: skip
 MAY_BE = {
     "instance_text": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "bound_proof": MAYBE_TEXT, "bound_grade": MAYBE_TEXT,
-    "progress": (list, type(None)), "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": OBJECT,
+    "progress": (list, type(None)), "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": MAYBE_OBJECT,
 }  # fmt: skip
 
 
@@ -315,6 +315,10 @@ def check_keys(record):
     need(record["format"] == "synth-record/1", f"format: {short(record['format'])} is not synth-record/1")
     need(record["family"] in OBJECTIVES, f"family: {short(record['family'])} is unknown")
     need(record["kind"] in ("program", "reference", "bound", "submitted"), f"kind: {short(record['kind'])} is unknown")
+    handed_in = {record["kind"] == "submitted", record["method"] == "submitted", record.get("submitted") is not None}
+    need(len(handed_in) == 1, "kind, method, submitted: a record is handed in, or it is not")
+    for key in ("by", "file", "file_sha256") if True in handed_in else ():
+        need(type(record["submitted"].get(key)) is str, f"submitted.{key}: a text")
     need(record["termination"] in TERMINATIONS, f"termination: {short(record['termination'])} is unknown")
     need(
         (record["solver"] is None) == (record.get("solver_version") is None),

@@ -161,7 +161,7 @@ def forge_statement(record: dict[str, Any], chance: random.Random) -> str | None
         return f"without {key}"
     others = {
         "termination": ("finished", "optimal", "infeasible", "time_limit", "unsupported", "error", "killed"),
-        "kind": ("program", "reference", "bound"),
+        "kind": ("program", "reference", "bound", "submitted"),
         "bound_grade": ("certified", "solver", None),
         "solver": ("highs", None),
         "bound": (None, 0, 1),
