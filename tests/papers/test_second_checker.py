@@ -368,7 +368,7 @@ def test_all_published_records_are_accepted(folder: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_forgeries_are_judged_alike(family: str, tmp_path: Path) -> None:
-    assert list(disagreements(family, 0, 25, tmp_path)) == []
+    assert list(disagreements(family, 0, 12, tmp_path)) == []
 
 
 @pytest.mark.slow
