@@ -13,7 +13,7 @@ import typer
 from synth.cli import complete
 from synth.cli.output import console, table
 from synth.errors import one_of
-from synth.family import Kind, Need
+from synth.family import SUBMITTED, Kind, Need
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +93,7 @@ def _speak_of_strangers() -> None:
 def _family_row(family: Family, shipped: int) -> tuple[str, ...]:
     """The family as :data:`FAMILY_COLUMNS`."""
     kinds = Counter(method.kind for method in family.methods.values())
-    return family.name, family.title, *(str(kinds[kind]) for kind in get_args(Kind)), str(shipped)
+    return family.name, family.title, *(str(kinds[kind]) for kind in get_args(Kind) if kind != SUBMITTED), str(shipped)
 
 
 def _shipped() -> Counter[str]:
