@@ -75,6 +75,7 @@ ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 NOTICED = 4  # parts of a piece's time on a link
+LONG = 100  # times what latencies differ by, after which they no longer matter
 FINE = 1000  # parts of a round that orders are told apart by
 
 
@@ -263,17 +264,21 @@ def _timed(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Sc
 
 
 def _from_afar(instance: FabricInstance, transfers: Transfers) -> bool:
-    """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there."""
-    net, link = instance.machine.network, transfers.link
+    """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there, and
+    by a noticeable part of what the busiest link takes for all."""
+    net, link, lengths = instance.machine.network, transfers.link, np.diff(transfers.route_start)
     behind = np.cumsum(net.latency[link])
     offset = behind - net.latency[link]
-    offset -= np.repeat(offset[transfers.route_start[:-1]], np.diff(transfers.route_start))
+    offset -= np.repeat(offset[transfers.route_start[:-1]], lengths)
     nearest, farthest = np.full(len(net.src), np.inf), np.zeros(len(net.src))
     np.minimum.at(nearest, link, offset)
     np.maximum.at(farthest, link, offset)
     used = np.isfinite(nearest)
+    apart = (farthest - nearest)[used]
     takes = float(transfers.piece_bytes.max(initial=0)) / net.bandwidth[used]
-    return bool(np.any((farthest - nearest)[used] > takes / NOTICED))
+    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
+    busiest = float((np.bincount(link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
+    return bool(np.any((apart > takes / NOTICED) & (apart > busiest / LONG)))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
