@@ -267,6 +267,10 @@ def _from_afar(instance: FabricInstance, transfers: Transfers) -> bool:
     """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there, and
     by a noticeable part of what the busiest link takes for all."""
     net, link, lengths = instance.machine.network, transfers.link, np.diff(transfers.route_start)
+    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
+    busiest = float((np.bincount(link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
+    if int(lengths.max(initial=0)) * float(net.latency.max(initial=0.0)) < busiest / LONG:
+        return False
     behind = np.cumsum(net.latency[link])
     offset = behind - net.latency[link]
     offset -= np.repeat(offset[transfers.route_start[:-1]], lengths)
@@ -276,8 +280,6 @@ def _from_afar(instance: FabricInstance, transfers: Transfers) -> bool:
     used = np.isfinite(nearest)
     apart = (farthest - nearest)[used]
     takes = float(transfers.piece_bytes.max(initial=0)) / net.bandwidth[used]
-    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
-    busiest = float((np.bincount(link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
     return bool(np.any((apart > takes / NOTICED) & (apart > busiest / LONG)))
 
 
