@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from synth.exchange.forms import SCHEDULED
 from synth.text.quantities import percent, shown
@@ -16,6 +17,7 @@ from synth.tuning.search import Candidate, Row
 
 COSTS = 1.05  # as exported over as scheduled: above that the table says which limit of the executor costs it
 BESIDE = ("ring", "double_tree")
+MOST_TICKS = 9  # sizes named below a figure
 
 
 class Chosen(NamedTuple):
@@ -143,6 +145,11 @@ def figure(table: pd.DataFrame, title: str) -> Figure:
             if rate.notna().any():
                 style = {"tuned": "o-", "bound": "k--"}.get(label, ".-")
                 axes.plot(rows["bytes"], rate, style, label=label)
-        axes.set(xscale="log", yscale="log", xlabel="bytes", ylabel="busbw [GB/s]", title=str(collective))
+        axes.set(xscale="log", yscale="log", xlabel="size", ylabel="busbw [GB/s]", title=str(collective))
+        sizes = sorted(set(rows["bytes"]))[:: 1 + len(rows) // MOST_TICKS]
+        axes.set_xticks(sizes, [shown(int(size), "bytes") for size in sizes], fontsize="small")
+        axes.minorticks_off()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axes.legend(fontsize="small")
     return drawn
