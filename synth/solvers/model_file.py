@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.errors import InputError
-from synth.solvers import points
 from synth.solvers.names import Names, all_named, families_of, name_of
 
 Form = Literal["mps", "lp", "cpsat"]
@@ -113,6 +112,8 @@ def offer(kind: Kind, model: Any, names: Names | None = None) -> Any:
         return None
     wish.question = _QUESTION.get()
     if wish.point is not None:
+        from synth.solvers import points  # numpy, which starts threads
+
         return points.taken(kind, model, wish.point, names, _name)
     _WRITERS[kind](model, wish.path, wish.form, names)
     raise Written
