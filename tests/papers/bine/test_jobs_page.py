@@ -75,7 +75,7 @@ def test_one_command_writes_it_and_the_second_time_the_same_bytes(tmp_path):
     command.run(*words, cwd=tmp_path)
     out = tmp_path / "out"
     first = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert {path.name for path in first} >= {"bine-jobs.md", "trees.csv", "distribution.csv", "gaps.svg"}
+    assert {path.name for path in first} >= {"bine-jobs.md", "trees.csv", "distribution.csv", "gaps.png"}
     assert "| a     |       3 |        3 |       2 |" in (out / "bine-jobs.md").read_text()
     page_of(out, tmp_path / "m.csv.gz", quick=True)
     assert all(path.read_bytes() == data for path, data in first.items())
