@@ -6,7 +6,7 @@ network that more than one piece's time is asked of in a round holds the whole p
 groups concerned go on until there is none, or a number of them has passed.
 
 Where both trees enter a group at its one gate, two pieces never enter or leave it in one round, but the trees are about
-twice as deep as with a gate for each; so the latter is tried first.
+twice as deep as with a gate for each; so both are tried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ import numpy as np
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.references.box_sends import Rails
-from synth_models.fabric.references.box_trees import Groups, Placed, around, near_boxes, seconds_between, two_trees
+from synth_models.fabric.references.box_trees import (
+    Groups,
+    Growth,
+    Placed,
+    around,
+    near_boxes,
+    seconds_between,
+    two_trees,
+)
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
@@ -26,24 +34,17 @@ EXCHANGES = 12  # tried in a group and pass
 
 
 def placed(
-    routes: PairRoutes, rails: Rails, boxes: Sequence[Sequence[int]], root: int, bandwidth: FloatArray, on_the_way: int
+    routes: PairRoutes, rails: Rails, boxes: Sequence[Sequence[int]], root: int, bandwidth: FloatArray, growth: Growth
 ) -> Placed:
-    """Two trees from the box of ``root``; ``bandwidth`` of every link, bytes/s; ``on_the_way``: rounds of a send."""
+    """Two trees from the box of ``root``; ``bandwidth`` of every link, bytes/s."""
     seconds = seconds_between(routes, boxes)
     order = around(seconds)
     order = np.roll(order, -int(np.flatnonzero(order == rails.box[root])[0]))
     groups = near_boxes(seconds, order)
-    best: tuple[float, Placed] | None = None
-    for gates in (2, 1):
-        trees = two_trees(groups, gates, on_the_way)
-        search = _Exchanges(routes, rails, trees, order, bandwidth)
-        search.run(groups)
-        if best is None or search.excess < best[0]:
-            best = search.excess, Placed(trees, search.box)
-        if not best[0]:
-            break
-    assert best is not None
-    return best[1]
+    trees = two_trees(groups, growth.gates, growth.on_the_way)
+    search = _Exchanges(routes, rails, trees, order, bandwidth)
+    search.run(groups)
+    return Placed(trees, search.box)
 
 
 class _Exchanges:

@@ -50,7 +50,7 @@ class Plan(NamedTuple):
     received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
     other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
     everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
-    rank is a box of its own.
+    rank is a box of its own. ``gates``: of a group, where two trees enter it.
     """
 
     chain: bool = False
@@ -60,6 +60,7 @@ class Plan(NamedTuple):
     passed_on: bool = False
     one_root: bool = False
     groups: tuple[tuple[int, ...], ...] = ()
+    gates: int = 2
 
     @property
     def in_order(self) -> bool:
@@ -245,10 +246,11 @@ def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, o
 
 
 class Rounds(NamedTuple):
-    """Pieces that a link between boxes takes while one is on its way: ``between`` boxes, ``inside`` a box; the
-    ``seconds`` that it takes for one."""
+    """Pieces that a link between boxes takes while one is on its way: ``between`` boxes, to the nearest and to the
+    ``farthest``, ``inside`` a box; the ``seconds`` that it takes for one."""
 
     between: int
+    farthest: int
     inside: int
     seconds: float
 

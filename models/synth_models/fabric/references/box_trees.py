@@ -48,7 +48,7 @@ def two_trees(groups: Groups, gates: int = 1, on_the_way: int = 1) -> list[list[
     ``groups`` may consist of groups, which both trees enter at one box, or with two ``gates`` each at its own."""
     count = _boxes(groups)
     parent = [[NOBODY] * count, [NOBODY] * count]
-    _hang(groups, [], parent, _Growth(gates, on_the_way))
+    _hang(groups, [], parent, Growth(gates, on_the_way))
     colour = _colours(parent)
     for which in (0, 1):
         _higher_first(which, parent, colour, _inner_groups(groups), on_the_way)
@@ -122,8 +122,8 @@ def _boxes(groups: Groups) -> int:
     return 1 if isinstance(groups, int) else sum(map(_boxes, groups))
 
 
-class _Growth(NamedTuple):
-    """See :func:`two_trees`."""
+class Growth(NamedTuple):
+    """How trees grow: ``gates`` of a group, one or two, and the rounds that a send is ``on_the_way``."""
 
     gates: int
     on_the_way: int
@@ -137,7 +137,7 @@ class _Hung(NamedTuple):
     leaves: list[int]
 
 
-def _hang(groups: Groups, asked: Sequence[int], parent: list[list[int]], growth: _Growth) -> _Hung:
+def _hang(groups: Groups, asked: Sequence[int], parent: list[list[int]], growth: Growth) -> _Hung:
     """Note in either tree the ``parent`` of every box inside; ``asked``: the tree of each send to others, two at most.
 
     A group of n has 2 n sends at most: in either tree n - 1 to its parts, and those asked for. Parts that serve one
@@ -177,7 +177,7 @@ def _roles(count: int, asked: Sequence[int], single: bool) -> list[list[int]]:
 
 
 def _grown(
-    groups: Sequence[Groups], tree: int, roles: Sequence[Sequence[int]], first: int, outside: int, growth: _Growth
+    groups: Sequence[Groups], tree: int, roles: Sequence[Sequence[int]], first: int, outside: int, growth: Growth
 ) -> list[tuple[int, int]]:
     """Edges of one tree from part to part (or :data:`OUTSIDE`), each by the send that is free soonest: to others before
     the own, as long as the tree can go on inside."""
@@ -209,7 +209,7 @@ def _grown(
     return edges
 
 
-def _rounds_through(groups: Groups, growth: _Growth) -> tuple[int, int]:
+def _rounds_through(groups: Groups, growth: Growth) -> tuple[int, int]:
     """About how many rounds after it got a piece a group has sent it to another, and to a second."""
     if isinstance(groups, int):
         return growth.on_the_way, growth.on_the_way + 1

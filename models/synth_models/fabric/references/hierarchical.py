@@ -56,7 +56,7 @@ from synth_models.fabric.references.box_sends import (
     from_one,
     roots_of_shares,
 )
-from synth_models.fabric.references.box_trees import NOBODY, around, near_boxes, seconds_between
+from synth_models.fabric.references.box_trees import NOBODY, Growth, around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.scheduling import chunks
@@ -147,11 +147,7 @@ def _boxes(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
 def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
-        two = [Plan(between="two trees")]
-        led = [Plan(between=between) for between in ("leaders", "own rail")]
-        plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
-        all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
-        return [*two, *([] if all_pairs and not alike else led), *plain]
+        return _rooted_plans(instance, alike)
     passed = [] if alike else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
         return [*passed, Plan(), Plan(chain=True)]
@@ -160,10 +156,19 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     plans = [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
     if max(map(len, instance.boxes)) > 1:
         return plans
-    from_one_rank = [Plan(between="two trees", one_root=True), *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+    two = [Plan(between="two trees", one_root=True, gates=gates) for gates in (2, 1)]
+    from_one_rank = [*two, *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
     if _first_chunks(instance, from_one_rank[0], MOST_CHUNKS) > MOST_EXCHANGED:
         return [*plans, *from_one_rank]
     return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+
+
+def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
+    two = [Plan(between="two trees", gates=gates) for gates in (2, 1)]
+    led = [Plan(between=between) for between in ("leaders", "own rail")]
+    plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
+    all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
+    return [*two, *([] if all_pairs and not alike else led), *plain]
 
 
 def _root(instance: FabricInstance, plan: Plan) -> int | None:
@@ -322,7 +327,8 @@ def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, las
     trees = None
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
-        trees = placed(routes, rails, boxes, root, bandwidth, max(2, rounds.between))
+        growth = Growth(plan.gates, max(2, rounds.farthest))
+        trees = placed(routes, rails, boxes, root, bandwidth, growth)
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
@@ -372,17 +378,21 @@ def _behind_what_they_wait_for(transfers: Transfers, priority: IntArray) -> Tran
 
 
 def _rounds(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: int, size: int) -> Rounds:
-    """How long pieces of this size are on their way, from the root's box to the nearest and inside it."""
+    """How long pieces of this size are on their way, from the root's box to the nearest and the farthest, and in it."""
     net, home = instance.machine.network, int(rails.box[root])
     away = np.where(np.arange(len(rails.size)) == home, np.inf, routes.seconds_from(root)[rails.enters[root]])
-    other = int(np.argmin(away)) if np.isfinite(away).any() else (home + 1) % len(rails.size)
+    beside = (home + 1) % len(rails.size)
+    other, farthest = int(np.argmin(away)), int(np.argmax(np.where(np.isfinite(away), away, -1.0)))
+    if not np.isfinite(away).any():
+        other = farthest = beside
     neighbour = rails.rank[home, (rails.number[root] + 1) % rails.size[home]]
     seconds, least = [], np.inf
-    for source, target in ((rails.leaves[root, other], rails.enters[root, other]), (root, neighbour)):
+    pairs = [(rails.leaves[root, box], rails.enters[root, box]) for box in (other, farthest)]
+    for source, target in (*pairs, (root, neighbour)):
         links = np.zeros(0, dtype=np.int64)
         if source != target:
             _, links = routes.of(*(np.array([end], dtype=np.int64) for end in (source, target)))
         seconds.append(float(net.latency[links].sum()))
         least = min(least, float(net.bandwidth[links].min(initial=least)))
-    between, inside = (1 + math.ceil(latency * least / size) for latency in seconds)
-    return Rounds(between, inside, size / least)
+    near, far, inside = (1 + math.ceil(latency * least / size) for latency in seconds)
+    return Rounds(near, far, inside, size / least)
