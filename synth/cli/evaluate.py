@@ -75,12 +75,11 @@ def evaluate(
 
 
 def _record(path: Path) -> Iterator[Asked]:
-    from synth.exchange.mscclpp import Raised
     from synth.exchange.record_export import transfers_of
     from synth.records import record as records
 
     record = records.read(path)
-    moves = Raised.free(transfers_of(record))
+    moves = transfers_of(record)
     yield Asked(record.find_instance(), {record["method"]: lambda _: moves})
 
 

@@ -26,7 +26,7 @@ from synth.exchange.file_check import MULTIPROCESSORS
 from synth.exchange.lowering import Wish, in_chunks
 from synth.exchange.mscclpp.plan import Plan
 from synth.exchange.record_export import algorithm_of, transfers_of
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Raised, Transfers
 from synth.family import get_family, load
 from synth.instance import Instance
 from synth.records.record import Record
@@ -190,7 +190,7 @@ def executor_of(form: str) -> str:
     return {"msccl:azure": "azure"}.get(form, form)
 
 
-def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], mscclpp.Raised | Transfers]) -> float:
+def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], Raised | Transfers]) -> float:
     """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
     parts of so many bytes. Raises :class:`InputError`."""
     family = get_family(instance.family)

@@ -10,7 +10,7 @@ follow each other through the algorithm like water.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,21 +21,9 @@ from synth.exchange import contents, order, places, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.contents import Contents
 from synth.exchange.places import RECEIVING, SENDING, Steps
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Raised, Transfers
 from synth.kernels import jit
 from synth.schedule.collective import REDUCING
-
-
-@dataclass(frozen=True)
-class Raised:
-    """``transfers``, whose times are logical: the length of the longest chain of waits that ends with the send, with
-    the receive. ``wait[wait_start[i]:wait_start[i + 1]]``: transfers that must have arrived where transfer i starts
-    because the thread blocks' order and dependences say so: the last ones of every connection."""
-
-    transfers: Transfers
-    wait_start: IntArray
-    wait: IntArray
-
 
 SLICE_BYTES = 2**21  # of a chunk in one pass: NCCL's buffer of 4 MiB has 8 steps, and protocol Simple takes 4 a chunk
 MOST_PASSES, MOST_MOVES = 512, 120_000  # that are followed; slices are larger where there would be more
@@ -57,6 +45,9 @@ def raised(algorithm: Algorithm, part_bytes: int, passes: int = 1, checked: bool
     ``checked``: the algorithm has passed :func:`synth.exchange.validity.check` before. Raises :class:`InputError` for
     an algorithm that is not valid, for parts smaller than their chunks, and where a message carries what no piece is (a
     spoilt sum that nobody uses).
+
+    The transfers' times are logical: the length of the longest chain of waits that ends with the send, with the
+    receive. A transfer waits for the last ones of every connection.
     """
     a = algorithm
     faults = () if checked else validity.check(a).faults

@@ -110,6 +110,16 @@ class Transfers:
         return np.full(self.parts, self.part_bytes, dtype=np.int64) if self.demand is None else self.demand.bytes
 
 
+class Raised(NamedTuple):
+    """What an executor's file runs: ``transfers``, and ``wait[wait_start[i]:wait_start[i + 1]]``, those that must have
+    arrived before the thread block that makes transfer i comes to it, because its order, dependences or signals say so.
+    """
+
+    transfers: Transfers
+    wait_start: IntArray
+    wait: IntArray
+
+
 def parts_of(collective: str, ranks: int) -> int:
     """Number of parts: one, a part a rank, or a part an ordered pair."""
     if collective in ("broadcast", "reduce", "allreduce"):

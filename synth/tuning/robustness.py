@@ -21,8 +21,7 @@ from synth.arrays import FloatArray
 from synth.errors import InputError
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.forms import in_seconds
-from synth.exchange.mscclpp import Raised
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Raised, Transfers
 from synth.family import defaults_for, get_family, load
 from synth.instance import Instance
 

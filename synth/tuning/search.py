@@ -293,7 +293,7 @@ def recorded(
     folder = question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
     path = records.record_path(folder, family.name, instance.name, name, solver)
     if question.resume and path.is_file():
-        with suppress(InputError):  # damaged, or of a version that is no more: made again
+        with suppress(InputError):  # damaged, or of another version: made again
             found = records.read(path)
             if found["instance_sha256"] == instance.sha256 and found.is_done():
                 return found

@@ -14,7 +14,6 @@ from examples import some_of
 
 import synth
 from synth.errors import InputError
-from synth.exchange.mscclpp import Raised
 from synth.exchange.record_export import transfers_of
 from synth.instance import Instance
 from synth.records.record import Record
@@ -66,7 +65,7 @@ def test_the_time_of_a_direct_exchange_is_that_of_its_slowest_link(tmp_path: Pat
     """Full mesh, allgather: every rank sends its quarter straight to the others, latency + bytes / bandwidth of each
     link; on every machine drawn that is also the best there can be but for relays, so no regret is negative."""
     instance = asked(tmp_path)
-    moves = Raised.free(transfers_of(solved(instance, "direct", tmp_path)))
+    moves = transfers_of(solved(instance, "direct", tmp_path))
     variation = Variation(0.2, 0.5, 6, 3)
     found = regrets({"direct": lambda _: moves}, instance, variation, ["ring", "direct"])
     for k, drawn in enumerate(machines(instance, variation)):

@@ -15,7 +15,7 @@ Operations over a switch (``glres``, ``gstore``, ``gstorepkt``) and ``pipeline``
 from synth.exchange.mscclpp.goals import collective
 from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.replay import faults
-from synth.exchange.mscclpp.schedule import Raised, raised, transfers
+from synth.exchange.mscclpp.schedule import raised, transfers
 from synth.exchange.mscclpp.writer import plan, write
 
-__all__ = ["Raised", "collective", "faults", "parse", "plan", "raised", "read", "transfers", "write"]
+__all__ = ["collective", "faults", "parse", "plan", "raised", "read", "transfers", "write"]

@@ -13,7 +13,7 @@ from synth.errors import InputError
 from synth.exchange.mscclpp.plan import Plan
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.mscclpp.syncs import End
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Raised, Transfers
 from synth.schedule.collective import ROOTED
 
 GIVES = ("signal", "rlxsignal", "pws", "pwsf")
@@ -31,21 +31,6 @@ def transfers(
     operation that moves a piece and of the one that uses it, in one order that the plan allows.
     """
     return raised(plan, collective, root, part_bytes).transfers
-
-
-class Raised(NamedTuple):
-    """``transfers``, and ``wait[wait_start[i]:wait_start[i + 1]]``: those that the thread block which makes transfer i
-    has waited for before, by the signals of each of its channels the last."""
-
-    transfers: Transfers
-    wait_start: IntArray
-    wait: IntArray
-
-    @classmethod
-    def free(cls, transfers: Transfers) -> Raised:
-        """Moves of which none waits for a signal, only for what it sends."""
-        nothing = np.zeros(0, dtype=np.int64)
-        return cls(transfers, np.zeros(len(transfers.piece) + 1, dtype=np.int64), nothing)
 
 
 def raised(plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None) -> Raised:

@@ -87,8 +87,8 @@ def shapes(routes: Routes, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: 
     """Fill ``shape`` of the ``chosen`` transfers. ``wrong`` (rows of transfer, link of a route, what): the first routes
     that are none; returns how many there are."""
     count = len(nodes.is_switch)
-    rows = np.full((6, count), -1, dtype=np.int64)
-    marks = _Marks(rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])
+    never = np.full(count, -1, dtype=np.int64)
+    marks = _Marks(never, never.copy(), never.copy(), never.copy(), never.copy(), never.copy())
     found = 0
     for i in chosen:
         what, where = _shape_of(routes, nodes, i, shape, marks)

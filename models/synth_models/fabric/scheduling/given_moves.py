@@ -15,9 +15,9 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
-from synth.exchange import mscclpp
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.moves_from_algorithm import passes_of, raised
+from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
@@ -43,7 +43,7 @@ def from_algorithm(
     return from_transfers(instance, found.transfers, (found.wait_start, found.wait))
 
 
-def from_plan(instance: FabricInstance, found: mscclpp.Raised) -> Schedule:
+def from_plan(instance: FabricInstance, found: Raised) -> Schedule:
     """The moves of a plan, each after what its thread block has waited for and what brought its piece. Raises as
     :func:`from_transfers`."""
     rows = found.wait_start, found.wait
@@ -55,7 +55,7 @@ def from_plan(instance: FabricInstance, found: mscclpp.Raised) -> Schedule:
     return from_transfers(instance, found.transfers, (start, wait))
 
 
-def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], mscclpp.Raised | Moves]) -> float:
+def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], Raised | Moves]) -> float:
     """Seconds that an algorithm (known to be valid), or what a plan (or moves in no thread blocks) makes of parts of so
     many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
     ``imported`` has it. Raises as :func:`from_algorithm` and :func:`from_plan`."""
@@ -64,7 +64,9 @@ def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], msc
     found = moves(part_bytes(instance))
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
-    return max(_seconds(instance, made) for made in (from_plan(instance, found), from_transfers(instance, found[0])))
+    return max(
+        _seconds(instance, made) for made in (from_plan(instance, found), from_transfers(instance, found.transfers))
+    )
 
 
 def _seconds(instance: FabricInstance, made: Schedule) -> float:

@@ -8,7 +8,7 @@ that has been placed stays, and later ones fill the gaps left before it, so the 
 
 from __future__ import annotations
 
-import heapq
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from synth.arrays import IntArray
 from synth.clock import start_up_costs
-from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.scheduling.list_scheduling import GAPS, Transfers, most_seconds
-from synth_models.fabric.scheduling.reservations import Uses, earliest_in_gap, new_gaps, reserve_in_gap, uses_of
+from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, most_seconds, placed_in_gaps
+from synth_models.fabric.scheduling.reservations import uses_of
 from synth_models.fabric.solution import Schedule
 
 
@@ -100,7 +99,10 @@ class Bookings:
     ) -> IntArray:
         machine, moves = self.instance.machine, self.transfers
         uses = uses_of(moves.route_start, moves.link, machine.group, offset, self.duration, True)
-        start = _place(uses, machine.links + len(machine.group_names), took, priority, waits, follower)
+        row = np.concatenate([[0], np.cumsum(follower >= 0)]).astype(np.int64)
+        followers = Followers(row, follower[follower >= 0], took[follower >= 0])
+        resources = machine.links + len(machine.group_names)
+        start, _ = placed_in_gaps(uses, resources, followers, priority, waits, math.inf)
         if np.any(start < 0):
             raise ValueError(f"{int(np.sum(start < 0))} transfers wait for each other")
         return start
@@ -126,25 +128,3 @@ def ranked(keys: npt.NDArray[Any]) -> IntArray:
     rank = np.empty(len(keys), dtype=np.int64)
     rank[np.argsort(keys, kind="stable")] = np.arange(len(keys))
     return rank
-
-
-@jit
-def _place(
-    uses: Uses, resources: int, took: IntArray, priority: IntArray, waits: IntArray, follower: IntArray
-) -> IntArray:
-    """Start ticks, -1 for what is never placed."""
-    count = len(priority)
-    start = np.full(count, -1, dtype=np.int64)
-    ready = np.zeros(count, dtype=np.int64)
-    reserved = new_gaps(resources, GAPS)
-    heap: Any = [(priority[i], np.int64(i)) for i in range(count) if waits[i] == 0]
-    heapq.heapify(heap)
-    while len(heap):
-        i = heapq.heappop(heap)[1]
-        start[i] = earliest_in_gap(reserved, uses, i, ready[i])
-        reserve_in_gap(reserved, uses, i, start[i])
-        after = follower[i]
-        if after >= 0:
-            ready[after] = start[i] + took[i]
-            heapq.heappush(heap, (priority[after], after))
-    return start

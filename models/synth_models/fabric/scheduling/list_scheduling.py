@@ -123,7 +123,7 @@ def timed(
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
-    kernel = _in_gaps if in_gaps else _in_order if in_order else _list_schedule
+    kernel = placed_in_gaps if in_gaps else _in_order if in_order else _list_schedule
     start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
     if not in_time:
         raise OutOfTime
@@ -391,7 +391,7 @@ def _list_schedule(
 
 
 @jit
-def _in_gaps(
+def placed_in_gaps(
     uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
     """As :func:`_list_schedule`, by insertion. Complexity: n (log n + links of a route * gaps)."""

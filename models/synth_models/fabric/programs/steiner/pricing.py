@@ -102,8 +102,8 @@ class Pricing:
 @jit
 def _dreyfus_wagner(graph: _Graph, costs: Costs, terminals: int) -> _Least:
     nodes, subsets = len(graph.parts), 1 << terminals
-    table = np.full((4, subsets, nodes), FAR, dtype=np.int64)
-    least = _Least(table[0], table[1], table[2], table[3], np.zeros((subsets, nodes), dtype=np.bool_))
+    far = np.full((subsets, nodes), FAR, dtype=np.int64)
+    least = _Least(far, far.copy(), far.copy(), far.copy(), np.zeros((subsets, nodes), dtype=np.bool_))
     for mask in range(1, subsets):
         for v in range(nodes):
             if graph.parts[v]:
