@@ -63,7 +63,7 @@ def tune(
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
-    from synth.tuning import Question, folder, libraries
+    from synth.tuning import Question, folder, library_files
     from synth.tuning import tune as search
     from synth.tuning.sizes import read_sizes
 
@@ -86,7 +86,7 @@ def tune(
     rows = search(asked, lambda words: errors.print(words, markup=False, soft_wrap=True))
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title)
-    files += libraries.write(asked)
+    files += library_files.write_every(asked)
     _print(table)
     console.print(
         f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True

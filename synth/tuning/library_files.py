@@ -1,18 +1,26 @@
-"""``synth tune --for nccl|ompi|ucc``: the file by which a library chooses among its own algorithms, and the table of
-what that costs."""
+"""The files by which libraries choose among their own algorithms, and the table of what that costs: one library's
+(``synth tune --for nccl|ompi|ucc``), or every library's beside what was tuned for an executor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from synth.exchange.selection import chosen, selection_format
-from synth.exchange.selection.choice import SizeChoice, rules
+from synth.errors import InputError
+from synth.exchange.selection import FORMATS, chosen, selection_format
+from synth.exchange.selection.choice import COUNTERPARTS, SizeChoice, choices, rules
+from synth.instance import Instance
+from synth.records.optimality import gap
+from synth.records.record import Record
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
+from synth.tuning.search import Question, kept, recorded
+
+EVERY = "libraries.csv"
 
 HEAD = ("collective", "size", "by", "as", "time", "algbw", "bound", "gap", "others")
 
@@ -20,18 +28,9 @@ HEAD = ("collective", "size", "by", "as", "time", "algbw", "bound", "gap", "othe
 def write(library: str, found: Sequence[SizeChoice], folder: Path, title: str) -> tuple[pd.DataFrame, list[Path]]:
     """Write the library's file, read back and compared with the choices, and the table as CSV and Markdown; the table,
     and the files. Raises :class:`InputError` and ``OSError``."""
-    form = selection_format(library)
-    made = rules(library, found)
-    text = form.write(made)
-    again = form.read(text)
-    for one in found:
-        rule = chosen(again, one.collective, one.bytes, one.ranks, one.nodes)
-        assert rule is not None, one
-        assert rule.algorithm == one.algorithm, one
-    table = frame(found)
-    path = folder / f"{library}{form.suffix}"
+    path = _write_file(library, found, folder)
+    form, table = selection_format(library), frame(found)
     for file, content in (
-        (path, text),
         (folder / "table.csv", table.to_csv(index=False)),
         (folder / "table.md", markdown(found, f"{title}: {form.summary}", form.how.format(file=path.name))),
     ):
@@ -39,9 +38,57 @@ def write(library: str, found: Sequence[SizeChoice], folder: Path, title: str) -
     return table, [path, folder / "table.csv", folder / "table.md"]
 
 
+def write_every(question: Question) -> list[Path]:
+    """Write a file for every library that has algorithms for one of the collectives, and one table of all, from the
+    records that tuning has left; the files. Raises ``OSError``."""
+    files, tables = [], []
+    for library in FORMATS:
+        found = [one for collective in question.collectives for one in _recorded(question, library, collective)]
+        if found:
+            files.append(_write_file(library, found, question.folder))
+            tables.append(frame(found).assign(library=library))
+    if tables:
+        files.append(question.folder / EVERY)
+        write_atomically(files[-1], pd.concat(tables, ignore_index=True).to_csv(index=False).encode())
+    return files
+
+
+def _write_file(library: str, found: Sequence[SizeChoice], folder: Path) -> Path:
+    """Write the library's file, read back and compared with the choices."""
+    form = selection_format(library)
+    text = form.write(rules(library, found))
+    again = form.read(text)
+    for one in found:
+        rule = chosen(again, one.collective, one.bytes, one.ranks, one.nodes)
+        assert rule is not None, one
+        assert rule.algorithm == one.algorithm, one
+    path = folder / f"{library}{form.suffix}"
+    write_atomically(path, text.encode())
+    return path
+
+
+def _recorded(question: Question, library: str, collective: str) -> list[SizeChoice]:
+    """The library's choices for a collective; none where it has no algorithm that runs here."""
+    again = replace(question, resume=True)
+
+    def make(collective: str, size: int) -> Instance:
+        return kept(question.make(collective, size), question.folder / "instances")
+
+    def run(instance: Instance, method: str) -> Record:
+        return recorded(again, instance, method, {})
+
+    if collective not in COUNTERPARTS[library]:
+        return []
+    try:
+        return choices(library, make, collective, question.sizes, run)
+    except InputError:
+        return []
+
+
 def frame(found: Sequence[SizeChoice]) -> pd.DataFrame:
     """A row a size: the library's word, the method of the same algorithm, seconds, algbw in bytes/s, the bound in
-    seconds, ``gap`` = (library_s - bound_s) / library_s, and every algorithm's seconds as ``<word>_s``."""
+    seconds, ``gap`` = (library_s - bound_s) / library_s or 0 where they meet, every algorithm's seconds as
+    ``<word>_s``."""
     return pd.DataFrame([_row(one) for one in found])
 
 
@@ -57,7 +104,7 @@ def _row(one: SizeChoice) -> dict[str, Any]:
         "library_s": seconds,
         "algbw_bytes_per_s": one.bytes / seconds if seconds else None,
         "bound_s": one.bound,
-        "gap": (seconds - one.bound) / seconds if one.bound is not None and seconds else None,
+        "gap": gap(seconds, one.bound),
         **{f"{word}_s": value for word, value in one.seconds.items()},
     }
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator
 
 from synth.exchange.forms import SCHEDULED
+from synth.records.optimality import gap
 from synth.text.quantities import percent, shown
 from synth.tuning.search import Candidate, Row
 
@@ -53,7 +54,7 @@ def ranges(rows: Sequence[Row]) -> list[Chosen]:
 
 def frame(chosen: Sequence[tuple[Chosen, str]], form: str, nodes: int) -> pd.DataFrame:
     """A row a size. ``chosen``: every range with the name of its file (empty: none). Times are in seconds, bandwidths
-    in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s."""
+    in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s, 0 where they meet."""
     rows = [_row(one, row, file, form, nodes) for one, file in chosen for row in one.rows]
     return pd.DataFrame(rows)
 
@@ -83,7 +84,7 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         "scheduled_method": row.scheduled_by,
         "form_over_scheduled": best.seconds / row.scheduled if row.scheduled else None,
         "bound_s": row.bound,
-        "gap": (best.seconds - row.bound) / best.seconds if row.bound is not None and best.seconds else None,
+        "gap": gap(best.seconds, row.bound),
         **{f"{name}_s": row.references.get(name) for name in BESIDE},
         "reference": reference,
         "reference_s": row.references.get(reference),

@@ -1,0 +1,193 @@
+"""What runs on machines that people have, against what was scheduled: the page ``tuned``.
+
+A row a machine, form, collective and size, made by :mod:`synth.tuning`. Rows lie in ``rows.csv`` beside the page; a
+second run takes them over.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth.errors import InputError
+from synth.exchange.machines.completion import Supplied, completed
+from synth.exchange.machines.file import as_raw
+from synth.exchange.machines.formats import read
+from synth.instance import Instance
+from synth.making import make
+from synth.records.optimality import gap
+from synth.reproduction.collect import Reproduction
+from synth.text.quantities import percent, shown, times
+from synth.tuning import Question, folder, tune
+from synth_models.fabric.family import FAMILY
+from synth_papers.fabric.grid import made
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+GOALS = {MIB: 1.15, GIB: 1.05}  # time in the form over time as scheduled, at most
+FORMS = ("msccl:azure", "mscclpp")
+COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter")
+SIZES = (MIB, GIB)
+LIMIT_S = 900.0  # of one collective on one machine in one form
+COLUMNS = (
+    "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
+    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit",
+)  # fmt: skip
+TOPO = """\
+\tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7
+GPU0\t X \tNV2\tNV1\tNV1\tNV2\tSYS\tSYS\tSYS
+GPU1\tNV2\t X \tNV1\tNV2\tSYS\tNV1\tSYS\tSYS
+GPU2\tNV1\tNV1\t X \tNV2\tSYS\tSYS\tNV2\tSYS
+GPU3\tNV1\tNV2\tNV2\t X \tSYS\tSYS\tSYS\tNV1
+GPU4\tNV2\tSYS\tSYS\tSYS\t X \tNV2\tNV1\tNV1
+GPU5\tSYS\tNV1\tSYS\tSYS\tNV2\t X \tNV1\tNV2
+GPU6\tSYS\tSYS\tNV2\tSYS\tNV1\tNV1\t X \tNV2
+GPU7\tSYS\tSYS\tSYS\tNV1\tNV1\tNV2\tNV2\t X
+"""  # `nvidia-smi topo -m` on 8 V100
+KEYS = ("machine", "form", "collective", "bytes")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine by name, in so many boxes."""
+
+    name: str
+    boxes: int = 1
+
+    @property
+    def title(self) -> str:
+        """As the page says it."""
+        return f"{self.name} x{self.boxes}" if self.boxes > 1 else self.name
+
+    def instance(self, collective: str, size: int) -> Instance:
+        """What is asked of it."""
+        if self.name == "topo.txt":
+            return make(FAMILY, {"machine": _from_topo(), "collective": collective, "bytes": str(size)})
+        boxes = {"boxes": str(self.boxes)} if self.boxes > 1 else {}
+        return made(machine=self.name, **boxes, collective=collective, bytes=str(size))
+
+
+MACHINES = (
+    Machine("topo.txt"),
+    Machine("dgx-a100"), Machine("dgx-a100", 2), Machine("dgx-h100"), Machine("dgx-h100", 2), Machine("amd16"),
+    Machine("mi250"), Machine("dgx1"), Machine("dgx2"), Machine("ndv2"), Machine("dgx-b200"), Machine("mi250", 2),
+    Machine("ndv2", 2), Machine("dgx2", 2), Machine("dgx-b200", 2),
+)  # fmt: skip
+
+
+def reproduce(page: Reproduction) -> None:
+    """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
+    file = page.folder / "rows.csv"
+    rows = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.is_file() else pd.DataFrame(columns=COLUMNS)
+    for machine in MACHINES[1:2] if page.quick else MACHINES:
+        for collective in COLLECTIVES[:1] if page.quick else COLLECTIVES:
+            if not ((rows["machine"] == machine.title) & (rows["collective"] == collective)).any():
+                now = pd.DataFrame(list(_tuned(page, machine, collective)), columns=list(COLUMNS))
+                rows = pd.concat([rows, now], ignore_index=True) if len(rows) else now
+                page.table("", rows, file="rows", show=False)
+    _answer(page, rows)
+    page.table("Time in the form over time as scheduled: the most of all collectives", _ratios(rows))
+    page.table("What is above 1.05 at 1 GiB or 1.15 at 1 MiB, and the limit that costs it", _missed(rows))
+    page.table("By collective: the quickest in the form, and the best reference", _in_words(rows))
+    page.note(
+        "`tune` runs every reference too and lowers it the same way. Every XML and plan was replayed by the check of "
+        "its executor, before it was timed and when it was written."
+    )
+    page.note(
+        "`topo.txt` is what `nvidia-smi topo -m` prints on 8 V100; 25 GB/s an NVLink and 0.7 us are supplied. "
+        "A time in a form is a replay of the exported file, with its thread blocks, channels, steps and loop."
+    )
+
+
+def _from_topo() -> Any:
+    """The machine of :data:`TOPO` with NVLinks alone, as ``synth tune topo.txt --only NV`` reads it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "topo.txt"
+        path.write_text(TOPO)
+        return as_raw(completed(read(path), Supplied({"NV": 25e9}, {"": 7e-7}), kinds=["NV"]))
+
+
+def _tuned(page: Reproduction, machine: Machine, collective: str) -> Iterator[dict[str, Any]]:
+    """The rows of one machine and collective in every form; all forms lower the same runs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for form in FORMS:
+            out = Path(scratch) / form.replace(":", "-")
+            out.mkdir()
+            asked = Question(machine.instance, (collective,), SIZES, form, Path(scratch), LIMIT_S, resume=True)
+            named = {"machine": machine.title, "form": form, "collective": collective}
+            try:
+                table, _ = folder.write(tune(asked), form, out, machine.title)
+            except InputError as error:
+                why = str(error).splitlines()[0]
+                page.say(f"{' '.join(named.values())}: {why}")
+                yield from (named | {"bytes": size, "limit": why} for size in SIZES)
+                continue
+            for row in table.to_dict("records"):
+                page.say(f"{' '.join(named.values())} {row['bytes']}: {row['form_over_scheduled']:.4g}")
+                yield named | {str(key): value for key, value in row.items() if key in COLUMNS}
+
+
+def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
+    """Three sentences."""
+    ran = rows.dropna(subset=["form_s"])
+    parts = []
+    for size, goal in GOALS.items():
+        some = ran[ran["bytes"] == size]["form_over_scheduled"].astype(float)
+        held = int((some <= goal).sum())
+        parts.append(f"at {shown(float(size), 'bytes')} in {held} of {len(some)} rows at most {times(goal)}, "
+                     f"the median {times(float(some.median()))} and the most {times(float(some.max()))}")  # fmt: skip
+    behind = ran[ran["reference_s"].notna()]
+    slower = int((behind["form_s"] > behind["reference_s"] * (1 + 1e-9)).sum())
+    page.opens(
+        f"What `synth tune` exports takes, over the best schedule: {'; '.join(parts)}. "
+        f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way."
+    )
+
+
+def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine, a column a form and size."""
+    ran = rows.dropna(subset=["form_s"])
+    heads = [f"{form}, {shown(float(size), 'bytes')}" for form, size in zip(ran["form"], ran["bytes"], strict=True)]
+    shape = ran.assign(head=heads).pivot_table(
+        index="machine", columns="head", values="form_over_scheduled", aggfunc="max", sort=False
+    )
+    return shape.map(lambda value: "–" if pd.isna(value) else times(value)).reset_index()
+
+
+def _missed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows above the goal of their size, the worst first, and those that no program of the form answers."""
+    over = rows["form_over_scheduled"].astype(float)
+    found = rows[(over > rows["bytes"].map(GOALS)) | rows["form_s"].isna()].sort_values(
+        "form_over_scheduled", ascending=False
+    )
+    return pd.DataFrame(
+        {
+            **{key: found[key] for key in KEYS[:3]},
+            "size": [shown(float(size), "bytes") for size in found["bytes"]],
+            "ratio": ["–" if pd.isna(value) else times(value) for value in found["form_over_scheduled"]],
+            "limit": found["limit"].fillna(""),
+        }
+    )
+
+
+def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
+    ran = rows.dropna(subset=["form_s"])
+    return pd.DataFrame(
+        {
+            **{key: ran[key] for key in KEYS[:3]},
+            "size": [shown(float(size), "bytes") for size in ran["bytes"]],
+            "by": ran["method"],
+            "time": [shown(value, "s") for value in ran["form_s"]],
+            "as scheduled": [shown(value, "s") for value in ran["scheduled_s"]],
+            "by whom": ran["scheduled_method"],
+            "gap": [percent(gap(one, bound)) for one, bound in zip(ran["form_s"], ran["bound_s"], strict=True)],
+            "best reference": [
+                "–" if pd.isna(value) else f"{name} {shown(value, 's')}"
+                for name, value in zip(ran["reference"], ran["reference_s"], strict=True)
+            ],
+        }
+    )
