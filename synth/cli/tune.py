@@ -11,12 +11,14 @@ import typer
 from typer import Option
 
 from synth.cli.common import bad_option, checked, demand_folder
+from synth.cli.evaluate import VARY
 from synth.cli.machine_import import Completing, Reading
 from synth.cli.options import grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
     from synth.instance import Instance
+    from synth.tuning.robustness import Variation
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 FOR = (
@@ -33,6 +35,9 @@ class Aim:
     sizes: Annotated[str, Option(help="1KiB..4GiB (times 4), 1KiB..4GiB*2, or 64KiB,1MiB.")] = "1KiB..4GiB"
     methods: Annotated[list[str] | None, Option("-m", "--method", help="Of ours only these. Default: all.")] = None
     form: Annotated[str, Option("--for", help=FOR)] = "msccl:azure"
+    robust: Annotated[bool, Option("--robust", help="Choose by the worst regret on machines drawn.")] = False
+    vary: Annotated[list[str] | None, Option(help=f"{VARY} Default: ±10% and ±30%.")] = None
+    samples: Annotated[int, Option(min=1, help="Machines to draw.")] = 10
 
 
 @dataclass(frozen=True)
@@ -71,13 +76,16 @@ def tune(
     make = _maker(machine, parameters or [], what, how)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
     sizes = tuple(read_sizes(aim.sizes))
+    variation = _variation(aim, effort.seed)
     if aim.form in FORMATS:
+        if variation is not None:
+            raise bad_option("--robust", "chooses among exported algorithms, not a library's own", aim.form)
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
     if aim.form not in FORMS:
         raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", aim.form)
     form, tried = aim.form, tuple(aim.methods or ())
-    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried)
+    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation)
     for name in tried:
         get_family(make(names[0], sizes[-1]).family).method(name)
     for name in names:
@@ -91,6 +99,18 @@ def tune(
     console.print(
         f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
     )
+
+
+def _variation(aim: Aim, seed: int) -> Variation | None:
+    """The machines to draw, None where the machine itself decides."""
+    from synth.tuning.robustness import read_variation
+
+    if not aim.robust:
+        if aim.vary is not None:
+            raise bad_option("--vary", "says what --robust draws, which is not asked for", str(aim.vary))
+        return None
+    words = aim.vary or ["bandwidth=10%", "latency=30%"]
+    return checked("--vary", lambda _: read_variation(words, aim.samples, seed), str(words))
 
 
 def _for_library(

@@ -72,7 +72,12 @@ class Program:
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
         :class:`InputError` where its chunks would have no bytes there."""
-        return in_seconds(instance, self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size)))
+        return in_seconds(instance, self.moves)
+
+    @property
+    def moves(self) -> Algorithm | Callable[[int], Raised | Transfers]:
+        """What runs on parts of so many bytes."""
+        return self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size))
 
     @property
     def ranks(self) -> int:

@@ -25,6 +25,7 @@ from synth.instance import read as read_instance
 from synth.records import record as records
 from synth.records.record import Record
 from synth.text.files import write_atomically
+from synth.tuning.robustness import Moves, Variation, regrets
 
 ANCHORS = 4  # sizes at which all methods run
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
@@ -38,6 +39,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (350, 100)  # and for one of plans
+MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 LOOPED = 60  # and where the executor's loop cuts chunks into slices
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
@@ -47,7 +49,8 @@ Say = Callable[[str], None]
 class Question:
     """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
     run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
-    records that are there; ``methods``: those to try beside the references (empty: all that suit)."""
+    records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
+    choose by the worst regret on machines so varied, None: by the time on the machine itself."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -58,6 +61,7 @@ class Question:
     resume: bool = False
     seed: int = 0
     methods: tuple[str, ...] = ()
+    variation: Variation | None = None
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,21 @@ class Candidate:
     program: Program | None
     record: Record | None = None
 
+    @property
+    def moves(self) -> Moves:
+        """What runs, on any machine."""
+        if self.program is not None:
+            return self.program.moves
+        assert self.record is not None
+        transfers = transfers_of(self.record)
+        return lambda _: transfers
+
 
 @dataclass
 class Row:
     """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
-    bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method."""
+    bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
+    ``regret``: the most that the best loses on machines drawn, to the other candidates there."""
 
     instance: Instance
     collective: str
@@ -86,6 +100,7 @@ class Row:
     references: dict[str, float] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     offered: list[Candidate] = field(default_factory=list)
+    regret: float | None = None
 
     @property
     def instance_bytes(self) -> int:
@@ -147,6 +162,8 @@ class _Search:
             self._carry(anchors)
         self._again(anchors)
         for row in self.rows:
+            if row.best is not None and self.question.variation is not None:
+                _choose_robust(row, self.question.variation)
             if row.best is None:
                 why = "; ".join(f"{method}: {words}" for method, words in row.refused.items())
                 raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
@@ -280,6 +297,18 @@ class _Search:
     def _said(self, row: Row, word: str = "") -> None:
         if row.best is not None:
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
+
+
+def _choose_robust(row: Row, variation: Variation) -> None:
+    """Make the candidate of the least worst regret the row's best, of those that are no slower on the machine itself
+    than the best reference (or than the best candidate times :data:`CARRIED`)."""
+    assert row.best is not None
+    most = min([row.best.seconds * CARRIED, *row.references.values()])
+    fit = sorted((one for one in row.offered if one.seconds <= most), key=lambda one: one.seconds)[:MOST_COMPARED]
+    by_name = {str(k): one for k, one in enumerate(fit)}
+    found = regrets({name: one.moves for name, one in by_name.items()}, row.instance, variation, ())
+    row.best = by_name[found.robust]
+    row.regret = float(found.regret[found.robust].max())
 
 
 def recorded(

@@ -88,6 +88,7 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         **{f"{name}_s": row.references.get(name) for name in BESIDE},
         "reference": reference,
         "reference_s": row.references.get(reference),
+        **({} if row.regret is None else {"worst_regret": row.regret}),
         "limit": _limit(row, best) if slower and form != SCHEDULED else "",
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,9 +18,11 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.exchange.file_check import check_file
-from synth.exchange.forms import Lowered
+from synth.exchange.forms import Lowered, in_seconds
 from synth.exchange.record_export import transfers_of
 from synth.family import defaults_for, get_family
+from synth.tuning import Question, tune
+from synth.tuning.robustness import machines, read_variation
 from synth.tuning.sizes import read_sizes
 
 SIZES = (4096, 2**22)
@@ -93,6 +96,29 @@ def test_files_pass_their_check_and_take_the_time_of_the_table(tuned: tuple[str,
             assert f'maxBytes="{row["max_bytes"]}"' in text
 
 
+@pytest.mark.parametrize("form", ["msccl:azure", "scheduled"])
+def test_robust_has_the_least_worst_regret(form: str, tmp_path: Path) -> None:
+    """Of all that could have been chosen, timed here on every machine drawn; never slower than a reference."""
+    said = ["--robust", "--vary", "bandwidth=40%", "--vary", "latency=60%", "--samples", "5"]
+    run(*WORDS, "--sizes", "4KiB,4MiB", "-m", "forest", "--for", form, *said, "-o", str(tmp_path))
+    table = pd.read_csv(tmp_path / "table.csv")
+    variation = read_variation(["bandwidth=40%", "latency=60%"], 5)
+    make = partial(synth.make, "fabric", **dict(word.split("=") for word in WORDS))
+    question = Question(
+        lambda what, size: make(collective=what, bytes=size), ("allreduce",), SIZES, form, tmp_path / "again",
+        methods=("forest",),
+    )  # fmt: skip
+    for row, told in zip(tune(question), table.to_dict("records"), strict=True):
+        assert told["form_s"] <= min(row.references.values()) * (1 + 1e-9)
+        most = min(*row.references.values(), 1.3 * min(one.seconds for one in row.offered))
+        able = [one for one in row.offered if one.seconds <= most]
+        drawn = list(machines(row.instance, variation))
+        there = [[in_seconds(machine, one.moves) for machine in drawn] for one in able]
+        best = [min(column) for column in zip(*there, strict=True)]
+        least = min(max(t / b - 1 for t, b in zip(times, best, strict=True)) for times in there)
+        assert told["worst_regret"] == pytest.approx(least, abs=1e-12)
+
+
 def test_ranges_leave_no_gap(tuned: tuple[str, Path]) -> None:
     table = pd.read_csv(tuned[1] / "table.csv")
     for _, rows in table.groupby("collective"):
@@ -130,6 +156,9 @@ def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkey
         (("--sizes", "-1KiB"), r"--sizes"),
         (("--for", "gloo"), r"--for.*must be one of scheduled.*nccl"),
         (("--time-limit", "soon"), r"--time-limit"),
+        (("--vary", "latency=30%"), r"--vary.*--robust"),
+        (("--robust", "--vary", "latency=300%"), r"--vary.*less than 100 %"),
+        (("--robust", "--for", "nccl"), r"--robust"),
         (("-m", "forrest"), r"forrest.*forest"),
         (("--collective", "allsum"), r"collective"),
         (("bytes=3",), r"say --collective and --sizes instead"),
