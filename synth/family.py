@@ -179,7 +179,7 @@ class Family:
     demands: Target | None = (
         None  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
     )
-    timing: Target | None = None  # (instance, Algorithm or bytes -> moves) -> float: what runs takes so long
+    timing: Target | None = None  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
     varied: Target | None = None  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves

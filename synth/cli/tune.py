@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 FOR = (
-    "What will run: msccl:azure, msccl, mscclpp, scheduled; or nccl, ompi, ucc: the file by which that library chooses "
-    "among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
+    "What will run: msccl:azure, msccl, mscclpp, scheduled, chakra-fifo, fair; or nccl, ompi, ucc: the file by which "
+    "that library chooses among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
 )
 
 
@@ -64,7 +64,7 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
-    from synth.exchange.forms import FORMS
+    from synth.exchange.forms import FORMS, SERVICES
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
@@ -84,6 +84,8 @@ def tune(
         return
     if aim.form not in FORMS:
         raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", aim.form)
+    if variation is not None and aim.form in SERVICES:
+        raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
     form, tried = aim.form, tuple(aim.methods or ())
     asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation)
     for name in tried:

@@ -1,4 +1,4 @@
-"""The time of a schedule in a *form*: as it was made, or as an executor runs what is exported of it.
+"""The time of a schedule in a *form*: as it was made, or as an executor or a simulator runs what is exported of it.
 
 An executor keeps the order of its thread blocks, has so many of them, of steps and of channels, knows chunks of one
 size and runs a loop over slices of them. Its time is that of the exported algorithm, replayed on the machine by the
@@ -37,7 +37,10 @@ FORMS = {
     "msccl:azure": "MSCCL XML, run by Azure/msccl-executor-nccl",
     "msccl": "MSCCL XML, run by microsoft/msccl",
     "mscclpp": "an execution plan of MSCCL++",
+    "chakra-fifo": "Chakra traces, on links that serve first come, first served",
+    "fair": "every move as soon as it can begin, links shared fairly (max-min) by those under way",
 }
+SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
 ROUNDED = (
     512,
@@ -120,6 +123,9 @@ def in_form(record: Record, form: str) -> InForm:
             raise InputError(f"holds no schedule ({record['method']} ended: {record['termination']})")
         return InForm(record.value)
     instance = record.find_instance()
+    if form in SERVICES:
+        moves = transfers_of(record)
+        return InForm(in_seconds(instance, lambda _: moves, SERVICES[form]))
     tried = Lowered(transfers_of(record), form)
     found = min((InForm(p.seconds(instance), p) for p in tried.programs()), key=lambda one: one.seconds, default=None)
     if found is None:
@@ -195,14 +201,17 @@ def executor_of(form: str) -> str:
     return {"msccl:azure": "azure"}.get(form, form)
 
 
-def in_seconds(instance: Instance, moves: Algorithm | Callable[[int], Raised | Transfers]) -> float:
+def in_seconds(
+    instance: Instance, moves: Algorithm | Callable[[int], Raised | Transfers], service: str = "planned"
+) -> float:
     """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
-    parts of so many bytes. Raises :class:`InputError`."""
+    parts of so many bytes; ``service``: how links serve moves alone, of :data:`SERVICES` or ``planned``. Raises
+    :class:`InputError`."""
     family = get_family(instance.family)
     if family.timing is None:
         raise InputError(f"schedules of family {family.name} are no collective that an executor runs")
     try:
-        found: float = load(family.timing)(instance, moves)
+        found: float = load(family.timing)(instance, moves, service)
     except UnsupportedError as error:
         raise InputError(str(error)) from None
     return found
@@ -221,4 +230,15 @@ def write(program: Program, path: Path, least_bytes: int, most_bytes: int) -> No
         write_atomically(path, (json.dumps(sized, indent=1) + "\n").encode())
 
 
-__all__ = ["FORMS", "SCHEDULED", "InForm", "Lowered", "Program", "form_of", "in_form", "in_seconds", "write"]
+__all__ = [
+    "FORMS",
+    "SCHEDULED",
+    "SERVICES",
+    "InForm",
+    "Lowered",
+    "Program",
+    "form_of",
+    "in_form",
+    "in_seconds",
+    "write",
+]

@@ -17,7 +17,7 @@ from typing import Any
 
 from synth import api
 from synth.errors import InputError
-from synth.exchange.forms import SCHEDULED, Lowered, Program
+from synth.exchange.forms import SCHEDULED, SERVICES, Lowered, Program, in_form
 from synth.exchange.record_export import transfers_of
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
@@ -158,7 +158,7 @@ class _Search:
             if k in anchors:
                 self._ours(self.rows[k])
             self._said(self.rows[k])
-        if self.question.form != SCHEDULED:
+        if self.question.form not in (SCHEDULED, *SERVICES):
             self._carry(anchors)
         self._again(anchors)
         for row in self.rows:
@@ -170,9 +170,9 @@ class _Search:
         return self.rows
 
     def _anchors(self) -> list[int]:
-        """Rows, evenly spread, the first and the last among them; as scheduled all of them."""
+        """Rows, evenly spread, the first and the last among them; without a program all of them."""
         last = len(self.rows) - 1
-        count = len(self.rows) if self.question.form == SCHEDULED else min(ANCHORS, len(self.rows))
+        count = len(self.rows) if self.question.form in (SCHEDULED, *SERVICES) else min(ANCHORS, len(self.rows))
         return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
 
     def _left(self) -> float | None:
@@ -227,10 +227,11 @@ class _Search:
         row.bus_factor = row.bus_factor or _factor(record)
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
-        if self.question.form == SCHEDULED:
-            row.offer(Candidate(title, record.value, None, record), reference)
-            return
         try:
+            if self.question.form in (SCHEDULED, *SERVICES):
+                seconds = in_form(record, self.question.form).seconds
+                row.offer(Candidate(title, seconds, None, record), reference)
+                return
             self._lower(row, record, title, reference, wide)
         except InputError as error:
             row.refused[title] = str(error).splitlines()[0]

@@ -21,6 +21,7 @@ from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
+from synth_models.fabric.scheduling import service as sharing
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
@@ -55,13 +56,21 @@ def from_plan(instance: FabricInstance, found: Raised) -> Schedule:
     return from_transfers(instance, found.transfers, (start, wait))
 
 
-def as_exported(instance: FabricInstance, moves: Algorithm | Callable[[int], Raised | Moves]) -> float:
+def as_exported(
+    instance: FabricInstance, moves: Algorithm | Callable[[int], Raised | Moves], service: str = "planned"
+) -> float:
     """Seconds that an algorithm (known to be valid), or what a plan (or moves in no thread blocks) makes of parts of so
     many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
-    ``imported`` has it. Raises as :func:`from_algorithm` and :func:`from_plan`."""
+    ``imported`` has it. ``service``: how links serve moves in no thread blocks: ``planned`` (the one that came first in
+    the moves' order goes first), ``fifo`` (first come, first served; two moves from one rank to another queue in their
+    order, as a Chakra trace keeps it), ``fair`` (max-min). Raises as :func:`from_algorithm` and :func:`from_plan`, and
+    :class:`UnsupportedError` as :func:`synth_models.fabric.scheduling.service.seconds`."""
     if isinstance(moves, Algorithm):
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
+    if isinstance(found, Moves) and service != "planned":
+        placed = _placed(instance, found)
+        return sharing.seconds(instance, placed, _queues(instance, placed), service == "fair")
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
     return max(
@@ -85,6 +94,14 @@ def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None =
     carries; None for no more than that. Raises :class:`InputError` where the moves are not for this instance, and
     :class:`UnsupportedError` where ranks are not joined or the moves wait for each other.
     """
+    try:
+        return timed(instance, _placed(instance, moves, waits))
+    except ValueError as error:
+        raise UnsupportedError(f"these moves cannot be made on this machine: {error}") from None
+
+
+def _placed(instance: FabricInstance, moves: Moves, waits: Waits | None = None) -> Transfers:
+    """The moves on routes of the machine. Raises as :func:`from_transfers`."""
     faults = list(_mismatches(instance, moves))
     if faults:
         raise InputError(faults)
@@ -101,15 +118,23 @@ def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None =
     if straight is not None:
         order = np.arange(len(moves.piece), dtype=np.int64)
         columns = (number[moves.piece], moves.adds, order, *straight, start, wait)
-        found = Transfers(block[used], moves.piece_bytes[used], *columns)
-    else:
-        for i in range(len(moves.piece)):
-            hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
-        found = Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
-    try:
-        return timed(instance, found)
-    except ValueError as error:
-        raise UnsupportedError(f"these moves cannot be made on this machine: {error}") from None
+        return Transfers(block[used], moves.piece_bytes[used], *columns)
+    for i in range(len(moves.piece)):
+        hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
+    return Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
+
+
+def _queues(instance: FabricInstance, placed: Transfers) -> IntArray:
+    """Of every transfer the one before it from the same rank to the same rank, -1 for none."""
+    network = instance.machine.network
+    ends = np.stack(
+        [network.src[placed.link[placed.route_start[:-1]]], network.dst[placed.link[placed.route_start[1:] - 1]]]
+    )
+    order = np.lexsort((np.arange(ends.shape[1]), *ends[::-1]))
+    behind = np.full(ends.shape[1], -1, dtype=np.int64)
+    same = (ends[:, order[1:]] == ends[:, order[:-1]]).all(axis=0)
+    behind[order[1:][same]] = order[:-1][same]
+    return behind
 
 
 def _mismatches(instance: FabricInstance, moves: Moves) -> Iterator[Fault]:

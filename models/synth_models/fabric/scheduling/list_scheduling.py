@@ -116,10 +116,7 @@ def timed(
     hop_by_hop = instance.switching.mode == "store_and_forward"
     hops = hop_times(machine, transfers, ticks, hop_by_hop)
     uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, in_gaps)
-    src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
-    followers = _followers(
-        *waiting_for(transfers), transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves
-    )
+    followers = followers_of(machine, transfers, hops)
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
@@ -282,6 +279,13 @@ class Followers(NamedTuple):
     row: IntArray
     transfer: IntArray
     lag: IntArray
+
+
+def followers_of(machine: Machine, transfers: Transfers, hops: gathering.HopTimes) -> Followers:
+    """Who waits for every transfer, with the lag of each."""
+    src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
+    rows = waiting_for(transfers)
+    return _followers(*rows, transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves)
 
 
 @jit
