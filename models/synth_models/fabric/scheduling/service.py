@@ -60,8 +60,8 @@ def seconds(instance: FabricInstance, transfers: Transfers, behind: IntArray, fa
     resources = machine.links + len(machine.group_names)
     if fair:
         size = transfers.piece_bytes[transfers.piece]
-        end, in_time = _fair(uses, resources, followers, size, missing, left() + SLACK_S)
-        longest = np.maximum.reduceat(hops.duration, transfers.route_start[:-1]) if len(transfers.piece) else missing
+        longest = np.maximum.reduceat(uses.duration, uses.row[:-1]) if len(size) else missing
+        end, in_time = _fair(uses, resources, followers, (size, longest), missing, left() + SLACK_S)
         start: FloatArray = end - longest
     else:
         begin, in_time = _first_come(uses, resources, followers, behind, missing, left() + SLACK_S)
@@ -118,21 +118,19 @@ def _first_come(
 
 @jit
 def _fair(
-    uses: Uses, resources: int, followers: Followers, size: IntArray, missing: IntArray, seconds: float
+    uses: Uses, resources: int, followers: Followers, of: tuple[IntArray, IntArray], missing: IntArray, seconds: float
 ) -> tuple[FloatArray, bool]:
     """When each transfer's last byte has left the slowest link, in ticks, -1 for one that never becomes ready; and
-    whether that took no more than so many seconds. Complexity: events * transfers under way * links of a route."""
+    whether that took no more than so many seconds. ``of`` every transfer: its bytes, and ticks of its slowest link.
+    Complexity: events * transfers under way * links of a route."""
     until, looks = now_s() + seconds, 0
     row, transfer, lag = followers
+    size, longest = of
     count = len(missing)
     end = np.full(count, -1.0)
     ready, waits = np.zeros(count), missing.copy()
     rest = size.astype(np.float64)
     rate = np.zeros(count)
-    longest = np.zeros(count)
-    for i in range(count):
-        for k in range(uses.row[i], uses.row[i + 1]):
-            longest[i] = max(longest[i], uses.duration[k])
     heap: Any = [(0.0, np.int64(i)) for i in range(count) if waits[i] == 0]
     heapq.heapify(heap)
     active = np.empty(count, dtype=np.int64)
@@ -147,9 +145,9 @@ def _fair(
             active[going] = heapq.heappop(heap)[1]
             going += 1
         _share(uses, resources, active[:going], size, rate)
-        until_next = heap[0][0] - now if len(heap) else np.inf
-        for a in range(going):
-            until_next = min(until_next, rest[active[a]] / rate[active[a]])
+        until_next = (rest[active[:going]] / rate[active[:going]]).min()
+        if len(heap):
+            until_next = min(until_next, heap[0][0] - now)
         now += until_next
         kept = 0
         for a in range(going):
