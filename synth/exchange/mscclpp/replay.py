@@ -5,6 +5,8 @@
 * The k-th ``wait`` of a channel goes on after the k-th ``signal`` of its other end (the k-th channel of a type from A
   to B and the k-th from B to A belong together). Relaxed signals order what comes after them, but publish no writes.
 * What a port channel puts has arrived for whoever waits for a later signal of the same channel.
+* Over a switch channel a thread block reads or writes the same chunks of all GPUs of a group, itself among them, as it
+  would one by one: all sources of a sum must have been written, and none may be overwritten before a signal back.
 * Packets carry their flag: who reads them waits for them, chunk by chunk; what they were made of is read then.
 * A kernel may begin before, and end after, its peers': another GPU's buffers are touched only after a signal from it,
   and what touches them is waited for by their owner (packets into scratch need no permission: it is used in turns).
@@ -68,8 +70,7 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
     """All that is wrong with a plan, the first :data:`FEW` of every kind.
 
     ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
-    :class:`UnsupportedError` for a plan that cannot be replayed: operations over a switch, pipelines, a collective
-    that is not known.
+    :class:`UnsupportedError` for a plan that cannot be replayed: pipelines, a collective that is not known.
     """
     return Replay(plan, collective, root).run()
 
@@ -78,7 +79,7 @@ class Replay:
     """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``by``: the
     thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the operation,
     counted through, that moved it and the one that first added it up or copied it; ``adding``: the moves that were
-    added up."""
+    added up; ``together``: by move that a switch adds or copies, a number that all of its stream have."""
 
     def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
         if plan.unsupported:
@@ -93,6 +94,7 @@ class Replay:
         self._at_op = (-1, -1)
         self.used: dict[int, int] = {}
         self.adding: set[int] = set()
+        self.together: dict[int, int] = {}
         self.done = 0
         self.memory: dict[tuple[int, str], list[Cell]] = {}
 
@@ -188,14 +190,16 @@ class Replay:
 
     def _computed(self, block: Block, op: Op, stamp: Stamp) -> None:
         """The sources added up (or the one source), written to all destinations."""
-        place = stamp.place
+        place, before = stamp.place, len(self.moves)
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
-        if len(values) > 1:
+        if len(values) > 1 and op.channel_type != "switch":
             self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
         for s, found in zip(op.src, values, strict=True):
             if s.rank != block.rank:
                 self._moved(s.rank, block.rank, found, adds=len(values) > 1)
+        written = len(self.moves)
+        self.done += len(self.moves) > before  # what it reads of others is there before it writes to them
         made = self._made(op.src, place) if self.plan.packets else None
         for s in op.src:
             if s.packets:
@@ -203,7 +207,11 @@ class Replay:
                     for clock in cell.known:
                         block.waited_for(clock)
         for d in op.dst:
-            self._write(block, d, total, stamp, made)
+            if d != op.src[0] or not d.packets:  # packets stored onto themselves stay what they are
+                self._write(block, d, total, stamp, made)
+        if op.channel_type == "switch":
+            for k in range(before, len(self.moves)):
+                self.together[k] = before if k < written else written
 
     def _changes_nothing(self, op: Op) -> bool:
         """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it
