@@ -25,6 +25,12 @@ class Group(NamedTuple):
     ranks: tuple[int, ...]
 
 
+def declared(group: Group) -> dict[str, Any]:
+    """A group as a GPU's entry among its channels."""
+    ends = [{"size": len(group.ranks), "ranks": list(group.ranks)}]
+    return {"channel_type": "switch", "buffer_type": group.buffer, "rank_groups": ends}
+
+
 def read_groups(values: Values, channel: Any, rank: int, ranks: int, place: str) -> Iterator[Group]:
     """The groups of one entry of a GPU's channels, as far as they can be read; ``ranks``: GPUs of the plan."""
     buffer = values.word(channel, "buffer_type", ("i", "o", "s"), place)
