@@ -53,6 +53,7 @@ class Transfers:
     ``together``: transfers of one piece with one number of 0 or more are one stream of a switch that reaches all their
     ranks: those that add have one receiver, and the switch adds them up; copies have one sender, and the switch copies
     what it sends. -1 for a transfer on its own; shape (transfers,), None where all are.
+    ``summed``: what switches add in the schedule where ranks do in these moves, in words, or empty.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Transfers:
     ticks: Ticks | None = None
     demand: Demand | None = None
     together: IntArray | None = None
+    summed: str = ""
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""

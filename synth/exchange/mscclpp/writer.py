@@ -105,13 +105,12 @@ def _notes(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
     """What became of the streams of switches."""
     whole = len({id(act) for act in chosen.of.values()})
     sums = len({id(act) for k, act in chosen.of.items() if chosen.sums(k)})
-    notes = []
-    if whole:
-        notes.append(f"over switches: {counted(sums, 'sum')} (glres), {whole - sums:,} copies alone (gstore)")
-    refused = dict(found.refused) if chosen is found else {"as operations over switches they would be a race": -1}
-    for why, transfers in refused.items():
-        amount = int((t.together >= 0).sum()) if transfers < 0 and t.together is not None else transfers
-        notes.append(f"{counted(amount, 'move')} that a switch adds or copies are puts here: {why}")
+    notes = [f"over switches: {counted(sums, 'sum')} (glres), {whole - sums:,} copies alone (gstore)"] if whole else []
+    refused = chosen.refused if chosen is found else {"as operations over switches they would be a race": len(found.of)}
+    for why, moves in refused.items():
+        notes.append(f"{counted(moves, 'move')} that a switch adds or copies are puts here: {why}")
+    if t.summed and not notes:
+        notes.append(f"{t.summed}: ranks add instead, as no one switch joins them")
     return notes
 
 

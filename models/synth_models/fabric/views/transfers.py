@@ -11,6 +11,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Demand, Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
+from synth.text.quantities import counted
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
@@ -75,6 +76,7 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
             ticks=Ticks(moves.start, moves.end, schedule.ticks_per_s),
             demand=_demand(instance, place) if instance.collective == "demand" else None,
             together=_together(instance, schedule, moves),
+            summed=_words(schedule, hops),
         )
     )
 
@@ -82,6 +84,20 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
 def _demand(instance: FabricInstance, place: IntArray) -> Demand:
     blocks = instance.blocks
     return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
+
+
+def _several(schedule: Schedule, hops: Hops) -> IntArray:
+    """The transfers with several sources."""
+    if hops.leaves is None:
+        return np.zeros(0, dtype=np.int64)
+    found: IntArray = np.flatnonzero(np.bincount(hops.owner[hops.leaves >= 0], minlength=schedule.transfers) > 1)
+    return found
+
+
+def _words(schedule: Schedule, hops: Hops) -> str:
+    """What switches add, in words."""
+    several = _several(schedule, hops)
+    return f"{counted(len(several), 'transfer')} (first {several[0]}) added up in switches" if len(several) else ""
 
 
 class _Moves(NamedTuple):
@@ -103,9 +119,9 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _Moves:
     owner = hops.owner[row].astype(np.int64)
     dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)
     found = _Moves(owner, src, dst, start, hops.arrive[row], schedule.adds[owner], np.full(len(row), -1, np.int64))
-    if hops.leaves is None:
+    several = _several(schedule, hops)
+    if not len(several):
         return found
-    several = np.flatnonzero(np.bincount(hops.owner[hops.leaves >= 0], minlength=schedule.transfers) > 1)
     summed = [_summed(instance, schedule, hops, i) for i in several.tolist()]
     hubs = {int(schedule.piece[one.transfer]) for one in summed if len(one.ends) > 1}
     few = len(hubs) < len(instance.members)  # pieces for all to add one
