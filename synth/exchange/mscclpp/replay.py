@@ -31,11 +31,13 @@ MOST_UNITS = 2**24
 
 
 class Stamp(NamedTuple):
-    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it."""
+    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it, ``step``
+    is its operation's."""
 
     entry: int
     reached: int
     place: str
+    step: int
 
     def over(self, clock: Int32Array) -> bool:
         """Whether a clock says that it is over."""
@@ -77,8 +79,8 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
 
 class Replay:
     """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``by``: the
-    thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the operation,
-    counted through, that moved it and the one that first added it up or copied it; ``adding``: the moves that were
+    thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the step at
+    which it was moved, and the first at which it was added up or copied; ``adding``: the moves that were
     added up; ``together``: by move that a switch adds or copies, a number that all of its stream have."""
 
     def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
@@ -95,7 +97,6 @@ class Replay:
         self.used: dict[int, int] = {}
         self.adding: set[int] = set()
         self.together: dict[int, int] = {}
-        self.done = 0
         self.memory: dict[tuple[int, str], list[Cell]] = {}
 
     def fault(self, place: str, message: str) -> None:
@@ -144,6 +145,7 @@ class Replay:
                 self.syncs.meet(block.rank, op)
                 continue
             self._at_op = block.entry, block.next
+            block.step += 1
             if not self.syncs.do(block, op):
                 self._access(block, op)
             block.next += 1
@@ -158,12 +160,14 @@ class Replay:
 
     def _access(self, block: Block, op: Op) -> None:
         place = self.syncs.place(block)
-        self.done += 1
         self._overlaps(op, place)
         if op.channel_type == "port":
             self._over_ports(block, op, place)
             return
-        stamp = Stamp(block.entry, block.segment, place)
+        for s in op.src:
+            if s.packets:
+                block.step = max([block.step, *(c.writer.step + 1 for c in self._at(s) if c.writer)])
+        stamp = Stamp(block.entry, block.segment, place, block.step)
         if op.name in ("put", "get", "ppkt"):
             for s, d in zip(op.src, op.dst, strict=True):
                 self._copy(block, s, d, stamp)
@@ -182,7 +186,7 @@ class Replay:
             channel = op.channels[k]
             block.puts[channel].append(block.segment)
             entry = self.syncs.port_entry[block.rank, block.number, channel]
-            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place))
+            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place, block.step))
             if op.name in ("pws", "pwsf"):
                 self.syncs.give(block, op, channel)
             if op.name == "pwsf":
@@ -197,9 +201,9 @@ class Replay:
             self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
         for s, found in zip(op.src, values, strict=True):
             if s.rank != block.rank:
-                self._moved(s.rank, block.rank, found, adds=len(values) > 1)
+                self._moved(s.rank, block.rank, found, block.step, adds=len(values) > 1)
         written = len(self.moves)
-        self.done += len(self.moves) > before  # what it reads of others is there before it writes to them
+        block.step += len(self.moves) > before  # what it reads of others is there before it writes to them
         made = self._made(op.src, place) if self.plan.packets else None
         for s in op.src:
             if s.packets:
@@ -224,7 +228,7 @@ class Replay:
     def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
         values = self._read(block, s, stamp)
         if s.rank != block.rank:
-            self._moved(s.rank, block.rank, values)
+            self._moved(s.rank, block.rank, values, block.step)
         self._write(block, d, values, stamp, self._made((s,), stamp.place) if self.plan.packets else None)
 
     def _made(self, sources: tuple[Span, ...], place: str) -> list[Made]:
@@ -240,9 +244,9 @@ class Replay:
             made.append(Made(frozenset(reads), known))
         return made
 
-    def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
+    def _moved(self, src: int, dst: int, values: list[Value | None], step: int, adds: bool = False) -> int:
         self.moves.append((src, dst, tuple(values)))
-        self.began.append(self.done)
+        self.began.append(step)
         self.by.append(self._at_op)
         if adds:
             self.adding.add(len(self.moves) - 1)
@@ -258,7 +262,7 @@ class Replay:
                 self.fault(stamp.place, f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
             if cell.came_by >= 0:
-                self.used.setdefault(cell.came_by, self.done)
+                self.used[cell.came_by] = min(self.used.get(cell.came_by, block.step), block.step)
             found.append(cell.value)
         return found
 
@@ -276,7 +280,7 @@ class Replay:
         made: list[Made] | None = None,
     ) -> None:
         self._begun(block, d, stamp.place)
-        number = self._moved(block.rank, d.rank, values) if d.rank != block.rank else -1
+        number = self._moved(block.rank, d.rank, values, block.step) if d.rank != block.rank else -1
         for k, (cell, value) in enumerate(zip(self._at(d), values, strict=True)):
             writer = cell.writer
             if writer and not writer.over(block.data):
