@@ -88,13 +88,18 @@ class _Reading:
         root = self.values.whole(stored, "root", 0, max(len(gpus) - 1, 0), "root") if "root" in stored else None
         if self.values.faults and not gpus:
             raise InputError(self.values.faults)
-        heads = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
-        if not self.values.faults:
-            self.values.faults += making_faults([head.groups for head in heads], [head.chunks for head in heads])
+        heads = self.heads(gpus[:MOST_RANKS])
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         if self.values.faults:
             raise InputError(self.values.faults)
         return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()), root)
+
+    def heads(self, gpus: list[Any]) -> list[Head]:
+        """What other GPUs refer to, of all."""
+        found = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus)]
+        if not self.values.faults:
+            self.values.faults += making_faults([head.groups for head in found], [head.chunks for head in found])
+        return found
 
     def head(self, gpu: Any, rank: int, ranks: int) -> Head:
         """What other GPUs refer to."""

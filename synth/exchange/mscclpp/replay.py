@@ -164,9 +164,8 @@ class Replay:
         if op.channel_type == "port":
             self._over_ports(block, op, place)
             return
-        for s in op.src:
-            if s.packets:
-                block.step = max([block.step, *(c.writer.step + 1 for c in self._at(s) if c.writer)])
+        came = [cell.writer for s in op.src if s.packets for cell in self._at(s)]
+        block.step = max([block.step, *(writer.step + 1 for writer in came if writer)])
         stamp = Stamp(block.entry, block.segment, place, block.step)
         if op.name in ("put", "get", "ppkt"):
             for s, d in zip(op.src, op.dst, strict=True):
@@ -197,25 +196,27 @@ class Replay:
         place, before = stamp.place, len(self.moves)
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
-        if len(values) > 1 and op.channel_type != "switch":
-            self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
-        for s, found in zip(op.src, values, strict=True):
-            if s.rank != block.rank:
-                self._moved(s.rank, block.rank, found, block.step, adds=len(values) > 1)
+        self._fetched(block, op, values)
         written = len(self.moves)
         block.step += len(self.moves) > before  # what it reads of others is there before it writes to them
         made = self._made(op.src, place) if self.plan.packets else None
-        for s in op.src:
-            if s.packets:
-                for cell in self._at(s):
-                    for clock in cell.known:
-                        block.waited_for(clock)
+        for clock in [clock for s in op.src if s.packets for cell in self._at(s) for clock in cell.known]:
+            block.waited_for(clock)
         for d in op.dst:
             if d != op.src[0] or not d.packets:  # packets stored onto themselves stay what they are
                 self._write(block, d, total, stamp, made)
         if op.channel_type == "switch":
-            for k in range(before, len(self.moves)):
-                self.together[k] = before if k < written else written
+            self.together |= dict.fromkeys(range(before, written), before)
+            self.together |= dict.fromkeys(range(written, len(self.moves)), written)
+
+    def _fetched(self, block: Block, op: Op, values: list[list[Value | None]]) -> None:
+        """What an operation has read of other GPUs, and what had come before and is added up now."""
+        adds = len(values) > 1
+        if adds and op.channel_type != "switch":
+            self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
+        for s, found in zip(op.src, values, strict=True):
+            if s.rank != block.rank:
+                self._moved(s.rank, block.rank, found, block.step, adds=adds)
 
     def _changes_nothing(self, op: Op) -> bool:
         """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it

@@ -206,11 +206,7 @@ class _Writer:
         events = [(float(t.start_s[k]), 2, k) for k in mine if t.src[k] == rank]
         events += [(float(t.end_s[k]), 1, k) for k in mine if t.dst[k] == rank]
         events += [(time, 0, k) for time, k in self.waits(group, rank)]
-        written = [k for k in mine if not self.acts.sums(k)]
-        inward = sorted({int(t.src[k]) for k in written if t.dst[k] == rank})
-        outward = sorted({int(t.dst[k]) for k in written if t.src[k] == rank})
-        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
-        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
+        self.greet(block, group, rank)
         arrivals: list[tuple[int, int]] = []
         starts: list[int] = []
         for _, kind, k in [*sorted(events), (math.inf, 0, -1)]:
@@ -225,6 +221,15 @@ class _Writer:
             elif k >= 0:
                 arrivals.append((kind, k))
         self.arrive(block, group, rank, arrivals)
+
+    def greet(self, block: Block, group: int, rank: int) -> None:
+        """Before anything is written to a GPU it says that its kernel runs."""
+        t = self.t
+        written = [k for k in self.members[group, rank] if not self.acts.sums(k)]
+        inward = sorted({int(t.src[k]) for k in written if t.dst[k] == rank})
+        outward = sorted({int(t.dst[k]) for k in written if t.src[k] == rank})
+        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
+        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
 
     def waits(self, group: int, rank: int) -> list[tuple[float, int]]:
         """When to wait for the signals of each sender: in the order in which they start, none later than it arrives."""
@@ -351,33 +356,37 @@ class _Writer:
 
     def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
-        t, each = self.t, self.t.part_bytes
+        t = self.t
         if self.in_place or (t.collective in REDUCING and t.ranks > 1):
             return
         for rank in range(t.ranks):
             block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
-            at = rank * each
-            match t.collective:
-                case "allgather":
-                    ends = [(0, at)]
-                case "gather":
-                    ends = [(0, at)] if rank == t.root else []
-                case "alltoall":
-                    ends = [(at, at)]
-                case "scatter":
-                    ends = [(at, 0)] if rank == t.root else []
-                case "broadcast":
-                    ends = [(0, 0)] if rank == t.root else []
-                case _:
-                    ends = [(0, 0)]
+            ends = self.own_ends(rank)
             left = [p for p in range(len(t.piece_part)) if (rank, p) not in self.stored]
-            if ends and len(left) < len(t.piece_part):  # the others of its own, which no act has stored
-                pieces = [p for p in left if t.collective == "broadcast" or t.piece_part[p] == rank]
-                for p in pieces:
-                    self.copy(block, self.at.own(p), self.at.store(rank, p), int(t.piece_bytes[p]))
+            if ends is None or len(left) == len(t.piece_part):
+                for source, to in [ends] if ends else []:
+                    self.copy(block, ("i", source), ("o", to), t.part_bytes)
                 continue
-            for source, to in ends:
-                self.copy(block, ("i", source), ("o", to), each)
+            for p in left:  # no act has stored it
+                if t.collective == "broadcast" or t.piece_part[p] == rank:
+                    self.copy(block, self.at.own(p), self.at.store(rank, p), int(t.piece_bytes[p]))
+
+    def own_ends(self, rank: int) -> tuple[int, int] | None:
+        """Where the part that a rank begins and ends with lies in input and output, None without one."""
+        at = rank * self.t.part_bytes
+        match self.t.collective:
+            case "allgather":
+                return 0, at
+            case "gather":
+                return (0, at) if rank == self.t.root else None
+            case "alltoall":
+                return at, at
+            case "scatter":
+                return (at, 0) if rank == self.t.root else None
+            case "broadcast":
+                return (0, 0) if rank == self.t.root else None
+            case _:
+                return 0, 0
 
     def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
         """In place, what came to its end is copied there when all that lay there has left."""
