@@ -6,6 +6,8 @@ import copy
 import json
 import random
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,17 @@ import pytest
 from examples import some_of
 from exchange.damaged_plans import swap
 from exchange.plan_runner import outcome
+from exchange.plans_by_hand import VALID
 from exchange.random_streams import random_streams
 
 import synth
 from synth import api
-from synth.errors import InputError
+from synth.errors import InputError, UnsupportedError
 from synth.exchange import imported_algorithm, mscclpp
 from synth.exchange.formats import FORMATS
 from synth.exchange.forms import Lowered, in_form
 from synth.exchange.lowering import in_chunks
+from synth.exchange.mscclpp import operations
 from synth.exchange.mscclpp.writer import planned
 from synth.exchange.record_export import transfers_of, write_schedule
 from synth.exchange.transfers import Transfers
@@ -183,3 +187,59 @@ def test_machines_without_such_switches_refuse_such_plans(tmp_path: Path) -> Non
     record = imported_algorithm.run(tmp_path / "plan.json", instance)
     assert record.value is None
     assert "no switch that adds joins rank" in str(record["message"])
+
+
+HOSTILE = (
+    None,
+    True,
+    -1,
+    0,
+    7,
+    2**31,
+    2**63,
+    10**400,
+    0.5,
+    1e300,
+    "",
+    "i",
+    "switch",
+    [],
+    [[]],
+    {},
+    [-1],
+    [2**40],
+    [0, 0],
+)
+
+
+@pytest.mark.parametrize("name", ["summed in switch", "copied by switch", "packets by switch"])
+def test_hostile_values_are_faults_and_nothing_else(name: str) -> None:
+    """Any value of the file in the place of any other, and any left out: an error of ours, or a verdict."""
+    places = list(_places(VALID[name]()))
+    chance = random.Random(name)
+    for path in chance.sample(places, min(len(places), 60)):
+        for value in (*chance.sample(HOSTILE, 5), "left out"):
+            plan: Any = VALID[name]()
+            inside = plan
+            for key in path[:-1]:
+                inside = inside[key]
+            if value == "left out":
+                del inside[path[-1]]
+            else:
+                inside[path[-1]] = value
+            with suppress(InputError, UnsupportedError):
+                mscclpp.faults(mscclpp.parse(json.dumps(plan)))
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value of a file."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield (*path, key)
+        yield from _places(value[key], (*path, key))
+
+
+def test_files_that_reach_too_much_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "MOST_REACHED", 7)
+    with pytest.raises(UnsupportedError, match="more than 7 buffers over switches"):
+        mscclpp.faults(mscclpp.parse(json.dumps(VALID["summed in switch"]())))
