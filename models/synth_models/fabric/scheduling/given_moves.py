@@ -70,7 +70,7 @@ def as_exported(
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
     if isinstance(found, Moves) and service != "planned":
-        placed = _placed(instance, found)
+        placed = _placed(instance, found.alone())  # as such formats have them
         return sharing.seconds(instance, placed, _queues(instance, placed), service == "fair")
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
