@@ -134,10 +134,12 @@ def in_form(record: Record, form: str) -> InForm:
 
 
 class Lowered:
-    """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words."""
+    """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``without``:
+    what of the schedule the form cannot say and leaves to ranks, in words."""
 
     def __init__(self, transfers: Transfers, form: str) -> None:
         self.transfers, self.form, self.refused = transfers, form_of(form), ""
+        self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
         """Every different program that fits the executor, valid by its check."""
@@ -145,9 +147,12 @@ class Lowered:
         refused = None
         for chunks in (None, *ROUNDED):
             fits = False
-            for spread in spreads or (BLOCKS if self.form == "mscclpp" else SPREADS):
+            for spread, switches in self._ways(spreads):
                 try:
-                    program, key = self._plan(chunks, spread) if self.form == "mscclpp" else self._xml(chunks, spread)
+                    if self.form == "mscclpp":
+                        program, key = self._plan(chunks, spread, switches)
+                    else:
+                        program, key = self._xml(chunks, spread)
                 except LimitError as error:
                     refused = refused or error
                     continue
@@ -163,6 +168,14 @@ class Lowered:
             if fits:
                 return
 
+    def _ways(self, spreads: Sequence[int] | None) -> Iterator[tuple[int, bool]]:
+        """What is tried: spreads, of plans each with and without operations over switches."""
+        planned = self.form == "mscclpp"
+        for spread in spreads or (BLOCKS if planned else SPREADS):
+            if planned and self.transfers.together is not None:
+                yield spread, True
+            yield spread, False
+
     def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
         executor = executor_of(self.form)
         _demand_room(self.transfers, executor, chunks)
@@ -173,14 +186,15 @@ class Lowered:
             raise LimitError(words)
         return program, b"".join(a.tobytes() for a in (made.tb_channel, made.step_start, made.src_offset, made.kind))
 
-    def _plan(self, chunks: int | None, blocks: int) -> tuple[Program, bytes]:
-        whole, _ = in_chunks(self.transfers, chunks)
+    def _plan(self, chunks: int | None, blocks: int, switches: bool) -> tuple[Program, bytes]:
+        whole, _ = in_chunks(self.transfers if switches else self.transfers.alone(), chunks)
         if len(whole.piece) > PLANNED * whole.ranks:
             words = f"{len(whole.piece):,} moves among {whole.ranks} gpus: a plan takes 64 operations a thread block"
             raise LimitError(words)
         made = mscclpp.plan(whole, thread_blocks=blocks)
-        program = Program(self.form, _words("", chunks), blocks, plan=made)
-        return program, repr(program.thread_blocks).encode()
+        over = any(channel["channel_type"] == "switch" for channel in made["gpus"][0]["channels"])
+        program = Program(self.form, _words("over switches" if over else "", chunks), blocks, plan=made)
+        return program, repr((program.thread_blocks, over)).encode()
 
 
 def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:

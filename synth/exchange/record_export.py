@@ -93,6 +93,9 @@ def write_schedule(
     if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
                   and one.name not in USED.get(form.of, ())]:  # fmt: skip
         raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
+    if transfers.summed and form.of in ("transfers", "traces"):
+        words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
+        raise InputError(f"{transfers.summed}: {words}")
     write = load(form.target)
     try:
         match form.of:
@@ -141,10 +144,9 @@ def _write_algorithm(
     return notes
 
 
-def _write_plan(transfers: Transfers, path: Path, write: Callable[..., None], wish: Wish) -> list[str]:
+def _write_plan(transfers: Transfers, path: Path, write: Callable[..., list[str]], wish: Wish) -> list[str]:
     whole, notes = in_chunks(transfers, wish.chunks)
-    write(whole, path, in_place=wish.in_place, instances=wish.instances)
-    return notes
+    return [*notes, *write(whole, path, in_place=wish.in_place, instances=wish.instances)]
 
 
 def algorithm_of(
@@ -164,6 +166,8 @@ def algorithm_of(
             whole, others = algorithm_of(transfers, executor, replace(wish, fuse=False))
             words = f"fused, a connection would have to hold {held} sends at once, NCCL's hold {HELD}: not fused"
             return whole, [words, *others]
+    if transfers.summed:
+        notes.append(f"{transfers.summed}: ranks add instead, {executor} knows no sums in switches")
     notes.append(
         f"for {executor}: {count(algorithm.steps)} steps in {count(len(algorithm.tb_rank))} thread blocks, chunks a "
         f"part: {algorithm.chunks}" + ("" if checks else "; not checked")

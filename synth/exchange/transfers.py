@@ -50,6 +50,10 @@ class Transfers:
     is what has arrived by ``start_s``, so two ranks that add their sums to each other's at once each get the other's.
     ``ticks`` are the same times exactly, where a family has a clock.
     ``channel_hint``: which of several parallel links or trees a transfer belongs to, shape (transfers,), -1 for none.
+    ``together``: transfers of one piece with one number of 0 or more are one stream of a switch that reaches all their
+    ranks: those that add have one receiver, and the switch adds them up; copies have one sender, and the switch copies
+    what it sends. -1 for a transfer on its own; shape (transfers,), None where all are.
+    ``summed``: what switches add in the schedule where ranks do in these moves, in words, or empty.
     """
 
     name: str
@@ -69,6 +73,8 @@ class Transfers:
     channel_hint: IntArray
     ticks: Ticks | None = None
     demand: Demand | None = None
+    together: IntArray | None = None
+    summed: str = ""
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
@@ -76,6 +82,8 @@ class Transfers:
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if self.ticks is not None:
             columns["ticks"] = self.ticks._replace(start=self.ticks.start[rows], end=self.ticks.end[rows])
+        if self.together is not None:
+            columns["together"] = self.together[rows]
         return replace(self, **columns)
 
     def scaled(self, factor: int) -> Transfers:
@@ -93,6 +101,10 @@ class Transfers:
         if np.any(times != np.floor(times)) or np.any(np.abs(times) >= 2**53):
             return None
         return Ticks(self.start_s.astype(np.int64), self.end_s.astype(np.int64), 1)
+
+    def alone(self) -> Transfers:
+        """The same without switches that add or copy: every transfer on its own."""
+        return replace(self, together=None)
 
     @property
     def reduces(self) -> bool:

@@ -87,7 +87,8 @@ class Candidate:
 class Row:
     """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
     bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
-    ``regret``: the most that the best loses on machines drawn, to the other candidates there."""
+    ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
+    the best loses on machines drawn, to the other candidates there."""
 
     instance: Instance
     collective: str
@@ -99,6 +100,7 @@ class Row:
     bus_factor: float | None = None
     references: dict[str, float] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    without: dict[str, str] = field(default_factory=dict)
     offered: list[Candidate] = field(default_factory=list)
     regret: float | None = None
 
@@ -249,6 +251,8 @@ class _Search:
             row.offer(one, reference)
         if lowered.refused:
             row.refused[title] = lowered.refused
+        if lowered.without:
+            row.without[title] = lowered.without
         if found:
             best = min(found, key=lambda one: one.seconds).program
             assert best is not None

@@ -95,6 +95,8 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
 
 def _limit(row: Row, best: Candidate) -> str:
     """Which limit of the executor costs a row more than its best schedule."""
+    if row.scheduled_by in row.without:
+        return row.without[row.scheduled_by]
     if row.scheduled_by in row.refused:
         return row.refused[row.scheduled_by]
     looped = best.program is not None and best.program.algorithm is not None and row.instance_bytes > 2**25

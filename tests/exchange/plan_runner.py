@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
     for r in range(n):
         if collective not in ("broadcast", "scatter") or r == root:
             memory[r, "i"][:] = given[r]
+    if not _made(gpus):
+        return False
     channels = [{kind: _ids(g, kind) for kind in ("memory", "port")} for g in gpus]
     signals: dict[tuple[int, str, int], int] = defaultdict(int)  # at the receiving end
     threads = [{"rank": r, "tb": tb, "next": 0, "data": []} for r, g in enumerate(gpus) for tb in g["threadblocks"]]
@@ -76,8 +79,7 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
             there.clear()
             return True
         else:
-            src = [_place(x, tb, r, kind, gpus) for x in op["src_buff"]]
-            dst = [_place(x, tb, r, kind, gpus) for x in op["dst_buff"]]
+            src, dst = ([y for x in op[key] for y in _places(x, tb, r, kind, gpus)] for key in ("src_buff", "dst_buff"))
             if name == "pwsf":  # the port has moved the data when it is done
                 if t["data"]:
                     return False
@@ -87,6 +89,9 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
             elif name in ("put", "copy"):
                 for s, d in zip(src, dst, strict=True):
                     t["data"] += [_mover(t["data"], memory, [s], d, k) for k in range(s[3])]
+            elif name in ("glres", "gstore"):
+                for k in range(op["src_buff"][0]["size"]):
+                    t["data"] += _over_switch(t["data"], memory, src, dst, k)
             elif name == "re":
                 t["data"] += [_mover(t["data"], memory, src, dst[0], k) for k in range(src[0][3])]
             else:
@@ -110,6 +115,54 @@ def _mover(left: list[Any], memory: dict[Any, Any], sources: list[Any], d: Any, 
         left.append(lambda: memory[d[0], d[1]].__setitem__(d[2] + k, value))
 
     return load
+
+
+def _over_switch(left: list[Any], memory: dict[Any, Any], sources: list[Any], ends: list[Any], k: int) -> list[Any]:
+    """A switch reads the k-th chunk of every source at any time, then writes the sum to every end at any time."""
+    found: list[float] = []
+
+    def load(s: Any) -> None:
+        found.append(memory[s[0], s[1]][s[2] + k])
+        if len(found) == len(sources):
+            left.extend(partial(memory[d[0], d[1]].__setitem__, d[2] + k, sum(found)) for d in ends)
+
+    return [partial(load, s) for s in sources]
+
+
+def _groups(gpu: dict[str, Any]) -> list[tuple[str, list[int]]]:
+    return [
+        (c["buffer_type"], sorted(g["ranks"]))
+        for c in gpu["channels"]
+        if c["channel_type"] == "switch"
+        for g in c["rank_groups"]
+    ]
+
+
+def _made(gpus: list[Any]) -> bool:
+    """Whether the GPUs come to make all their groups, each when all its members have made those before it, of a buffer
+    that is no larger than that of the first."""
+    todo = [_groups(g) for g in gpus]
+    names = {"i": "input_chunks", "o": "output_chunks", "s": "scratch_chunks"}
+    while any(todo):
+        ready = [x[0] for x in todo if x and all(todo[r] and todo[r][0] == x[0] for r in x[0][1])]
+        if not ready:
+            return False
+        buffer, ranks = ready[0]
+        if any(gpus[r][names[buffer]] > gpus[ranks[0]][names[buffer]] for r in ranks):
+            return False
+        for r in ranks:
+            todo[r].pop(0)
+    return True
+
+
+def _places(
+    x: dict[str, Any], tb: dict[str, Any], rank: int, kind: str, gpus: list[Any]
+) -> list[tuple[int, str, int, int]]:
+    if "switch_channel_id" not in x:
+        return [_place(x, tb, rank, kind, gpus)]
+    mine = [i for c in tb["channels"] if c["channel_type"] == "switch" for i in c["channel_ids"]]
+    buffer, ranks = _groups(gpus[rank])[mine[x["switch_channel_id"]]]
+    return [(r, buffer, x["index"], x["size"]) for r in ranks]
 
 
 def _place(x: dict[str, Any], tb: dict[str, Any], rank: int, kind: str, gpus: list[Any]) -> tuple[int, str, int, int]:

@@ -140,6 +140,60 @@ def packets() -> Plan:
     return plan("allgather", [gpu(r, (1, 2, 2), "s", blocks(r)) for r in range(2)], in_place=True, protocol="LL")
 
 
+def over_switch(number: int, index: int, size: int = 1) -> dict[str, Any]:
+    return {"switch_channel_id": number, "index": index, "size": size}
+
+
+def joined(made: Plan, *buffers: str) -> Plan:
+    """With a switch channel to both GPUs' buffer for every one named, in the first thread block."""
+    for one in made["gpus"]:
+        ends = [{"size": 2, "ranks": [0, 1]}]
+        one["channels"] += [{"channel_type": "switch", "buffer_type": b, "rank_groups": ends} for b in buffers]
+        mine = {"channel_type": "switch", "channel_ids": list(range(len(buffers)))}
+        one["threadblocks"][0]["channels"].append(mine)
+    return made
+
+
+def summed_in_switch() -> Plan:
+    """Allreduce in place as the executor's own sample has it: each loads the sum of its half and stores it to both."""
+
+    def ops(r: int) -> list[Any]:
+        return [*READY, data("glres", [over_switch(0, r)], [over_switch(0, r)], "switch"), *DONE]
+
+    return joined(plan("allreduce", [gpu(r, (2, 2, 0), "o", [block(0, ops(r))]) for r in range(2)], in_place=True), "i")
+
+
+def summed_in_switch_elsewhere() -> Plan:
+    """The same out of place, over two channels, from one buffer to the other."""
+
+    def ops(r: int) -> list[Any]:
+        return [*READY, data("glres", [over_switch(0, r)], [over_switch(1, r)], "switch"), *DONE]
+
+    return joined(plan("allreduce", [gpu(r, (2, 2, 0), "o", [block(0, ops(r))]) for r in range(2)]), "i", "o")
+
+
+def copied_by_switch() -> Plan:
+    """Allgather: each stores its chunk to both outputs, its own among them."""
+
+    def ops(r: int) -> list[Any]:
+        return [*READY, data("gstore", [local("i", 0)], [over_switch(0, r)], "switch"), *DONE]
+
+    return joined(plan("allgather", [gpu(r, (1, 2, 0), "o", [block(0, ops(r))]) for r in range(2)]), "o")
+
+
+def packets_by_switch() -> Plan:
+    """Allgather in place with packets that a switch copies, onto themselves too: no signals at all."""
+
+    def blocks(r: int) -> list[Any]:
+        pack = data("cpkt", [local("o", r)], [local("s", r)])
+        store = data("gstorepkt", [local("s", r)], [over_switch(0, r)], "switch")
+        return [block(0, [pack, store]), {"id": 1, "ops": [data("upkt", [local("s", 1 - r)], [local("o", 1 - r)])],
+                                          "channels": []}]  # fmt: skip
+
+    gpus = [gpu(r, (1, 2, 2), "s", blocks(r)) for r in range(2)]
+    return joined(plan("allgather", gpus, in_place=True, protocol="LL"), "s")
+
+
 VALID = {
     "allgather": allgather,
     "allreduce": allreduce,
@@ -148,4 +202,8 @@ VALID = {
     "barrier": two_blocks,
     "semaphore": lambda: two_blocks("semaphore"),
     "packets": packets,
+    "summed in switch": summed_in_switch,
+    "summed in switch elsewhere": summed_in_switch_elsewhere,
+    "copied by switch": copied_by_switch,
+    "packets by switch": packets_by_switch,
 }

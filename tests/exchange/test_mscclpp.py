@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from exchange.by_hand import EVERY
 from exchange.damaged_plans import DAMAGE, find, ops, swap
+from exchange.damaged_switch_plans import SWITCH_DAMAGE
 from exchange.plan_runner import outcome
 from exchange.plans_by_hand import VALID, Plan, data, local
 
@@ -30,7 +31,10 @@ def test_plans_by_hand_hold(name: str) -> None:
     assert _said(VALID[name]()) == []
 
 
-@pytest.mark.parametrize("name", ["allgather", "allreduce", "barrier"])
+RUNS = ["allgather", "allreduce", "barrier", "summed in switch", "summed in switch elsewhere", "copied by switch"]
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_the_miniature_executor_runs_them(name: str) -> None:
     plan = VALID[name]()
     assert all(outcome(plan, plan["collective"], seed) for seed in range(5))
@@ -48,9 +52,9 @@ def test_what_a_plan_moves() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", [*DAMAGE, *SWITCH_DAMAGE])
 def test_damaged_plans_are_refused_with_the_place(name: str) -> None:
-    which, edit, message = DAMAGE[name]
+    which, edit, message = (DAMAGE | SWITCH_DAMAGE)[name]
     plan = copy.deepcopy(VALID[which]())
     edit(plan)
     said = _said(plan)
@@ -88,7 +92,7 @@ def test_files_that_are_no_plans(text: str, message: str) -> None:
         mscclpp.parse(text)
 
 
-@pytest.mark.parametrize("name", ["glres", "gstore", "gstorepkt", "pipeline"])
+@pytest.mark.parametrize("name", ["pipeline"])
 def test_what_cannot_be_replayed_is_said_to_be_that(name: str, tmp_path: Path) -> None:
     plan = VALID["allgather"]()
     ops(plan).insert(3, {"name": name})

@@ -46,6 +46,18 @@ def _moves(t: Transfers) -> set[tuple[float, float, int, int, bool]]:
     return {(round(low, 9), round(high, 9), int(s), int(d), bool(a)) for s, d, a, low, high in found}
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 6])
+def test_what_ranks_do_side_by_side_has_the_same_numbers(ranks: int) -> None:
+    """In a ring every rank's k-th move begins at the same step, however the GPUs are listed, after it was received."""
+    moved = mscclpp.transfers(mscclpp.parse(json.dumps(mscclpp.plan(ring_allgather(ranks), thread_blocks=1))))
+    starts = [sorted(moved.start_s[moved.src == r]) for r in range(ranks)]
+    assert starts == [starts[0]] * ranks
+    assert len(set(starts[0])) == ranks - 1
+    for p, src, start in zip(moved.piece, moved.src, moved.start_s, strict=True):
+        into = (moved.piece == p) & (moved.dst == src)
+        assert (moved.end_s[into] <= start).all()
+
+
 @pytest.mark.parametrize("instances", [2, 3])
 @pytest.mark.parametrize("name", ["allgather", "alltoall", "allreduce", "scatter", "reduce_scatter in pieces"])
 def test_instances_cut_every_piece(name: str, instances: int) -> None:

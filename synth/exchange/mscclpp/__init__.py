@@ -9,7 +9,9 @@ where a limit is passed; here all of that is a fault, all at once, each with its
 What the kernel does that the format does not say, and the reader therefore refuses: ``get`` with different offsets at
 its two ends (the kernel swaps them), ``pws`` and ``pwsf`` over memory channels (they give no signal), a ``put`` over
 memory channels from buffers of several types (the first one's type counts for all), reading over a port channel.
-Operations over a switch (``glres``, ``gstore``, ``gstorepkt``) and ``pipeline`` are read, but not replayed.
+Over a switch there are three operations: ``glres`` (load from all GPUs of a group, add, store to all of a group),
+``gstore`` and ``gstorepkt`` (store to all). A sum that stays where it is made has none (``glre`` is a word of the DSL
+alone), and of several sources or destinations the kernel takes the first. ``pipeline`` is read, but not replayed.
 """
 
 from synth.exchange.mscclpp.goals import collective

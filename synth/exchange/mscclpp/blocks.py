@@ -15,7 +15,7 @@ class Block:
     its threads have done since they last met."""
 
     ops: list[dict[str, Any]] = field(default_factory=list)
-    channels: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
+    channels: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": [], "switch": []})
     buffers: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
     waited: bool = False
     touched: list[tuple[str, int, int, bool]] = field(default_factory=list)

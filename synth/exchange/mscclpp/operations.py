@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,12 @@ from synth.exchange.mscclpp.plan import (
     Op,
     Span,
 )
+from synth.exchange.mscclpp.switches import MOST_REACHED, Group
 from synth.exchange.mscclpp.values import Values
 
-UNSUPPORTED = ("glres", "gstore", "gstorepkt", "pipeline")
-# what the sources and destinations of an operation are: l local, p local in packets, r remote, q remote in packets;
-# the last may be repeated (+) or left out (*)
+UNSUPPORTED = ("pipeline",)
+# what the sources and destinations of an operation are: l local, p local in packets, r remote, q remote in packets, m
+# the same chunks of all GPUs of a switch channel, n those in packets; the last may be repeated (+) or left out (*)
 SHAPES = {
     "put": ("l+", "r+"),
     "pws": ("l+", "r+"),
@@ -37,7 +39,11 @@ SHAPES = {
     "recspkt": ("lp*", "lpq+"),
     "cpkt": ("l", "p"),
     "upkt": ("p", "l"),
+    "glres": ("m", "m"),
+    "gstore": ("l", "m"),
+    "gstorepkt": ("p", "n"),
 }
+OVER_SWITCH = ("glres", "gstore", "gstorepkt")
 SYNCS = ("signal", "wait", "flush", "rlxsignal", "rlxwait")
 NAMES = (*SHAPES, *SYNCS, *UNSUPPORTED, "nop", "barrier", "sem_acquire", "sem_release")
 _KEYS = ("src_buff", "dst_buff")
@@ -46,12 +52,13 @@ _KEYS = ("src_buff", "dst_buff")
 @dataclass(frozen=True)
 class Head:
     """What other parts of the file refer to in a GPU: chunks by buffer, peers by type of channel, remote buffers
-    (owner, buffer, types of channel), first values of semaphores."""
+    (owner, buffer, types of channel), first values of semaphores, channels over switches."""
 
     chunks: dict[str, int]
     peers: dict[str, list[int]]
     remote: list[tuple[int, str, list[str]]]
     semaphores: list[int]
+    groups: list[Group]
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class OpReading:
     heads: list[Head]
     channels: dict[str, list[int]]
     buffers: dict[str, list[tuple[int, str]]]
+    reached: Counter[str]
 
     def op(self, op: Any, place: str) -> Op:
         name = self.all.word(op, "name", NAMES, place)
@@ -86,13 +94,14 @@ class OpReading:
                 self.all.fault(place, f"semaphore_ids: 1 to {MAX_DEVICE_SEMAPHORES} different ones are right")
             return Op(name, semaphores=tuple(semaphores))
         remote = name not in ("copy", "re", "cpkt", "upkt", "repkt", "recpkt")
-        kind = self.all.word(op, "channel_type", ("memory", "port"), place) if remote else "none"
+        kinds = ("switch",) if name in OVER_SWITCH else ("memory", "port")
+        kind = self.all.word(op, "channel_type", kinds, place) if remote else "none"
         if name in SYNCS:
             return Op(name, kind, self.channel_ids(op, kind, place, needed=True))
         src, dst = (self.spans(op, key, shape, kind, place) for key, shape in zip(_KEYS, SHAPES[name], strict=True))
         self.fits(name, kind, src, dst, place)
         ids: tuple[int, ...] = ()
-        if remote:
+        if remote and kind != "switch":
             ids = self.channel_ids(op, kind, place, needed=kind == "port")
             if kind == "port":
                 self.over_ports(ids, dst, place)
@@ -124,7 +133,36 @@ class OpReading:
                 place, f"{key} has {len(entries)} entries, more than {MAX_BUFFERS} (2 + MAX_CHANNEL_PER_OPERATION)"
             )
         filled = roles + roles[-1] * (len(entries) - len(roles))
+        if roles in ("m", "n"):
+            return [
+                span for k, entry in enumerate(entries) for span in self.group(entry, roles, f"{place}, {key}[{k}]")
+            ]
         return [self.span(entry, filled[k], kind, f"{place}, {key}[{k}]") for k, entry in enumerate(entries)]
+
+    def group(self, entry: Any, role: str, place: str) -> list[Span]:
+        """The chunks of all GPUs of a switch channel."""
+        there, before = self.channels["switch"], len(self.all.faults)
+        number = self.all.whole(entry, "switch_channel_id", 0, max(len(there) - 1, 0), place)
+        if not there and len(self.all.faults) == before:
+            self.all.fault(place, "switch_channel_id: the thread block has no channel over a switch")
+        if number >= len(there):
+            return []
+        buffer, ranks = self.heads[self.rank].groups[there[number]]
+        if role == "n" and buffer != "s":
+            self.all.fault(place, "packets lie in scratch")
+        start = self.all.whole(entry, "index", 0, MOST_CHUNKS, place)
+        size = self.all.whole(entry, "size", 1, MOST_CHUNKS, place)
+        self.reached["buffers"] += len(ranks)
+        if self.reached["buffers"] > MOST_REACHED:
+            words = f"operations that reach more than {MOST_REACHED:,} buffers over switches are not replayed"
+            self.unsupported.setdefault("reached", words)
+            return []
+        for owner in ranks:
+            if start + size > (there_are := self.heads[owner].chunks[buffer]):
+                text = f"{buffer}[{start}:{start + size}] of gpu {owner}, which has {there_are} chunks of {buffer}"
+                self.all.fault(place, text)
+                break
+        return [Span(owner, buffer, start, size, role == "n") for owner in ranks]
 
     def span(self, entry: Any, role: str, kind: str, place: str) -> Span:
         if role in "lp":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from synth.exchange.mscclpp.plan import (
     Op,
     Plan,
 )
+from synth.exchange.mscclpp.switches import Group, making_faults, read_groups
 from synth.exchange.mscclpp.values import Values
 from synth.text.files import read_text
 
@@ -58,6 +60,7 @@ def _no_number(word: str) -> float:
 class _Reading:
     values: Values = field(default_factory=Values)
     unsupported: dict[str, str] = field(default_factory=dict)
+    reached: Counter[str] = field(default_factory=Counter)
     units: int = 1
 
     def plan(self, stored: Any) -> Plan:
@@ -85,11 +88,18 @@ class _Reading:
         root = self.values.whole(stored, "root", 0, max(len(gpus) - 1, 0), "root") if "root" in stored else None
         if self.values.faults and not gpus:
             raise InputError(self.values.faults)
-        heads = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
+        heads = self.heads(gpus[:MOST_RANKS])
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         if self.values.faults:
             raise InputError(self.values.faults)
         return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()), root)
+
+    def heads(self, gpus: list[Any]) -> list[Head]:
+        """What other GPUs refer to, of all."""
+        found = [self.head(gpu, rank, len(gpus)) for rank, gpu in enumerate(gpus)]
+        if not self.values.faults:
+            self.values.faults += making_faults([head.groups for head in found], [head.chunks for head in found])
+        return found
 
     def head(self, gpu: Any, rank: int, ranks: int) -> Head:
         """What other GPUs refer to."""
@@ -103,17 +113,13 @@ class _Reading:
             "o": self.values.whole(gpu, "output_chunks", 1, MOST_CHUNKS, place),
             "s": self.values.whole(gpu, "scratch_chunks", 0, MOST_CHUNKS, place),
         }
-        peers: dict[str, list[int]] = {kind: [] for kind in TYPES}
+        peers: dict[str, list[int]] = {"memory": [], "port": []}
+        groups: list[Group] = []
         for k, channel in enumerate(self.values.value(gpu, "channels", list, place)):
             here = f"{place}, channels[{k}]"
             kind = self.values.word(channel, "channel_type", TYPES, here)
             if kind == "switch":
-                self.values.word(channel, "buffer_type", ("i", "o", "s"), here)
-                groups = self.values.value(channel, "rank_groups", list, here)
-                peers[kind] += [rank] * len(groups)
-                for group in groups:
-                    self.values.whole(group, "size", 1, MOST_CHUNKS, here)
-                    self.values.numbers(group, "ranks", ranks - 1, here)
+                groups += read_groups(self.values, channel, rank, ranks, here)
                 continue
             to = self.values.numbers(channel, "connected_to", ranks - 1, here)
             if rank in to:
@@ -137,7 +143,7 @@ class _Reading:
             self.values.fault(
                 place, f"{len(first)} semaphores, more than MAX_DEVICE_SEMAPHORES = {MAX_DEVICE_SEMAPHORES}"
             )
-        return Head(chunks, peers, remote, first)
+        return Head(chunks, peers, remote, first, groups)
 
     def gpu(self, gpu: Any, rank: int, heads: list[Head]) -> Gpu:
         head, blocks = heads[rank], []
@@ -152,7 +158,7 @@ class _Reading:
         channels: dict[str, list[int]] = {kind: [] for kind in TYPES}
         for entry in self.values.value(block, "channels", list, place):
             kind = self.values.word(entry, "channel_type", TYPES, f"{place}, channels")
-            there = len(heads[rank].peers[kind])
+            there = len(heads[rank].groups if kind == "switch" else heads[rank].peers[kind])
             channels[kind] += self.values.numbers(entry, "channel_ids", there - 1, f"{place}, channels ({kind})")
         buffers: dict[str, list[tuple[int, str]]] = {"memory": [], "port": []}
         for entry in self.values.value(block, "remote_buffer_refs", list, place, []):
@@ -171,7 +177,7 @@ class _Reading:
         inner = sum(len(op["ops"]) for op in ops if isinstance(op, dict) and isinstance(op.get("ops"), list))
         if len(ops) + inner > MAX_OPERATION:
             self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {MAX_OPERATION}")
-        reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers)
+        reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers, self.reached)
         return [reader.op(op, f"{place}, op {k}") for k, op in enumerate(ops)]
 
 

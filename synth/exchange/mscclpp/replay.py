@@ -5,6 +5,8 @@
 * The k-th ``wait`` of a channel goes on after the k-th ``signal`` of its other end (the k-th channel of a type from A
   to B and the k-th from B to A belong together). Relaxed signals order what comes after them, but publish no writes.
 * What a port channel puts has arrived for whoever waits for a later signal of the same channel.
+* Over a switch channel a thread block reads or writes the same chunks of all GPUs of a group, itself among them, as it
+  would one by one: all sources of a sum must have been written, and none may be overwritten before a signal back.
 * Packets carry their flag: who reads them waits for them, chunk by chunk; what they were made of is read then.
 * A kernel may begin before, and end after, its peers': another GPU's buffers are touched only after a signal from it,
   and what touches them is waited for by their owner (packets into scratch need no permission: it is used in turns).
@@ -29,11 +31,13 @@ MOST_UNITS = 2**24
 
 
 class Stamp(NamedTuple):
-    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it."""
+    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it, ``step``
+    is its operation's."""
 
     entry: int
     reached: int
     place: str
+    step: int
 
     def over(self, clock: Int32Array) -> bool:
         """Whether a clock says that it is over."""
@@ -68,17 +72,16 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
     """All that is wrong with a plan, the first :data:`FEW` of every kind.
 
     ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
-    :class:`UnsupportedError` for a plan that cannot be replayed: operations over a switch, pipelines, a collective
-    that is not known.
+    :class:`UnsupportedError` for a plan that cannot be replayed: pipelines, a collective that is not known.
     """
     return Replay(plan, collective, root).run()
 
 
 class Replay:
     """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``by``: the
-    thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the operation,
-    counted through, that moved it and the one that first added it up or copied it; ``adding``: the moves that were
-    added up."""
+    thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the step at
+    which it was moved, and the first at which it was added up or copied; ``adding``: the moves that were
+    added up; ``together``: by move that a switch adds or copies, a number that all of its stream have."""
 
     def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
         if plan.unsupported:
@@ -93,7 +96,7 @@ class Replay:
         self._at_op = (-1, -1)
         self.used: dict[int, int] = {}
         self.adding: set[int] = set()
-        self.done = 0
+        self.together: dict[int, int] = {}
         self.memory: dict[tuple[int, str], list[Cell]] = {}
 
     def fault(self, place: str, message: str) -> None:
@@ -142,6 +145,7 @@ class Replay:
                 self.syncs.meet(block.rank, op)
                 continue
             self._at_op = block.entry, block.next
+            block.step += 1
             if not self.syncs.do(block, op):
                 self._access(block, op)
             block.next += 1
@@ -156,12 +160,13 @@ class Replay:
 
     def _access(self, block: Block, op: Op) -> None:
         place = self.syncs.place(block)
-        self.done += 1
         self._overlaps(op, place)
         if op.channel_type == "port":
             self._over_ports(block, op, place)
             return
-        stamp = Stamp(block.entry, block.segment, place)
+        came = [cell.writer for s in op.src if s.packets for cell in self._at(s)]
+        block.step = max([block.step, *(writer.step + 1 for writer in came if writer)])
+        stamp = Stamp(block.entry, block.segment, place, block.step)
         if op.name in ("put", "get", "ppkt"):
             for s, d in zip(op.src, op.dst, strict=True):
                 self._copy(block, s, d, stamp)
@@ -180,7 +185,7 @@ class Replay:
             channel = op.channels[k]
             block.puts[channel].append(block.segment)
             entry = self.syncs.port_entry[block.rank, block.number, channel]
-            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place))
+            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place, block.step))
             if op.name in ("pws", "pwsf"):
                 self.syncs.give(block, op, channel)
             if op.name == "pwsf":
@@ -188,22 +193,30 @@ class Replay:
 
     def _computed(self, block: Block, op: Op, stamp: Stamp) -> None:
         """The sources added up (or the one source), written to all destinations."""
-        place = stamp.place
+        place, before = stamp.place, len(self.moves)
         values = [self._read(block, s, stamp) for s in op.src]
         total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
-        if len(values) > 1:
+        self._fetched(block, op, values)
+        written = len(self.moves)
+        block.step += len(self.moves) > before  # what it reads of others is there before it writes to them
+        made = self._made(op.src, place) if self.plan.packets else None
+        for clock in [clock for s in op.src if s.packets for cell in self._at(s) for clock in cell.known]:
+            block.waited_for(clock)
+        for d in op.dst:
+            if d != op.src[0] or not d.packets:  # packets stored onto themselves stay what they are
+                self._write(block, d, total, stamp, made)
+        if op.channel_type == "switch":
+            self.together |= dict.fromkeys(range(before, written), before)
+            self.together |= dict.fromkeys(range(written, len(self.moves)), written)
+
+    def _fetched(self, block: Block, op: Op, values: list[list[Value | None]]) -> None:
+        """What an operation has read of other GPUs, and what had come before and is added up now."""
+        adds = len(values) > 1
+        if adds and op.channel_type != "switch":
             self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
         for s, found in zip(op.src, values, strict=True):
             if s.rank != block.rank:
-                self._moved(s.rank, block.rank, found, adds=len(values) > 1)
-        made = self._made(op.src, place) if self.plan.packets else None
-        for s in op.src:
-            if s.packets:
-                for cell in self._at(s):
-                    for clock in cell.known:
-                        block.waited_for(clock)
-        for d in op.dst:
-            self._write(block, d, total, stamp, made)
+                self._moved(s.rank, block.rank, found, block.step, adds=adds)
 
     def _changes_nothing(self, op: Op) -> bool:
         """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it
@@ -216,7 +229,7 @@ class Replay:
     def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
         values = self._read(block, s, stamp)
         if s.rank != block.rank:
-            self._moved(s.rank, block.rank, values)
+            self._moved(s.rank, block.rank, values, block.step)
         self._write(block, d, values, stamp, self._made((s,), stamp.place) if self.plan.packets else None)
 
     def _made(self, sources: tuple[Span, ...], place: str) -> list[Made]:
@@ -232,9 +245,9 @@ class Replay:
             made.append(Made(frozenset(reads), known))
         return made
 
-    def _moved(self, src: int, dst: int, values: list[Value | None], adds: bool = False) -> int:
+    def _moved(self, src: int, dst: int, values: list[Value | None], step: int, adds: bool = False) -> int:
         self.moves.append((src, dst, tuple(values)))
-        self.began.append(self.done)
+        self.began.append(step)
         self.by.append(self._at_op)
         if adds:
             self.adding.add(len(self.moves) - 1)
@@ -250,7 +263,7 @@ class Replay:
                 self.fault(stamp.place, f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
             if cell.came_by >= 0:
-                self.used.setdefault(cell.came_by, self.done)
+                self.used[cell.came_by] = min(self.used.get(cell.came_by, block.step), block.step)
             found.append(cell.value)
         return found
 
@@ -268,7 +281,7 @@ class Replay:
         made: list[Made] | None = None,
     ) -> None:
         self._begun(block, d, stamp.place)
-        number = self._moved(block.rank, d.rank, values) if d.rank != block.rank else -1
+        number = self._moved(block.rank, d.rank, values, block.step) if d.rank != block.rank else -1
         for k, (cell, value) in enumerate(zip(self._at(d), values, strict=True)):
             writer = cell.writer
             if writer and not writer.over(block.data):

@@ -59,6 +59,7 @@ def raised(plan: Plan, collective: str | None = None, root: int | None = None, p
     offset, end = ((units - part * each) * size // each for units in (bounds[:-1], bounds[1:]))
     kept = np.isin(part, np.unique(part[moved]))
     number = np.cumsum(kept) - 1
+    move_of = [move for _, move in _by_transfer(runs, bounds)]
     made = Transfers(
         name=plan.name,
         collective=goal.collective,
@@ -75,8 +76,16 @@ def raised(plan: Plan, collective: str | None = None, root: int | None = None, p
         start_s=start.astype(float),
         end_s=end_of.astype(float),
         channel_hint=np.full(len(piece), -1, dtype=np.int64),
+        together=_together(replay, move_of),
     )
-    return Raised(made, *_spread(block_order(replay), [move for _, move in _by_transfer(runs, bounds)]))
+    return Raised(made, *_spread(block_order(replay), move_of))
+
+
+def _together(replay: Replay, move_of: list[int]) -> IntArray | None:
+    """The streams that a switch adds or copies; ``move_of``: the move of every transfer."""
+    if not replay.together:
+        return None
+    return np.array([replay.together.get(move, -1) for move in move_of], dtype=np.int64)
 
 
 def _by_transfer(runs: list[_Run], bounds: IntArray) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +24,20 @@ MOST_CLOCKS = 2**27  # numbers in all clocks
 End = tuple[int, str, int]  # of a channel: gpu, type, number
 
 
+class Given(NamedTuple):
+    """A signal, or the release of a semaphore: what is known to whoever takes it (``data`` None where it is relaxed),
+    and its step."""
+
+    data: Int32Array | None
+    order: Int32Array
+    step: int
+
+
 @dataclass
 class Block:
     """A thread block on its way: next operation, segments between meetings of its threads, and its clocks: as of the
-    last meeting, and with what has been waited for since; each for data and for mere order."""
+    last meeting, and with what has been waited for since; each for data and for mere order. ``step`` numbers its
+    operations so that each comes after all that it waits for, as early as it can."""
 
     rank: int
     number: int
@@ -37,6 +48,7 @@ class Block:
     order_waited: Int32Array
     next: int = 0
     segment: int = 1
+    step: int = 0
     puts: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))  # channel -> segments of its puts
 
     def waited_for(self, order: Int32Array, data: Int32Array | None = None) -> None:
@@ -98,11 +110,9 @@ class Syncs:
         for (rank, peer, kind), mine in ends.items():
             for a, b in zip(mine, ends.get((peer, rank, kind), []), strict=False):
                 self.other[rank, kind, a] = (peer, kind, b)
-        self.given: dict[End, deque[tuple[Int32Array | None, Int32Array]]] = defaultdict(
-            deque
-        )  # that nobody has taken yet
+        self.given: dict[End, deque[Given]] = defaultdict(deque)  # that nobody has taken yet
         self.arrived: dict[tuple[int, int], list[int]] = defaultdict(list)  # gpu, barrier -> blocks that are there
-        self.released: dict[tuple[int, int], deque[tuple[Int32Array, Int32Array]]] = defaultdict(deque)
+        self.released: dict[tuple[int, int], deque[Given]] = defaultdict(deque)
         self.free = {(rank, k): n for rank, gpu in enumerate(gpus) for k, n in enumerate(gpu.semaphores)}
         self._shared()
 
@@ -163,7 +173,9 @@ class Syncs:
             self.join(block)
         data = np.maximum.reduce([block.data for block in there])
         order = np.maximum.reduce([block.order for block in there])
+        step = 1 + max(block.step for block in there)
         for block in there:
+            block.step = step
             for clock, joint in ((block.data, data), (block.order, order)):
                 np.maximum(clock, joint, out=clock)
             block.data_waited, block.order_waited = block.data.copy(), block.order.copy()
@@ -192,7 +204,8 @@ class Syncs:
                 self.landed(block, channel, block.data_waited, block.order_waited)
         elif op.name == "sem_release":
             for semaphore in op.semaphores:
-                self.released[block.rank, semaphore].append((block.data_waited.copy(), block.order_waited.copy()))
+                known = block.data_waited.copy(), block.order_waited.copy()
+                self.released[block.rank, semaphore].append(Given(*known, block.step))
         elif op.name == "sem_acquire":
             for semaphore in op.semaphores:
                 self._acquire(block, semaphore)
@@ -220,21 +233,23 @@ class Syncs:
                 self.place(block),
                 f"gpu {peer} has no channel that belongs to {op.channel_type} channel {channel}",
             )
-        self.given[end].append((None if op.name == "rlxsignal" else data, order))
+        self.given[end].append(Given(None if op.name == "rlxsignal" else data, order, block.step))
 
     def take(self, block: Block, op: Op, channel: int) -> None:
         """One wait that is served."""
         end = (block.rank, op.channel_type, channel)
-        data, order = self.given[self.other[end]].popleft()
-        block.waited_for(order, data if op.name == "wait" else None)
+        given = self.given[self.other[end]].popleft()
+        block.step = max(block.step, given.step + 1)
+        block.waited_for(given.order, given.data if op.name == "wait" else None)
 
     def _acquire(self, block: Block, semaphore: int) -> None:
         key = (block.rank, semaphore)
         if self.free[key]:
             self.free[key] -= 1
             return
-        data, order = self.released[key].popleft()
-        block.waited_for(order, data)
+        given = self.released[key].popleft()
+        block.step = max(block.step, given.step + 1)
+        block.waited_for(given.order, given.data)
 
     def stuck(self) -> None:
         """What every thread block that does not end waits for."""

@@ -4,7 +4,9 @@ The pieces are dealt to groups; a group has one thread block on every GPU and ch
 thread block does depends on another one's of the same GPU. It runs the starts and arrivals of its pieces in the order
 of the schedule's times: a start is a ``put`` into the receiver's buffer and a ``signal`` (over a port channel ``pwsf``,
 which is both), an arrival a ``wait``, and where the receiver adds, a ``re`` from a slot of its scratch buffer. Before
-the first of these the GPUs tell each other, by relaxed signals, that their kernels run.
+the first of these the GPUs tell each other, by relaxed signals, that their kernels run. What switches add and copy are
+operations over a switch as far as these can say it (:mod:`synth.exchange.mscclpp.streams`): a rank whose part is added
+there signals that it is ready, and knows by the signal of the sum that its part has been read.
 
 There are as many groups as asked for, and more where a thread block would pass a limit of the executor; all thread
 blocks of a GPU must fit on it at once, or they wait for each other for ever. Every plan is read back and replayed
@@ -16,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +27,54 @@ from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.pieces import cut, needed
 from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
 from synth.exchange.mscclpp.reader import parse
 from synth.exchange.mscclpp.replay import faults
+from synth.exchange.mscclpp.streams import Act, Acts, acts, over
+from synth.exchange.mscclpp.switches import Group, declared
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import REDUCING
 from synth.text.files import write_atomically
+from synth.text.quantities import counted
 
 MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}
 
 
-def write(transfers: Transfers, path: Path, **options: Any) -> None:
-    """Write the plan of a schedule as JSON; options as for :func:`plan`. Raises :class:`InputError`, ``OSError``."""
-    write_atomically(path, (json.dumps(plan(transfers, **options), indent=1) + "\n").encode())
+def write(transfers: Transfers, path: Path, **options: Any) -> list[str]:
+    """Write the plan of a schedule as JSON; options as for :func:`plan`. Returns what became of what switches add and
+    copy, in words. Raises :class:`InputError`, ``OSError``."""
+    made, notes = planned(transfers, **options)
+    write_atomically(path, (json.dumps(made, indent=1) + "\n").encode())
+    return notes
 
 
-def plan(
+def plan(transfers: Transfers, **options: Any) -> dict[str, Any]:
+    """The plan of a schedule, as JSON has it; options and errors as of :func:`planned`."""
+    return planned(transfers, **options)[0]
+
+
+def planned(
     transfers: Transfers,
     in_place: bool = False,
     thread_blocks: int = 8,
     instances: int = 1,
     ranks_per_node: int | None = None,
     most_blocks: int = MOST_BLOCKS,
-) -> dict[str, Any]:
-    """The plan of a schedule, as JSON has it.
+) -> tuple[dict[str, Any], list[str]]:
+    """The plan of a schedule, as JSON has it, and what became of what switches add and copy, in words.
 
     ``thread_blocks``: at least so many a GPU where there are so many pieces; ``instances``: every piece is cut into so
     many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
     channels without). Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
     """
-    cut = _cut(_needed(transfers), instances)
-    pieces = max(len(cut.piece_part), 1)
+    chunks = cut(needed(transfers), instances)
+    pieces = max(len(chunks.piece_part), 1)
     groups = max(1, min(thread_blocks, pieces, most_blocks))
     while True:
         try:
-            return _checked(cut, groups, in_place, ranks_per_node)
+            return _checked(chunks, groups, in_place, ranks_per_node)
         except _Limit as limit:
             if groups >= min(pieces, most_blocks):
                 raise LimitError(
@@ -74,63 +87,39 @@ class _Limit(Exception):
     """A thread block would pass a limit of the executor."""
 
 
-def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> dict[str, Any]:
-    """The plan, replayed; with all copies over scratch where putting them in place at once is a race."""
+def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> tuple[dict[str, Any], list[str]]:
+    """The plan, replayed, and its notes; with puts for what switches do, and with all copies over scratch, where doing
+    so at once is a race."""
     wrong: list[Fault] = []
-    for staged in (False, True):
-        made = _Writer(t, groups, in_place, node, staged).plan()
-        wrong = faults(parse(json.dumps(made)), t.collective, t.root)
-        if not wrong:
-            return made
+    found = acts(t, Layout(t, in_place), in_place, node)
+    for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
+        if chosen is found or found.of or staged:
+            made = _Writer(t, groups, in_place, node, staged, chosen).plan()
+            wrong = faults(parse(json.dumps(made)), t.collective, t.root)
+            if not wrong:
+                return made, _notes(t, chosen, found)
     raise InputError(wrong, "the plan of this schedule is not right")
 
 
-def _needed(t: Transfers) -> Transfers:
-    """Without what brings a rank a copy that it has already (sums are left as they are)."""
-    if t.collective in REDUCING:
-        return t
-    owner = t.piece_part
-    if t.collective == "alltoall":
-        owner = owner // t.ranks
-    elif t.root is not None and t.collective != "gather":
-        owner = np.full(len(owner), t.root)
-    order = np.lexsort((t.end_s, t.piece, t.dst))
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (t.dst[order[1:]] != t.dst[order[:-1]]) | (t.piece[order[1:]] != t.piece[order[:-1]])
-    kept = np.zeros(len(order), dtype=bool)
-    kept[order[first]] = True
-    return t.taken(np.flatnonzero(kept & (owner[t.piece] != t.dst)))
-
-
-def _cut(t: Transfers, instances: int) -> Transfers:
-    """Pieces in chunks of a grid that all of them fit, each cut into ``instances``."""
-    if instances < 1:
-        raise InputError("instances: at least one")
-    grid = math.gcd(t.part_bytes, *t.piece_offset.tolist(), *t.piece_bytes.tolist())
-    turn = np.arange(instances)
-    size = t.piece_bytes // grid
-    pieces, moves = len(t.piece_part), len(t.piece)
-    return replace(
-        t,
-        part_bytes=t.part_bytes // grid * instances,
-        piece_part=np.repeat(t.piece_part, instances),
-        piece_offset=np.repeat(t.piece_offset // grid * instances, instances)
-        + np.tile(turn, pieces) * np.repeat(size, instances),
-        piece_bytes=np.repeat(size, instances),
-        piece=np.repeat(t.piece * instances, instances) + np.tile(turn, moves),
-        src=np.repeat(t.src, instances),
-        dst=np.repeat(t.dst, instances),
-        adds=np.repeat(t.adds, instances),
-        start_s=np.repeat(t.start_s, instances),
-        end_s=np.repeat(t.end_s, instances),
-        channel_hint=np.repeat(t.channel_hint, instances),
-        ticks=None,
-    )
+def _notes(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
+    """What became of the streams of switches."""
+    whole = len({id(act) for act in chosen.of.values()})
+    sums = len({id(act) for k, act in chosen.of.items() if chosen.sums(k)})
+    notes = [f"over switches: {counted(sums, 'sum')} (glres), {whole - sums:,} copies alone (gstore)"] if whole else []
+    refused = chosen.refused if chosen is found else {"as operations over switches they would be a race": len(found.of)}
+    for why, moves in refused.items():
+        notes.append(f"{counted(moves, 'move')} that a switch adds or copies are puts here: {why}")
+    if t.summed and not notes:
+        notes.append(f"{t.summed}: ranks add instead, as no one switch joins them")
+    return notes
 
 
 class _Writer:
-    def __init__(self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool) -> None:
+    def __init__(self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool, chosen: Acts) -> None:
         self.t, self.groups, self.in_place, self.node, self.staged = t, groups, in_place, node, staged
+        self.acts = chosen
+        self.joined = [[one for one in chosen.groups if rank in one.ranks] for rank in range(t.ranks)]
+        self.stored: set[tuple[int, int]] = set()  # a rank's own pieces that an act stores at its own end
         self.at = Layout(t, in_place)
         self.peers: list[dict[str, list[int]]] = [{"memory": [], "port": []} for _ in range(t.ranks)]
         self.remote: list[dict[tuple[int, str, str], int]] = [{} for _ in range(t.ranks)]
@@ -170,6 +159,8 @@ class _Writer:
     def place_of(self, k: int) -> Place:
         """Where a transfer lands."""
         dst, piece = int(self.t.dst[k]), int(self.t.piece[k])
+        if self.acts.sums(k):
+            return self.at.own(piece)  # it stays where it is
         if self.t.adds[k] or self.staged:
             return "s", self.at.slot(dst, int(self.t.piece_bytes[piece]))
         return self.at.store(dst, piece)
@@ -215,10 +206,7 @@ class _Writer:
         events = [(float(t.start_s[k]), 2, k) for k in mine if t.src[k] == rank]
         events += [(float(t.end_s[k]), 1, k) for k in mine if t.dst[k] == rank]
         events += [(time, 0, k) for time, k in self.waits(group, rank)]
-        inward = sorted({int(t.src[k]) for k in mine if t.dst[k] == rank})
-        outward = sorted({int(t.dst[k]) for k in mine if t.src[k] == rank})
-        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
-        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
+        self.greet(block, group, rank)
         arrivals: list[tuple[int, int]] = []
         starts: list[int] = []
         for _, kind, k in [*sorted(events), (math.inf, 0, -1)]:
@@ -233,6 +221,15 @@ class _Writer:
             elif k >= 0:
                 arrivals.append((kind, k))
         self.arrive(block, group, rank, arrivals)
+
+    def greet(self, block: Block, group: int, rank: int) -> None:
+        """Before anything is written to a GPU it says that its kernel runs."""
+        t = self.t
+        written = [k for k in self.members[group, rank] if not self.acts.sums(k)]
+        inward = sorted({int(t.src[k]) for k in written if t.dst[k] == rank})
+        outward = sorted({int(t.dst[k]) for k in written if t.src[k] == rank})
+        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
+        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
 
     def waits(self, group: int, rank: int) -> list[tuple[float, int]]:
         """When to wait for the signals of each sender: in the order in which they start, none later than it arrives."""
@@ -251,6 +248,8 @@ class _Writer:
         pending: dict[int, list[int]] = defaultdict(list)  # piece -> slots to add
         for kind, k in arrivals:
             piece = int(t.piece[k])
+            if kind == 1 and self.acts.sums(k):
+                continue
             if kind == 1 and t.adds[k]:
                 pending[piece].append(self.landing[k][1])
                 if len(pending[piece]) == MAX_BUFFERS - 1:
@@ -289,8 +288,10 @@ class _Writer:
     def start(self, block: Block, group: int, rank: int, starts: list[int]) -> None:
         """Puts, as many in one operation as it may have, and their signals."""
         t = self.t
+        for act in {id(act): act for k in starts if (act := self.acts.of.get(k)) and k in act.copies}.values():
+            self.act(block, act)
         batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
-        for k in starts:
+        for k in (k for k in starts if k not in self.acts.of):
             source = self.state.get((rank, int(t.piece[k])), self.at.own(int(t.piece[k])))
             kind, _ = self.channel[group, rank, int(t.dst[k])]
             batch = batches[kind, source[0]]
@@ -302,6 +303,26 @@ class _Writer:
                 self.put(block, group, rank, kind, several)
         over_memory = [self.channel[group, rank, int(t.dst[k])] for k in starts]
         block.signals("signal", [end for end in over_memory if end[0] == "memory"])
+
+    def act(self, block: Block, act: Act) -> None:
+        """A sum or a copy over a switch."""
+        size, place = int(self.t.piece_bytes[act.piece]), (act.target.buffer, act.to)
+        own = self.state.get((act.rank, act.piece), self.at.own(act.piece))
+        numbers = {one: self.over_switch(block, act.rank, one) for one in (act.source, act.target) if one is not None}
+        block.access(over(act, numbers, own, size), [(*own, size, False), (*place, size, True)])
+        if act.source is not None:
+            self.state[act.rank, act.piece] = place
+        elif own == self.at.own(act.piece):
+            self.stored.add((act.rank, act.piece))
+
+    def over_switch(self, block: Block, rank: int, group: Group) -> int:
+        """The number, in the thread block, of a switch channel."""
+        number, mine = self.joined[rank].index(group), block.channels["switch"]
+        if number not in mine:
+            mine.append(number)
+            if len(mine) > MAX_CHANNEL:
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} switch channels")
+        return mine.index(number)
 
     def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
         t = self.t
@@ -335,27 +356,37 @@ class _Writer:
 
     def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
-        t, each = self.t, self.t.part_bytes
+        t = self.t
         if self.in_place or (t.collective in REDUCING and t.ranks > 1):
             return
         for rank in range(t.ranks):
             block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
-            at = rank * each
-            match t.collective:
-                case "allgather":
-                    ends = [(0, at)]
-                case "gather":
-                    ends = [(0, at)] if rank == t.root else []
-                case "alltoall":
-                    ends = [(at, at)]
-                case "scatter":
-                    ends = [(at, 0)] if rank == t.root else []
-                case "broadcast":
-                    ends = [(0, 0)] if rank == t.root else []
-                case _:
-                    ends = [(0, 0)]
-            for source, to in ends:
-                self.copy(block, ("i", source), ("o", to), each)
+            ends = self.own_ends(rank)
+            left = [p for p in range(len(t.piece_part)) if (rank, p) not in self.stored]
+            if ends is None or len(left) == len(t.piece_part):
+                for source, to in [ends] if ends else []:
+                    self.copy(block, ("i", source), ("o", to), t.part_bytes)
+                continue
+            for p in left:  # no act has stored it
+                if t.collective == "broadcast" or t.piece_part[p] == rank:
+                    self.copy(block, self.at.own(p), self.at.store(rank, p), int(t.piece_bytes[p]))
+
+    def own_ends(self, rank: int) -> tuple[int, int] | None:
+        """Where the part that a rank begins and ends with lies in input and output, None without one."""
+        at = rank * self.t.part_bytes
+        match self.t.collective:
+            case "allgather":
+                return 0, at
+            case "gather":
+                return (0, at) if rank == self.t.root else None
+            case "alltoall":
+                return at, at
+            case "scatter":
+                return (at, 0) if rank == self.t.root else None
+            case "broadcast":
+                return (0, 0) if rank == self.t.root else None
+            case _:
+                return 0, 0
 
     def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
         """In place, what came to its end is copied there when all that lay there has left."""
@@ -381,7 +412,7 @@ class _Writer:
             if len(ops) > MAX_OPERATION:
                 text = f"a thread block of gpu {rank} has {len(ops)} operations"
                 raise _Limit(f"{text}, more than MAX_OPERATION = {MAX_OPERATION}")
-            kinds = ("memory", "port")
+            kinds = ("memory", "port", "switch")
             made.append(
                 {
                     "id": number,
@@ -392,7 +423,7 @@ class _Writer:
                     "remote_buffer_refs": [
                         {"access_channel_type": k, "remote_buffer_ids": block.buffers[k]}
                         for k in kinds
-                        if block.buffers[k]
+                        if block.buffers.get(k)
                     ],
                 }
             )
@@ -402,7 +433,10 @@ class _Writer:
             "input_chunks": chunks[0],
             "output_chunks": chunks[1],
             "scratch_chunks": self.at.scratch[rank],
-            "channels": [{"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to],
+            "channels": [
+                *({"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to),
+                *map(declared, self.joined[rank]),
+            ],
             "remote_buffers": [
                 {"rank": peer, "type": buffer, "access_channel_types": [kind]}
                 for peer, buffer, kind in self.remote[rank]

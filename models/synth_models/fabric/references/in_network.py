@@ -17,7 +17,7 @@ Complexity: a search a switch; 4 B transfers a rank's share and chunk. Guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.scheduling.routes import Routes, forked, merged
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allreduce",)
@@ -71,18 +71,6 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     assert found is not None
     _, count, schedule = found
     return Outcome("finished", schedule, message=f"{words}, {chunks.in_words(count)} a share{chunks.hurried(options)}")
-
-
-def merged(paths: Iterable[Sequence[int]]) -> list[int]:
-    """The links of paths to one place, those into a switch before those out of it."""
-    left = {e: len(path) - k for path in paths for k, e in enumerate(path)}
-    return sorted(left, key=lambda e: (-left[e], e))
-
-
-def forked(paths: Iterable[Sequence[int]]) -> list[int]:
-    """The links of paths from one place, in the order in which they are reached."""
-    passed = {e: k for path in paths for k, e in enumerate(path)}
-    return sorted(passed, key=lambda e: (passed[e], e))
 
 
 def hub_routes(instance: FabricInstance) -> list[list[int]]:

@@ -9,6 +9,7 @@ be added there. Time that a rank spends on its own (copies, additions, the start
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -23,7 +24,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
 from synth_models.fabric.scheduling import service as sharing
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
-from synth_models.fabric.scheduling.routes import Route, Routes
+from synth_models.fabric.scheduling.routes import Route, Routes, star
 from synth_models.fabric.solution import Schedule
 
 Waits = tuple[IntArray, IntArray]
@@ -69,7 +70,7 @@ def as_exported(
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
     if isinstance(found, Moves) and service != "planned":
-        placed = _placed(instance, found)
+        placed = _placed(instance, found.alone())  # as such formats have them
         return sharing.seconds(instance, placed, _queues(instance, placed), service == "fair")
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
@@ -87,12 +88,13 @@ def part_bytes(instance: FabricInstance) -> int:
     return instance.bytes // (len(instance.members) if instance.collective in SHARED_OUT else 1)
 
 
-def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None = None) -> Schedule:
-    """The moves on the instance's machine.
+def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None = None, loops: bool = False) -> Schedule:
+    """The moves on the instance's machine, those that a switch adds or copies as in-trees and out-trees.
 
     ``waits``: rows (start, transfers) of what must have arrived where each transfer starts, beside the piece that it
     carries; None for no more than that. Raises :class:`InputError` where the moves are not for this instance, and
-    :class:`UnsupportedError` where ranks are not joined or the moves wait for each other.
+    :class:`UnsupportedError` where ranks are not joined, no switch that adds or copies joins them, or the moves wait
+    for each other.
     """
     try:
         return timed(instance, _placed(instance, moves, waits))
@@ -114,13 +116,18 @@ def _placed(instance: FabricInstance, moves: Moves, waits: Waits | None = None) 
     number[used] = np.arange(len(used))
     start, wait = _needed(moves) if waits is None else waits
     hops = _Hops(instance, moves)
-    straight = hops.straight()
+    together = moves.together is not None and bool((moves.together >= 0).any())
+    straight = None if together else hops.straight()
     if straight is not None:
         order = np.arange(len(moves.piece), dtype=np.int64)
         columns = (number[moves.piece], moves.adds, order, *straight, start, wait)
         return Transfers(block[used], moves.piece_bytes[used], *columns)
-    for i in range(len(moves.piece)):
-        hops.add(i, int(number[moves.piece[i]]), wait[start[i] : start[i + 1]].tolist())
+    for rows in _streams(moves) if together else ([i] for i in range(len(moves.piece))):
+        piece, waited = int(number[moves.piece[rows[0]]]), [wait[start[i] : start[i + 1]].tolist() for i in rows]
+        if len(rows) > 1:
+            hops.add_stream(rows, piece, waited)
+        else:
+            hops.add(rows[0], piece, waited[0])
     return Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
 
 
@@ -189,6 +196,22 @@ def _needed(moves: Moves) -> Waits:
     return start, np.array([j for row in rows for j in row], dtype=np.int64)
 
 
+def _streams(moves: Moves) -> Iterator[list[int]]:
+    """The transfers of every stream, each stream where the last of them stands."""
+    assert moves.together is not None
+    keys = list(zip(moves.together.tolist(), moves.piece.tolist(), moves.adds.tolist(), strict=True))
+    left = Counter(keys)
+    found: dict[tuple[int, int, bool], list[int]] = {}
+    for i, key in enumerate(keys):
+        left[key] -= 1
+        if key[0] < 0:
+            yield [i]
+            continue
+        found.setdefault(key, []).append(i)
+        if not left[key]:
+            yield found[key]
+
+
 def rows_of(key: IntArray, count: int) -> list[IntArray]:
     """The places of every key 0 … count - 1."""
     order = np.argsort(key, kind="stable")
@@ -200,6 +223,7 @@ class _Hops:
 
     def __init__(self, instance: FabricInstance, moves: Moves) -> None:
         self.moves, self.members = moves, instance.members
+        self.store_and_forward = instance.switching.mode == "store_and_forward"
         self.routes = Routes.of(instance, int(np.median(moves.piece_bytes)) if len(moves.piece_bytes) else 1)
         self.amount: dict[tuple[int, int, int], int] = {}
         ends = np.stack([moves.src, moves.dst, moves.channel_hint])
@@ -211,7 +235,7 @@ class _Hops:
             self.amount[self.triples[k]] = int(sizes[rows].sum())
         self.turn = np.argsort(first, kind="stable").tolist()
         self.chosen: dict[tuple[int, int, int], list[Route]] = {}
-        self.last: list[int] = []  # of every move, the number of its last hop
+        self.last = [-1] * len(moves.piece)  # of every move, the number of its last hop
         self.piece: list[int] = []
         self.route: list[Route] = []
         self.before: list[Sequence[int]] = []
@@ -243,7 +267,28 @@ class _Hops:
             self.piece.append(piece)
             self.route.append(route)
             self.adds.append(adds)
-        self.last.append(len(self.route) - 1)
+        self.last[i] = len(self.route) - 1
+
+    def add_stream(self, rows: list[int], piece: int, waits: list[list[int]]) -> None:
+        """Moves that a switch adds or copies, with what each of them waits for."""
+        moves, machine = self.moves, self.routes.machine
+        adds = bool(moves.adds[rows[0]])
+        centre, ends = (moves.dst, moves.src) if adds else (moves.src, moves.dst)
+        ranks = [self.members[k] for k in ends[rows].tolist()]
+        middle = self.members[int(centre[rows[0]])]
+        if self.store_and_forward:
+            raise UnsupportedError("streams through switches that store and forward are no one transfer")
+        net, able = machine.network, machine.abilities.adds if adds else machine.abilities.copies
+        route = star(machine, middle, ranks, adds)
+        if route is None or not able[net.dst[route[0]]]:
+            verb = "adds" if adds else "copies"
+            raise UnsupportedError(f"no switch that {verb} joins rank {middle} and ranks {', '.join(map(str, ranks))}")
+        self.before.append(sorted({self.last[j] for several in waits for j in several}))
+        self.piece.append(piece)
+        self.route.append(route)
+        self.adds.append(adds)
+        for i in rows:
+            self.last[i] = len(self.route) - 1
 
     def _way(self, src: int, dst: int, channel: int) -> list[Route]:
         if (src, dst, channel) not in self.chosen:

@@ -9,9 +9,11 @@ been sent over the others is remembered (:meth:`Routes.take`): equal paths share
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
-from synth.arrays import SAME, FloatArray, IntArray
+from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import search
@@ -207,3 +209,36 @@ def _over_ranks(matrix: FloatArray, source: int, same: float) -> FloatArray:
             if not done[v] and best[u] + matrix[u, v] < best[v] * (1 - same):
                 best[v] = best[u] + matrix[u, v]
     return best
+
+
+def merged(paths: Iterable[Sequence[int]]) -> list[int]:
+    """The links of paths to one place, those into a switch before those out of it."""
+    left = {e: len(path) - k for path in paths for k, e in enumerate(path)}
+    return sorted(left, key=lambda e: (-left[e], e))
+
+
+def forked(paths: Iterable[Sequence[int]]) -> list[int]:
+    """The links of paths from one place, in the order in which they are reached."""
+    passed = {e: k for path in paths for k, e in enumerate(path)}
+    return sorted(passed, key=lambda e: (passed[e], e))
+
+
+def star(machine: Machine, centre: int, ends: Sequence[int], inward: bool) -> Route | None:
+    """The links from ranks over one switch to a rank, ``inward``, or from it to them; of several switches that with the
+    widest narrowest link, None without one."""
+    into, out = (ends, [centre]) if inward else ([centre], ends)
+    net = machine.network
+    src, dst = net.src.astype(np.int64), net.dst.astype(np.int64)
+    best: tuple[float, Route] | None = None
+    for hub in np.unique(dst[(src == into[0]) & machine.is_switch[dst]]).tolist():
+        found = [_widest(net.bandwidth, (src == u) & (dst == hub)) for u in into]
+        found += [_widest(net.bandwidth, (src == hub) & (dst == v)) for v in out]
+        if min(found) >= 0 and (best is None or min(net.bandwidth[found]) > best[0]):
+            best = float(min(net.bandwidth[found])), tuple(found)
+    return None if best is None else best[1]
+
+
+def _widest(bandwidth: FloatArray, among: BoolArray) -> int:
+    """The first of the widest of these links, -1 of none."""
+    rows = np.flatnonzero(among)
+    return int(rows[np.argmax(bandwidth[rows])]) if len(rows) else -1

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Demand, Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
+from synth.text.quantities import counted
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
 from synth_models.fabric.solution import Quotient, Schedule, expanded
 
 MOST_SHOWN = 4
+_NO_FORM = "no executor here is told so; the flat table says it: synth show RECORD --csv"
 
 
 def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
     """The schedule as moves between the members, numbered by their place in the process group.
 
     A route of a cut-through transfer is one move a leaf; hops of pieces that switches store are put together to moves.
-    Raises :class:`InputError` for a demand, for routes that are none, where ranks outside the group forward or switches
-    add, and for a quotient of too many transfers.
+    Where switches add, one of the ranks does instead, and what one switch does is said by ``together``. Raises
+    :class:`InputError` for a demand, for routes that are none, where ranks outside the group forward or switches that
+    store add, for sums that no rank on their way could make, and for a quotient of too many transfers.
     """
     if instance.collective == "demand":
         raise InputError(
@@ -43,20 +49,12 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
         raise InputError(f"{hops.wrong_count} routes are none: synth check says which")
-    if hops.leaves is not None:
-        several = np.flatnonzero(np.bincount(hops.owner[hops.leaves >= 0], minlength=schedule.transfers) > 1)
-        raise InputError(
-            f"{len(several)} transfers (first {several[0]}) are added up in switches, which no executor here is told; "
-            "the flat table says it: synth show RECORD --csv"
-        )
-    row, src, start = _moves(instance, schedule, hops)
-    owner = hops.owner[row]
-    dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)
-    _demand_members(instance, src, dst)
     place = np.full(instance.machine.nodes, -1, dtype=np.int64)
     place[list(instance.members)] = np.arange(len(instance.members))
-    start_s, end_s = seconds(schedule.ticks_per_s, start, hops.arrive[row])
-    part, offset = _pieces(instance, schedule, place)
+    moves = _moves(instance, schedule, hops)
+    moves, piece, part, offset, size = _in_shares(schedule, moves, *_pieces(instance, schedule, place))
+    _demand_members(instance, moves.src, moves.dst)
+    start_s, end_s = seconds(schedule.ticks_per_s, moves.start, moves.end)
     n = len(instance.members)
     return in_order(
         Transfers(
@@ -67,16 +65,18 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
             part_bytes=instance.bytes // n if instance.collective in SHARED_OUT else instance.bytes,
             piece_part=part,
             piece_offset=offset,
-            piece_bytes=schedule.piece_bytes,
-            piece=schedule.piece[owner],
-            src=place[src],
-            dst=place[dst],
-            adds=schedule.adds[owner],
+            piece_bytes=size,
+            piece=piece,
+            src=place[moves.src],
+            dst=place[moves.dst],
+            adds=moves.adds,
             start_s=start_s,
             end_s=end_s,
-            channel_hint=_ways(src, dst, schedule.link[schedule.route_start[:-1]][owner]),
-            ticks=Ticks(start, hops.arrive[row], schedule.ticks_per_s),
+            channel_hint=_ways(moves.src, moves.dst, schedule.link[schedule.route_start[:-1]][moves.owner]),
+            ticks=Ticks(moves.start, moves.end, schedule.ticks_per_s),
             demand=_demand(instance, place) if instance.collective == "demand" else None,
+            together=_together(instance, schedule, moves),
+            summed=_words(schedule, hops),
         )
     )
 
@@ -86,7 +86,140 @@ def _demand(instance: FabricInstance, place: IntArray) -> Demand:
     return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
 
 
-def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[IntArray, IntArray, IntArray]:
+def _several(schedule: Schedule, hops: Hops) -> IntArray:
+    """The transfers with several sources."""
+    if hops.leaves is None:
+        return np.zeros(0, dtype=np.int64)
+    found: IntArray = np.flatnonzero(np.bincount(hops.owner[hops.leaves >= 0], minlength=schedule.transfers) > 1)
+    return found
+
+
+def _words(schedule: Schedule, hops: Hops) -> str:
+    """What switches add, in words."""
+    several = _several(schedule, hops)
+    return f"{counted(len(several), 'transfer')} (first {several[0]}) added up in switches" if len(several) else ""
+
+
+class _Moves(NamedTuple):
+    """Moves from node to node, shape (moves,) each: the transfer that each is of (``owner``), its ends, the ticks at
+    which it leaves and has arrived, whether the receiver adds it, and which share of its piece it moves, -1 for all."""
+
+    owner: IntArray
+    src: IntArray
+    dst: IntArray
+    start: IntArray
+    end: IntArray
+    adds: BoolArray
+    share: IntArray
+
+
+def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _Moves:
+    """The moves of all routes."""
+    row, src, start = _forwarded(instance, schedule, hops)
+    owner = hops.owner[row].astype(np.int64)
+    dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)
+    found = _Moves(owner, src, dst, start, hops.arrive[row], schedule.adds[owner], np.full(len(row), -1, np.int64))
+    several = _several(schedule, hops)
+    if not len(several):
+        return found
+    summed = [_summed(instance, schedule, hops, i) for i in several.tolist()]
+    hubs = {int(schedule.piece[one.transfer]) for one in summed if len(one.ends) > 1}
+    few = len(hubs) < len(instance.members)  # pieces for all to add one
+    rows = [row for one in summed for row in one.moves(int(schedule.piece_bytes[schedule.piece[one.transfer]]), few)]
+    sums = _Moves(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+    plain = ~np.isin(owner, several)
+    joint = (np.concatenate([a[plain], b]) for a, b in zip(found, sums, strict=True))
+    return _Moves(*joint)._replace(adds=np.concatenate([found.adds[plain], sums.adds.astype(bool)]))
+
+
+class _Sum(NamedTuple):
+    """A route of several sources: the ranks that it leaves and the ticks when, those that it comes to and when, and
+    the ranks that can add it up instead of its switches, all equally well."""
+
+    transfer: int
+    piece: int
+    sources: dict[int, int]
+    ends: dict[int, int]
+    adders: list[int]
+
+    def moves(self, size: int, few: bool) -> Iterator[tuple[int, int, int, int, int, bool, int]]:
+        """Rows of :class:`_Moves`: all others' parts to an adder, and what it then has to all others behind the hub.
+        The adders take pieces in turn; where those are ``few``, each takes a share of every one (of ``size`` bytes)."""
+        count = len(self.adders)
+        for share in range(count if few and size >= count > 1 else 1):
+            adder = self.adders[(self.piece + share) % count]
+            mark = share if few and size >= count > 1 else -1
+            for v, tick in self.sources.items():
+                if v != adder:
+                    yield self.transfer, v, adder, tick, self.ends[adder], True, mark
+            for v, tick in self.ends.items():
+                if v != adder:
+                    yield self.transfer, adder, v, self.ends[adder], tick, False, mark
+
+
+def _summed(instance: FabricInstance, schedule: Schedule, hops: Hops, i: int) -> _Sum:
+    """The route of a transfer with several sources. Raises :class:`InputError` where no rank on its way can add."""
+    net, at = instance.machine.network, slice(int(schedule.route_start[i]), int(schedule.route_start[i + 1]))
+    assert hops.leaves is not None
+    route, leaves, arrive = schedule.link[at], hops.leaves[at], hops.arrive[at]
+    sources = {int(net.src[route[k]]): int(leaves[k]) for k in np.flatnonzero(leaves >= 0).tolist()}
+    ends = {int(net.dst[route[k]]): int(arrive[k]) for k in np.flatnonzero(arrive >= 0).tolist()}
+    ends = {v: tick for v, tick in ends.items() if not instance.machine.is_switch[v]}
+    adders = list(ends)
+    if len(ends) > 1 or adders[0] in sources:
+        adders = [v for v in sorted(sources) if ends.get(v) == min(ends.values())]
+        if not adders:
+            raise InputError(f"transfer {i}: none of the ranks that its sum comes to first has added to it: {_NO_FORM}")
+    elif not schedule.adds[i]:
+        raise InputError(f"transfer {i}: its sum replaces what {instance.machine.names[adders[0]]} has: {_NO_FORM}")
+    return _Sum(i, int(schedule.piece[i]), sources, ends, adders)
+
+
+def _in_shares(
+    schedule: Schedule, moves: _Moves, part: IntArray, offset: IntArray
+) -> tuple[_Moves, IntArray, IntArray, IntArray, IntArray]:
+    """The moves, each of one share, the share of each among those of all pieces, and of every share its part, offset
+    and bytes."""
+    count = np.ones(len(part), dtype=np.int64)
+    np.maximum.at(count, schedule.piece[moves.owner], moves.share + 1)
+    times = np.where(moves.share < 0, count[schedule.piece[moves.owner]], 1)
+    row = np.repeat(np.arange(len(times)), times)
+    turn = np.arange(len(row)) - np.repeat(np.cumsum(times) - times, times)
+    nth = np.where(moves.share[row] < 0, turn, moves.share[row])
+    of = np.repeat(np.arange(len(count)), count)
+    turn = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    low, high = (schedule.piece_bytes[of] * (turn + k) // count[of] for k in (0, 1))
+    columns: Any = (column[row] for column in moves)
+    kept = _Moves(*columns)
+    piece = (np.cumsum(count) - count)[schedule.piece[kept.owner]] + nth
+    return kept, piece, part[of], offset[of] + low, high - low
+
+
+def _together(instance: FabricInstance, schedule: Schedule, moves: _Moves) -> IntArray | None:
+    """The streams that one switch of a box adds or copies, by the number of their transfer."""
+    net, is_switch = instance.machine.network, instance.machine.is_switch
+    if not schedule.transfers:
+        return None
+    box = np.full(instance.machine.nodes, -1, dtype=np.int64)
+    for number, ranks in enumerate(instance.boxes):
+        box[list(ranks)] = number
+    length = np.diff(schedule.route_start)
+    owner = np.repeat(np.arange(schedule.transfers), length)
+    tails, heads = (side[schedule.link].astype(np.int64) for side in (net.src, net.dst))
+    one = np.ones(schedule.transfers, dtype=bool)  # every link joins a rank and this switch
+    switch = np.where(is_switch[heads], heads, tails)
+    one[owner[(is_switch[heads] == is_switch[tails]) | (switch != switch[schedule.route_start[owner]])]] = False
+    inside = one[moves.owner] & (box[moves.src] == box[moves.dst])
+    one[moves.owner[~inside]] = False
+    adders = np.unique(np.stack([moves.owner, moves.share, moves.dst])[:, moves.adds], axis=1)[:2]
+    several, times = np.unique(adders, axis=1, return_counts=True)
+    one[several[0, times > 1]] = False  # copies, added up at several
+    one[np.bincount(moves.owner, minlength=len(one)) < 2] = False
+    found: IntArray = np.where(one[moves.owner], moves.owner, -1)
+    return found if (found >= 0).any() else None
+
+
+def _forwarded(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[IntArray, IntArray, IntArray]:
     """Rows of hops that end at a rank, the rank each comes from and the tick at which it left there."""
     net, is_switch = instance.machine.network, instance.machine.is_switch
     first = schedule.link[schedule.route_start[:-1]]
