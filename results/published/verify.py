@@ -14,6 +14,7 @@ machine, replay, certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 1
 """
 
 import ast
+import gc
 import hashlib
 import heapq
 import json
@@ -604,6 +605,19 @@ class Network(Instance):
         return orbits_of(sorted(moving), lambda e: [moved[e] for moved in maps])
 
 
+def replay_copies(steps, sources, targets, items, here):
+    """Check that copies bring every item to every node; ``here[node][item]`` is the step since which it is there.
+
+    The least step counts: by induction over steps all is there if each transfer's item came in an earlier step."""
+    for step, v, item in zip(steps, targets, items):
+        if step < here[v][item]:
+            here[v][item] = step
+    for step, u, item in zip(steps, sources, items):
+        if here[u][item] >= step:
+            raise Fault(f"step {step}: item {item} is not at node {u}")
+    need(all(INFINITE not in row for row in here), "some node misses an item at the end")
+
+
 def replay_rounds(rows, have, everybody):
     """Move items from node to node: rows (round, from, to, items, adds) in the order of rounds and of their effect.
 
@@ -655,8 +669,12 @@ class Xtree(Network):
         orbits = self.quotient_orbits(held, links) if quotient else range(len(self.links))
         used = {(step, orbits[link]) for step, link in zip(steps, links)}
         need(len(used) == len(steps), "two transfers of a timestep use one link (of a quotient: links of one orbit)")
-        have = [[1 << v if sums else everybody * (k // self.chunks == v) for k in wanted] for v in range(self.nodes)]
         ends = [(link.tail, link.head) for link in self.links]
+        if not sums:
+            here = [[0 if k // self.chunks == v else INFINITE for k in wanted] for v in range(self.nodes)]
+            replay_copies(steps, [ends[e][0] for e in links], [ends[e][1] for e in links], chunks, here)
+            return max(steps, default=0)
+        have = [[1 << v] * len(wanted) for v in range(self.nodes)]
         rows = sorted(zip(steps, adds, links, chunks))
         replay_rounds(((step, *ends[link], (chunk,), add) for step, add, link, chunk in rows), have, everybody)
         for k in wanted:
@@ -2017,21 +2035,21 @@ class Optree(Instance):
         direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, (len(steps),))
         wavelength = held.array("wavelength", 0, self.w - 1, (len(steps),))
         rows, known = sorted(zip(steps, source, target, origin, direction, wavelength)), {}
+        places = 2 * len(self.dimensions) * N  # numbers of links
         for step, circuits in groupby(rows, key=itemgetter(0)):
             used, count = set(), 0
             for _, u, v, _, way, colour in circuits:
                 if (u, v, way) not in known:
                     known[u, v, way] = self.path(u, v, way)
-                used.update([(colour, link) for link in known[u, v, way]])
+                used.update([colour * places + link for link in known[u, v, way]])
                 count += len(known[u, v, way])
             need(len(used) == count, f"step {step}: a wavelength is used twice on a link")
-        have = [[int(u == v) for u in range(N)] for v in range(N)]
-        replay_rounds(((step, u, v, (item,), 0) for step, u, v, item, _, _ in rows), have, 1)
-        need(all(map(all, have)), "some node misses an item at the end")
+        here = [[0 if u == v else INFINITE for u in range(N)] for v in range(N)]
+        replay_copies(steps, source, target, origin, here)
         return max(steps, default=0)
 
     def path(self, u, v, way):
-        """Return the links (lower node, direction) that a circuit passes."""
+        """Return the links, each as one number, that a circuit passes."""
         side, stride, ring = self.dimensions[way // 2]
         a, b = u // stride % side, v // stride % side
         need(u != v and u - a * stride == v - b * stride, f"circuit {u} to {v}: not along dimension {way // 2}")
@@ -2039,7 +2057,7 @@ class Optree(Instance):
         need(ring or (b > a) == (way % 2 == 0), f"circuit {u} to {v}: leads off the line")
         need(hops <= self.H, f"circuit {u} to {v}: {hops} hops, at most {self.H}")
         first = a if way % 2 == 0 else a - hops
-        return [(u + (x % side - a) * stride, way) for x in range(first, first + hops)]
+        return [(u + (x % side - a) * stride) * 2 * len(self.dimensions) + way for x in range(first, first + hops)]
 
     def counted(self, held):
         """Return the steps of an algorithm that is stated as a formula (page: Counted algorithms)."""
@@ -2471,4 +2489,5 @@ def main(arguments):
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing here is cyclic, and looking for cycles among a million rows takes most of the time
     sys.exit(main(sys.argv[1:]))
