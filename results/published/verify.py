@@ -7,13 +7,14 @@
 This file was written from the pages in models/formats alone, by somebody who has not read the toolkit's own checks.
 It uses Python's standard library and nothing else. All arithmetic is exact: whole numbers, and fractions of them.
 Every record is accepted, refused (with the first fault found) or not covered (with the reason); the exit code is 1
-if a record is refused, else 0.
+if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
-Order of this file: 1 numbers and files · 2 arrays · 3 records · 4 graphs · 5 xtree · 6 fabric: machine, replay,
-certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
+Order of this file: 1 numbers, files, arrays · 2 records · 3 graphs · 4 instances and rounds · 5 xtree · 6 fabric:
+machine, replay, certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
 """
 
 import ast
+import gc
 import hashlib
 import heapq
 import json
@@ -25,11 +26,12 @@ import zipfile
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict, deque, namedtuple
 from fractions import Fraction
-from itertools import accumulate, combinations, islice, pairwise, product
+from itertools import accumulate, combinations, groupby, pairwise, product
 from lzma import LZMAError
-from operator import le
+from operator import itemgetter, le
+from reprlib import repr as short
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
@@ -44,9 +46,13 @@ class NotCovered(Exception):
     """This checker does not do that."""
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 1  Numbers and files
-# ------------------------------------------------------------------------------------------------------------------
+MISSHAPEN = (  # what reading something else than the pages describe leads to: a fault too
+    KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, OSError, RecursionError, SyntaxError,
+    NotImplementedError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError,
+)  # fmt: skip
+
+
+# --- 1  Numbers, files, and arrays in JSON or in numpy's .npz files ---
 
 
 def need(condition, message):
@@ -55,31 +61,33 @@ def need(condition, message):
         raise Fault(message)
 
 
+def cover(condition, message):
+    """Give up unless the condition holds."""
+    if not condition:
+        raise NotCovered(message)
+
+
+def one_of(value, allowed, name):
+    need(value in allowed, f"{name}: {short(value)} is none of {', '.join(map(str, allowed))}")
+    return value
+
+
 def whole(value, least, most, name):
     """Return a whole number in a range (truth values are no numbers)."""
     need(type(value) is int and least <= value <= most, f"{name}: {short(value)} is no whole number in {least}..{most}")
     return value
 
 
-def number(value, name):
+def number(value, name, least=-INFINITE):
     """Return a finite number as a JSON file holds it: int or float."""
     finite = (type(value) is int and abs(value) < 10**300) or (type(value) is float and math.isfinite(value))
-    need(finite, f"{name}: {short(value)} is no finite number")
+    need(finite and value >= least, f"{name}: {short(value)} is no finite number from {least} on")
     return value
 
 
 def above_zero(value, name):
-    """Return a finite number greater than 0."""
     need(number(value, name) > 0, f"{name}: {value} must be above 0")
     return value
-
-
-def short(value):
-    """Return a value as a short text for a message."""
-    if type(value) is int and value.bit_length() > 200:
-        return "a whole number of more than 200 bits"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def decimal(value):
@@ -88,7 +96,6 @@ def decimal(value):
 
 
 def ceiling(over, under):
-    """Return over / under rounded up, for whole numbers."""
     return -(-over // under)
 
 
@@ -98,51 +105,22 @@ def rounded_up(exact):
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
 
 
-def read_json(text, name):
+def read_json(text):
     """Read JSON without doubled keys and without NaN or infinite numbers."""
 
     def once(pairs):
-        keys = [key for key, _ in pairs]
-        need(len(set(keys)) == len(keys), f"{name}: a key stands twice in an object")
+        need(len(dict(pairs)) == len(pairs), "JSON: a key stands twice in an object")
         return dict(pairs)
 
     def finite(digits):
-        value = float(digits)
-        need(math.isfinite(value), f"{name}: {digits[:40]} is not finite")
-        return value
+        return number(float(digits), "JSON")
 
-    def refuse(constant):
-        raise Fault(f"{name}: {constant} is no number")
-
-    try:
-        return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=refuse)
-    except (ValueError, RecursionError) as wrong:
-        raise Fault(f"{name}: not readable as JSON ({wrong})") from None
+    return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 2  Arrays, in JSON or in numpy's .npz files
-# ------------------------------------------------------------------------------------------------------------------
-
-TYPES = {
-    "|u1": "B",
-    "|i1": "b",
-    "|b1": "B",
-    "<u2": "H",
-    "<i2": "h",
-    "<u4": "I",
-    "<i4": "i",
-    "<u8": "Q",
-    "<i8": "q",
-    "<f8": "d",
-}
-
-
-class Array:
-    """A rectangular array: its shape, and its numbers row after row."""
-
-    def __init__(self, shape, values):
-        self.shape, self.values = tuple(shape), values
+TYPES = {"|u1": "B", "|i1": "b", "|b1": "B", "<u2": "H", "<i2": "h", "<u4": "I", "<i4": "i",
+         "<u8": "Q", "<i8": "q", "<f8": "d"}  # fmt: skip
+Array = namedtuple("Array", "shape values")  # the numbers stand row after row
 
 
 def array_of_lists(value, name):
@@ -153,46 +131,35 @@ def array_of_lists(value, name):
         need(all(type(row) is list and len(row) == length for row in value), f"{name}: rows of unlike lengths")
         shape.append(length)
         value = [entry for row in value for entry in row]
-    return Array(shape, value)
+    return Array(tuple(shape), value)
 
 
 class Arrays:
     """The arrays of one .npz file, each read when it is asked for."""
 
     def __init__(self, path):
-        _stem, digits, suffix = (os.path.basename(path).rsplit(".", 2) + ["", ""])[:3]
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-        need(suffix == "npz" and digits == found, f"{os.path.basename(path)}: its hash is {found}")
-        try:
-            self.zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError) as wrong:
-            raise Fault(f"{os.path.basename(path)}: {wrong}") from None
+        need(os.path.basename(path).split(".")[-2:] == [found, "npz"], f"{os.path.basename(path)}: its hash is {found}")
+        self.zip = zipfile.ZipFile(path)
         names = self.zip.namelist()
         need(len(set(names)) == len(names), f"{os.path.basename(path)}: a member stands twice")
         self.names = {name[:-4] for name in names if name.endswith(".npy")}
 
     def read(self, name):
-        """Return one array."""
-        try:
-            data = self.zip.read(name + ".npy")
-        except (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, ValueError, NotImplementedError) as wrong:
-            raise Fault(f"array {name}: {wrong}") from None
+        data = self.zip.read(name + ".npy")
         need(data[:6] == b"\x93NUMPY" and data[6:7] in (b"\x01", b"\x02"), f"array {name}: not in numpy's format")
         width = 2 if data[6] == 1 else 4
         start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
-        try:
-            header = ast.literal_eval(data[8 + width : start].decode("latin1").strip())
-            kind, shape, fortran = header["descr"], header["shape"], header["fortran_order"]
-        except (ValueError, SyntaxError, KeyError, TypeError):
-            raise Fault(f"array {name}: its header is not readable") from None
-        need(kind in TYPES and fortran is False, f"array {name}: type {kind} is none of {sorted(TYPES)}")
-        values = array(TYPES[kind])
-        need(len(data) - start == math.prod(shape) * values.itemsize, f"array {name}: its size and shape differ")
+        header = ast.literal_eval(data[8 + width : start].decode("latin1").strip())
+        need(header["descr"] in TYPES and header["fortran_order"] is False, f"array {name}: its type is none of ours")
+        values = array(TYPES[header["descr"]])
+        size = math.prod(header["shape"]) * values.itemsize
+        need(len(data) - start == size, f"array {name}: its size and shape differ")
         values.frombytes(data[start:])
         if sys.byteorder == "big":
             values.byteswap()
-        return Array(shape, values.tolist())
+        return Array(tuple(header["shape"]), values.tolist())
 
 
 class Held:
@@ -201,28 +168,22 @@ class Held:
     def __init__(self, plain, arrays=None, prefix=""):
         need(type(plain) is dict, "a solution or certificate is an object")
         self.plain, self.arrays, self.prefix = plain, arrays, prefix
-        self.stored = set()
-        if arrays:
-            here = (name[len(prefix) :] for name in arrays.names if name.startswith(prefix))
-            self.stored = {name for name in here if "/" not in name}
+        names = (name[len(prefix) :] for name in (arrays.names if arrays else ()) if name.startswith(prefix))
+        self.stored = {name for name in names if "/" not in name}
 
     def __contains__(self, key):
         return self.plain.get(key) is not None or key in self.stored
 
     def get(self, key, default=None):
-        """Return a plain value."""
-        value = self.plain.get(key)
-        return default if value is None else value
+        return default if self.plain.get(key) is None else self.plain[key]
 
-    def text(self, key):
-        """Return a text."""
-        value = self.plain.get(key)
-        need(type(value) is str, f"{key}: {short(value)} is no text")
-        return value
+    def choose(self, key, choices):
+        """Return what belongs to a text in a dict of choices."""
+        need(type(self.get(key)) is str, f"{key}: {short(self.get(key))} is no text")
+        return choices[one_of(self.get(key), choices, key)]
 
-    def whole(self, key, least, most, default=None):
-        """Return a whole number in a range."""
-        return whole(self.get(key, default), least, most, key)
+    def whole(self, key, least, most):
+        return whole(self.get(key), least, most, key)
 
     def flag(self, key):
         """Return a truth value (0 and 1 are allowed, nothing means false)."""
@@ -230,148 +191,130 @@ class Held:
         need(type(value) in (bool, int) and value in (0, 1), f"{key}: {short(value)} is no truth value")
         return bool(value)
 
-    def array(self, key, least, most, shape=None, default=None):
+    def list(self, key):
+        need(type(self.get(key)) is list, f"{key}: {short(self.get(key))} is no list")
+        return self.get(key)
+
+    def shaped(self, key):
+        """Return an array as it is stored."""
+        need(key in self, f"{key}: is missing")
+        if self.plain.get(key) is None:
+            return self.arrays.read(self.prefix + key)
+        need(key not in self.stored, f"{key}: stands in the record and in its arrays' file")
+        return array_of_lists(self.list(key), key)
+
+    def array(self, key, least, most, shape=(None,), default=None):
         """Return the numbers, row after row, of an array of whole numbers; None in a shape stands for any length."""
-        found = self.shaped(key, default)
-        if found is default and not isinstance(found, Array):
+        if default is not None and key not in self:
             return default
-        values = found.values
-        need(
-            all(type(value) is int for value in values) if key in self.plain else True,
-            f"{key}: holds what is no whole number",
-        )
-        if key in self.stored:
-            need(not values or type(values[0]) is int, f"{key}: holds doubles, not whole numbers")
-        need(not values or (least <= min(values) and max(values) <= most), f"{key}: a number is not in {least}..{most}")
-        shape = (None,) if shape is None else shape
-        fits = len(shape) == len(found.shape) and all(a in (None, b) for a, b in zip(shape, found.shape))
-        fits = fits or (not values and found.shape[0] == 0 and shape[0] in (None, 0))
-        need(fits, f"{key}: its shape is {found.shape}, not {shape}")
+        stored, values = self.shaped(key)
+        need(set(map(type, values)) <= {int}, f"{key}: holds what is no whole number")
+        need(not values or least <= min(values) <= max(values) <= most, f"{key}: a number is not in {least}..{most}")
+        fits = len(shape) == len(stored) and all(length in (None, other) for length, other in zip(shape, stored))
+        nothing = not values and stored[0] == 0 and shape[0] in (None, 0)
+        need(fits or nothing, f"{key}: its shape is {stored}, not {shape}")
         return values
 
-    def shaped(self, key, default=None):
-        """Return an array as it is stored."""
-        if self.plain.get(key) is not None:
-            need(key not in self.stored, f"{key}: stands in the record and in its arrays' file")
-            value = self.plain[key]
-            need(type(value) is list, f"{key}: {short(value)} is no array")
-            return array_of_lists(value, key)
-        if key in self.stored:
-            return self.arrays.read(self.prefix + key)
-        need(default is not None, f"{key}: is missing")
-        return default
+    def arrays_of(self, keys, least, most, shape):
+        return [self.array(key, least, most, shape) for key in keys.split()]
+
+    def rows(self, key, least, most, width, count=None, flat=False):
+        """Return an array's rows; a flat one may be stored row after row."""
+        flat = flat and len(self.shaped(key).shape) == 1
+        values = self.array(key, least, most, (None,) if flat else (count, width))
+        need(width and len(values) % width == 0, f"{key}: rows have {width} numbers")
+        rows = [values[at : at + width] for at in range(0, len(values), width)]
+        need(count in (None, len(rows)), f"{key}: has {len(rows)} rows, not {count}")
+        return rows
+
+    def distinct(self, key, count):
+        """Return numbers below ``count`` of which none stands twice."""
+        found = self.array(key, 0, count - 1)
+        need(len(set(found)) == len(found), f"{key}: a number stands twice")
+        return found
+
+    def permutations(self, key, nodes, flat=False):
+        """Return rows that are permutations of 0..nodes - 1."""
+        rows = self.rows(key, 0, nodes - 1, nodes, flat=flat)
+        need(all(len(set(row)) == nodes for row in rows), f"{key}: a row is no permutation")
+        return rows
+
+    def starts(self, key, end, count=None):
+        """Return where each of some runs of rows begins, and where the last one ends."""
+        found = self.array(key, 0, 2**31, (count,))
+        rising = found and found[0] == 0 and found[-1] == end and found == sorted(found)
+        need(rising, f"{key}: does not rise from 0 to {end}")
+        return found
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 3  Records
-# ------------------------------------------------------------------------------------------------------------------
+# --- 2  Records ---
 
 OBJECTIVES = {
-    "xtree": ("timesteps", "timesteps"),
-    "mlfm": ("phases", "phases"),
-    "optree": ("steps", "steps"),
-    "bine": ("bytes on global links", "bytes"),
-    "harvest": ("completion time", "s"),
-    "fabric": ("completion time", "s"),
-}
-TERMINATIONS = [
-    "finished",
-    "optimal",
-    "infeasible",
-    "time_limit",
-    "size_limit",
-    "unsupported",
-    "error",
-    "out_of_memory",
-    "killed",
-]
-TEXT, MAYBE_TEXT, OBJECT, MAYBE_OBJECT, MAYBE_NUMBER = (
-    (str,),
-    (str, type(None)),
-    (dict,),
-    (dict, type(None)),
-    (int, float, type(None)),
-)
+    "xtree": ("timesteps", "timesteps"), "mlfm": ("phases", "phases"), "optree": ("steps", "steps"),
+    "bine": ("bytes on global links", "bytes"), "harvest": ("completion time", "s"), "fabric": ("completion time", "s"),
+}  # fmt: skip
+EMPTY = ("unsupported", "killed", "out_of_memory")  # terminations of records that hold nothing
+TERMINATIONS = ("finished", "optimal", "infeasible", "time_limit", "size_limit", "error", *EMPTY)
+NONE = type(None)
 KEYS = {
-    "format": TEXT, "family": TEXT, "instance": TEXT, "instance_file": MAYBE_TEXT, "instance_sha256": TEXT,
-    "method": TEXT,
-    "kind": TEXT, "solver": MAYBE_TEXT, "options": OBJECT, "termination": TEXT, "objective": OBJECT,
-    "bound": MAYBE_NUMBER, "verified": OBJECT, "seconds": OBJECT, "solution": MAYBE_OBJECT, "solution_file": MAYBE_TEXT,
-    "message": MAYBE_TEXT,
-}  # fmt: skip
+    **dict.fromkeys(["format", "family", "instance", "instance_sha256", "method", "kind", "termination"], (str,)),
+    **dict.fromkeys(["instance_file", "solver", "solution_file", "message"], (str, NONE)),
+    **dict.fromkeys(["options", "objective", "verified", "seconds"], (dict,)),
+    **{"bound": (int, float, NONE), "solution": (dict, NONE)},
+}
 MAY_BE = {
-    "instance_text": MAYBE_TEXT, "solver_version": MAYBE_TEXT, "bound_proof": MAYBE_TEXT, "bound_grade": MAYBE_TEXT,
-    "progress": (list, type(None)), "certificate": MAYBE_OBJECT, "stopped_by": MAYBE_TEXT, "submitted": MAYBE_OBJECT,
-}  # fmt: skip
+    **dict.fromkeys(["instance_text", "solver_version", "bound_proof", "bound_grade", "stopped_by"], (str, NONE)),
+    **{"progress": (list, NONE), "certificate": (dict, NONE), "submitted": (dict, NONE)},
+}
 
 
 def check_keys(record):
     """Check that a record has its keys, each of its type, and that what they say fits together."""
-    for key, types in KEYS.items():
-        need(key in record, f"{key}: is missing")
-        need(type(record[key]) in types, f"{key}: {short(record[key])} has the wrong type")
-    for key, types in MAY_BE.items():
-        need(key not in record or type(record[key]) in types, f"{key}: {short(record.get(key))} has the wrong type")
-    need(record["format"] == "synth-record/1", f"format: {short(record['format'])} is not synth-record/1")
-    need(record["family"] in OBJECTIVES, f"family: {short(record['family'])} is unknown")
-    need(record["kind"] in ("program", "reference", "bound", "submitted"), f"kind: {short(record['kind'])} is unknown")
+    for key, types in (KEYS | MAY_BE).items():
+        need(key in record or key in MAY_BE, f"{key}: is missing")
+        need(type(record.get(key)) in types, f"{key}: {short(record.get(key))} has the wrong type")
+    one_of(record["format"], ("synth-record/1",), "format")
+    one_of(record["family"], OBJECTIVES, "family")
+    one_of(record["kind"], ("program", "reference", "bound", "submitted"), "kind")
+    one_of(record["termination"], TERMINATIONS, "termination")
+    one_of(record.get("stopped_by"), (None, "clock"), "stopped_by")
     handed_in = {record["kind"] == "submitted", record["method"] == "submitted", record.get("submitted") is not None}
     need(len(handed_in) == 1, "kind, method, submitted: a record is handed in, or it is not")
     for key in ("by", "file", "file_sha256") if True in handed_in else ():
         need(type(record["submitted"].get(key)) is str, f"submitted.{key}: a text")
-    need(record["termination"] in TERMINATIONS, f"termination: {short(record['termination'])} is unknown")
-    need(
-        (record["solver"] is None) == (record.get("solver_version") is None),
-        "solver and solver_version: both or neither",
-    )
-    objective = record["objective"]
-    stated = (objective.get("name"), objective.get("unit"))
-    need(
-        stated == OBJECTIVES[record["family"]] and objective.get("sense") == "minimise",
-        f"objective: {short(objective)}",
-    )
-    need("value" in objective, "objective.value: is missing")
+    both = (record["solver"] is None) == (record.get("solver_version") is None)
+    need(both, "solver and solver_version: both or neither")
+    objective, verified, options = record["objective"], record["verified"], record["options"]
+    stated = (objective.get("name"), objective.get("unit"), objective.get("sense"))
+    need(stated == (*OBJECTIVES[record["family"]], "minimise"), f"objective: {short(objective)}")
     for name, value in (("objective.value", objective["value"]), ("bound", record["bound"])):
         need(value is None or number(value, name) is value, name)
-    verified = record["verified"]
-    need(type(verified.get("ok")) is bool and type(verified.get("facts")) is dict, "verified: ok and facts")
-    faults = verified.get("faults")
-    need(type(faults) is list and all(type(fault) is str for fault in faults), "verified.faults: a list of texts")
-    need(verified["ok"] and not faults, f"verified: the run itself found {short(faults)}")
-    need(record.get("stopped_by") in (None, "clock"), "stopped_by: clock or null")
+    need(verified.get("ok") is True and type(verified.get("facts")) is dict, "verified: ok and facts")
+    need(verified.get("faults") == [], f"verified: the run itself found {short(verified.get('faults'))}")
     for key in ("build", "solve", "check"):
-        need(number(record["seconds"].get(key), f"seconds.{key}") >= 0, f"seconds.{key}: below 0")
-    options = record["options"]
-    need(
-        options.get("time_limit_s") is None or above_zero(options["time_limit_s"], "options.time_limit_s"),
-        "options.time_limit_s",
-    )
-    need(number(options.get("relative_gap", 1e-4), "options.relative_gap") >= 0, "options.relative_gap: below 0")
+        number(record["seconds"].get(key), f"seconds.{key}", 0)
+    if options.get("time_limit_s") is not None:
+        above_zero(options["time_limit_s"], "options.time_limit_s")
+    number(options.get("relative_gap", 1e-4), "options.relative_gap", 0)
     whole(options.get("threads", 1), 1, 10**100, "options.threads")
     whole(options.get("seed", 0), 0, 10**100, "options.seed")
     need(type(options.get("method", {})) is dict, "options.method: an object")
-    check_progress(record)
+    check_progress(record.get("progress") or [], objective["value"], record["bound"])
 
 
-def check_progress(record):
+def check_progress(rows, stated_value, stated_bound):
     """Check that times never fall, values never rise, bounds never fall, and that the last row is the record's."""
     last_time, last_value, last_bound = 0, None, None
-    for row in record.get("progress") or []:
+    for row in rows:
         need(type(row) is list and len(row) == 3, f"progress: {short(row)} is no row of three")
         time, value, bound = (entry if entry is None else number(entry, "progress") for entry in row)
         need(time is not None and time >= last_time, "progress: times fall")
         need(last_value is None or (value is not None and value <= last_value), "progress: values rise")
         need(last_bound is None or (bound is not None and bound >= last_bound), "progress: bounds fall")
         last_time, last_value, last_bound = time, value, bound
-    if record.get("progress"):
-        for name, last, stated in (
-            ("value", last_value, record["objective"]["value"]),
-            ("bound", last_bound, record["bound"]),
-        ):
-            same = last == stated or (
-                None not in (last, stated) and abs(last - stated) <= 1e-9 * max(abs(last), abs(stated))
-            )
-            need(same, f"progress: its last {name} {last} is not the record's {stated}")
+    for last, stated in ((last_value, stated_value), (last_bound, stated_bound)) if rows else ():
+        same = last == stated or (None not in (last, stated) and math.isclose(last, stated, rel_tol=1e-9))
+        need(same, f"progress: ends with {last}, the record says {stated}")
 
 
 def exceeds(bound, value):
@@ -380,59 +323,30 @@ def exceeds(bound, value):
     return bound - value > Fraction(1e-6) * max(abs(value), abs(bound) / 1000)
 
 
-def check_claims(record, certificate):
-    """Check grade, termination and gap of a record whose value and certificate hold."""
-    value, bound, held = (
-        record["objective"]["value"],
-        record["bound"],
-        record["kind"] != "bound" and record["solution"] is not None,
-    )
-    need(record["kind"] != "bound" or value is None, "objective.value: a record of kind bound states no value")
+def check_claims(record, value, bound, held, certificate):
+    """Check grade, termination and gap of a record whose value and certificate hold; ``held``: it has a solution."""
+    termination, is_bound = record["termination"], record["kind"] == "bound"
     need(value is None or held, "objective.value: stated without a solution")
     need(bound is not None or certificate is None, "certificate: there is no bound that it proves")
-    grade, infeasible = None, record["termination"] == "infeasible"
-    need(bound is not None or infeasible or record.get("bound_proof") is None, "bound_proof: there is no bound")
-    if bound is not None:
-        grade = "certified" if certificate is not None else "solver" if record["solver"] else None
-        need(record["kind"] != "bound" or certificate is not None, "a bound of kind bound without a certificate")
-    need(record.get("bound_grade", grade) == grade, f"bound_grade: is {record.get('bound_grade')}, should be {grade}")
-    if bound is not None and value is not None:
-        need(not exceeds(bound, value), f"bound {bound} exceeds the replayed value {value}")
-    termination = record["termination"]
+    proof = record.get("bound_proof")
+    need(bound is not None or termination == "infeasible" or proof is None, "bound_proof: there is no bound")
+    need(bound is None or not is_bound or certificate is not None, "a bound of kind bound without a certificate")
+    by = "certified" if certificate is not None else "solver" if record["solver"] else None
+    one_of(record.get("bound_grade", by if bound is not None else None), (by if bound is not None else None,), "grade")
+    both = value is not None and bound is not None
+    need(not both or not exceeds(bound, value), f"bound {bound} exceeds the replayed value {value}")
     if termination == "optimal":
-        need(value is not None and bound is not None, "optimal without value and bound")
-        allowed = record["options"].get("relative_gap", 1e-4)
+        need(both, "optimal without value and bound")
         equal = value == bound or math.nextafter(value, bound) == bound
         gap = 0 if equal else abs(Fraction(value) - Fraction(bound)) / abs(Fraction(value)) if value else INFINITE
-        need(gap <= Fraction(allowed) + Fraction(1e-9), f"optimal, but the gap is {float(gap):.3g}")
+        allowed = Fraction(record["options"].get("relative_gap", 1e-4)) + Fraction(1e-9)
+        need(gap <= allowed, f"optimal, but the gap is {float(gap):.3g}")
     elif termination == "infeasible":
-        need(not held and (record["kind"] != "bound" or bound is None), "infeasible with a solution or a bound")
-        need(record["message"] or record.get("bound_proof"), "infeasible: neither message nor bound_proof says by what")
+        need(not held and (not is_bound or bound is None), "infeasible with a solution or a bound")
+        need(record["message"] or proof, "infeasible: neither message nor bound_proof says by what")
     elif termination == "finished":
         need(held or bound is not None, "finished without a solution or a bound")
-    elif termination in ("unsupported", "killed", "out_of_memory"):
-        need(record["solution"] is None and bound is None, f"{termination} with a solution or a bound")
-
-
-def find_instance(record, folder):
-    """Return the text of a record's instance: from the record itself, or from a file below a folder above it."""
-    text = record.get("instance_text")
-    if text is not None:
-        need(
-            hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == record["instance_sha256"],
-            "instance_text: its hash differs",
-        )
-        return text
-    file = record["instance_file"]
-    need(file is not None, "instance_file: null, and no instance_text")
-    for above in folders_above(folder):
-        path = os.path.join(above, file)
-        if os.path.isfile(path):
-            with open(path, "rb") as content:
-                data = content.read()
-            if hashlib.sha256(data).hexdigest() == record["instance_sha256"]:
-                return data.decode("utf-8-sig")
-    raise Fault(f"instance_file: no {short(file)} with that hash")
+    need(termination not in EMPTY or (record["solution"] is None and bound is None), f"{termination}: holds something")
 
 
 def folders_above(folder):
@@ -444,32 +358,40 @@ def folders_above(folder):
             start, before = os.path.dirname(start), start
 
 
+def find_instance(record, folder):
+    """Return the text of a record's instance: from the record itself, or from a file below a folder above it."""
+    text, file, digest = record.get("instance_text"), record["instance_file"], record["instance_sha256"]
+    if text is not None:
+        same = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == digest
+        need(same, "instance_text: its hash differs")
+        return text
+    need(file is not None, "instance_file: null, and no instance_text")
+    for path in (os.path.join(above, file) for above in folders_above(folder)):
+        if os.path.isfile(path):
+            with open(path, "rb") as opened:
+                data = opened.read()
+            if hashlib.sha256(data).hexdigest() == digest:
+                return data.decode("utf-8-sig")
+    raise Fault(f"instance_file: no {short(file)} with that hash")
+
+
 INSTANCES = {}
 
 
 def read_instance(text, folder):
     """Return the instance that a text states; the same text is read once."""
     if text not in INSTANCES:
-        data = read_json(text.removeprefix("\ufeff"), "instance")
-        need(
-            type(data) is dict and data.get("format") == "synth-instance/1", "instance: format is not synth-instance/1"
-        )
-        need(data.get("family") in FAMILIES, f"instance: family {short(data.get('family'))} is unknown")
-        name = data.get("name")
-        need(
-            type(name) is str and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name),
-            f"instance: name {short(name)}",
-        )
-        try:
-            INSTANCES[text] = FAMILIES[data["family"]](data, folder)
-        except (KeyError, TypeError, IndexError, AttributeError) as wrong:
-            raise Fault(f"instance: not as the pages say ({wrong!r})") from None
+        data = read_json(text.removeprefix("\ufeff"))
+        one_of(data.get("format"), ("synth-instance/1",), "instance: format")
+        one_of(data.get("family"), list(FAMILIES), "instance: family")
+        need(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", data["name"]), f"instance: name {short(data['name'])}")
+        INSTANCES[text] = FAMILIES[data["family"]](data, folder)
+        INSTANCES[text].data = data
     return INSTANCES[text]
 
 
 def check_record(record, folder, open_arrays):
-    """Check one record. Return (what was done, value, bound): facts for the summary and for comparing records."""
-    need(type(record) is dict, "a record is an object")
+    """Check one record. Return (what was done, what was not, value, bound): for the summary and to compare records."""
     check_keys(record)
     instance = read_instance(find_instance(record, folder), folder)
     need(instance.data["family"] == record["family"], "family: is not the instance's")
@@ -478,16 +400,14 @@ def check_record(record, folder, open_arrays):
     if record["solution_file"] is not None:
         need(re.fullmatch(r"[^/\\]+", record["solution_file"]), "solution_file: is no plain file name")
         arrays = open_arrays(os.path.join(folder, record["solution_file"]))
-    solution = certificate = None
+    value, bound, done, left = record["objective"]["value"], record["bound"], [], []
+    solution = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
+    stated = record.get("certificate")
     if record["kind"] == "bound":
-        need(not record.get("certificate"), "certificate: in a record of kind bound it is the solution")
-        certificate = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
+        need(not stated, "certificate: in a record of kind bound it is the solution")
+        solution, certificate = None, solution
     else:
-        solution = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
-        stated = record.get("certificate")
         certificate = None if stated is None else Held(stated, arrays, prefix + "certificate/")
-    done, left = [], []
-    value = record["objective"]["value"]
     if solution is not None:
         try:
             found = instance.replay(solution)
@@ -495,25 +415,60 @@ def check_record(record, folder, open_arrays):
             done.append("replay")
         except NotCovered as why:
             left.append(f"replay: {why}")
-    stated = record["verified"]["facts"].get("replayed")
-    counted = solution is not None and "algorithm" in solution
-    need(stated in (None, solution is not None and not counted), f"verified.facts.replayed: is {stated}")
-    bound = record["bound"]
-    need(certificate is None or bound is not None, "certificate: there is no bound that it proves")
+    replayed = solution is not None and "algorithm" not in solution
+    one_of(record["verified"]["facts"].get("replayed"), (None, replayed), "verified.facts.replayed")
     if certificate is not None:
-        kind = certificate.get("argument", certificate.get("binding", "intervals"))
+        need(bound is not None, "certificate: there is no bound that it proves")
+        kind = f"certificate {certificate.get('argument', certificate.get('binding', 'intervals'))}"
         try:
             instance.certify(certificate, Fraction(bound))
-            done.append(f"certificate {kind}")
+            done.append(kind)
         except NotCovered as why:
-            left.append(f"certificate {kind}: {why}")
-    check_claims(record, certificate)
-    return done, left, value, bound if certificate is not None else None
+            left.append(f"{kind}: {why}")
+    check_claims(record, value, bound, solution is not None, certificate)
+    return done, left, value if "replay" in done else None, bound if certificate is not None else None
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 4  Graphs
-# ------------------------------------------------------------------------------------------------------------------
+# --- 3  Graphs ---
+
+
+def closure(starts, leads_to):
+    """Return the set of all that can be reached from some starts."""
+    found, front = set(starts), list(starts)
+    while front:
+        new = set(leads_to(front.pop())) - found
+        found |= new
+        front += new
+    return found
+
+
+def orbits_of(items, images):
+    """Return a dict item → number of its orbit under permutations, in the order of the orbits' first items."""
+    numbers, count = {}, 0
+    for item in items:
+        if item not in numbers:
+            numbers.update(dict.fromkeys(closure([item], images), count))
+            count += 1
+    return numbers
+
+
+def cheapest(starts, out, costs, passes=None):
+    """Return a dict node → least cost of a path from any start (a dict node → cost so far); absent: not reachable.
+
+    ``out[v]`` are (link, head) of the links out of v, ``costs`` one number a link. With ``passes`` only nodes for which
+    it is true are inner nodes of a path (a start may be left in any case).
+    """
+    best, queue = dict(starts), [(cost, node, True) for node, cost in starts.items()]
+    heapq.heapify(queue)
+    while queue:
+        cost, u, first = heapq.heappop(queue)
+        if first or (cost == best[u] and (passes is None or passes[u])):
+            for link, v in out[u]:
+                there = cost + costs[link]
+                if v not in best or there < best[v]:
+                    best[v] = there
+                    heapq.heappush(queue, (there, v, False))
+    return best
 
 
 def grid_links(sides, wrapped):
@@ -523,362 +478,78 @@ def grid_links(sides, wrapped):
         stride //= side
         for node in range(nodes):
             place = node // stride % side
-            if place + 1 < side:
-                links += [(node, node + stride), (node + stride, node)]
-            elif wrapped and side > 2:
-                first = node - place * stride
-                links += [(node, first), (first, node)]
+            after = node + stride if place + 1 < side else node - place * stride
+            if place + 1 < side or (wrapped and side > 2):
+                links += [(node, after), (after, node)]
     return links
-
-
-def simple_network(network):
-    """Return (nodes, links) of the kinds of networks that xtree and fabric share, or nothing."""
-    kind = network["kind"]
-    size = lambda key, default=None: whole(network.get(key, default), 1, 10**6, f"network.{key}")  # noqa: E731
-    if kind == "line":
-        return size("nodes"), grid_links((size("nodes"),), False)
-    if kind == "ring":
-        nodes = size("nodes")
-        if network.get("bidirectional", True):
-            return nodes, grid_links((nodes,), True)
-        return nodes, [(v, (v + 1) % nodes) for v in range(nodes)]
-    if kind in ("mesh", "torus", "equimesh"):
-        sides = [size("rows"), size("cols")] + ([size("layers")] if network.get("layers") is not None else [])
-        links = grid_links(sides, kind == "torus")
-        return math.prod(sides), links + (
-            equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else []
-        )
-    if kind == "hypercube":
-        dimension = whole(network["dimension"], 1, 20, "network.dimension")
-        return 2**dimension, grid_links((2,) * dimension, False)
-    if kind == "kautz":
-        nodes, degree = size("nodes"), size("degree")
-        links = ((u, -(degree * u + j) % nodes) for u in range(nodes) for j in range(1, degree + 1))
-        return nodes, [(u, v) for u, v in links if u != v]
-    if kind == "full":
-        nodes = size("nodes")
-        return nodes, [link for u in range(nodes) for v in range(u + 1, nodes) for link in ((u, v), (v, u))]
-    return None
 
 
 def equimesh_rings(sides, rings):
     """Return the links of the four rings along the edges of an EquiMesh."""
     rows, cols = sides
-    edges = {
-        "top": list(range(cols)),
-        "bottom": [(rows - 1) * cols + c for c in range(cols)],
-        "left": [r * cols for r in range(rows)],
-        "right": [r * cols + cols - 1 for r in range(rows)],
-    }
-    links = []
-    for edge, nodes in edges.items():
-        order = rings.get(edge, "even_up")
-        need(order in ("even_up", "odd_up"), f"network.rings.{edge}: {short(order)}")
-        up = 0 if order == "even_up" else 1
-        ring = nodes[up::2] + nodes[1 - up :: 2][::-1]
-        links += list(zip(ring, ring[1:] + ring[:1]))
+    nodes, links = range(rows * cols), []
+    edges = {"top": nodes[:cols], "bottom": nodes[-cols:], "left": nodes[::cols], "right": nodes[cols - 1 :: cols]}
+    for edge, along in edges.items():
+        up = ("even_up", "odd_up").index(rings.get(edge, "even_up"))
+        ring = [*along[up::2], *along[1 - up :: 2][::-1]]
+        links += zip(ring, ring[1:] + ring[:1])
     return links
 
 
-def hops_from(start, nodes, out):
-    """Return the number of links of a shortest path from a node to every node; out[v] are the heads of v's links."""
-    hops, front, distance = [None] * nodes, [start], 0
-    hops[start] = 0
-    while front:
-        distance, after = distance + 1, []
-        for u in front:
-            for v in out[u]:
-                if hops[v] is None:
-                    hops[v] = distance
-                    after.append(v)
-        front = after
-    return hops
+def simple_network(network):
+    """Return (ranks, switches, [(tail, head, bandwidth)]) of a network that a few numbers describe."""
+    kind, near, ranks, switches = network["kind"], network.get("bandwidth", 128e9), 0, 0
 
+    def size(key, default=None, most=10**6):
+        return whole(network.get(key, default), 1, most, f"network.{key}")
 
-def cheapest(starts, out, costs, passes=None):
-    """Return a dict node → least cost of a path from any start (a dict node → cost so far); absent: not reachable.
+    def both(ends, bandwidth=near):
+        return [(*end, bandwidth) for u, v in ends for end in ((u, v), (v, u))]
 
-    ``out[v]`` are (link, head) of the links out of v, ``costs`` one number a link. With ``passes`` only nodes for which
-    it is true are inner nodes of a path (a start may be left in any case).
-    """
-    best, queue = dict(starts), []
-
-    def leave(u, cost):
-        for link, v in out[u]:
-            there = cost + costs[link]
-            if v not in best or there < best[v]:
-                best[v] = there
-                heapq.heappush(queue, (there, v))
-
-    for node, cost in starts.items():
-        leave(node, cost)
-    while queue:
-        cost, u = heapq.heappop(queue)
-        if cost == best[u] and (passes is None or passes[u]):
-            leave(u, cost)
-    return best
-
-
-def check_permutation(row, nodes, name):
-    """Check that a row is a permutation of 0..nodes - 1."""
-    need(len(row) == nodes and sorted(row) == list(range(nodes)), f"{name}: is no permutation of the nodes")
-
-
-def rows_of(values, width):
-    """Return the rows of an array that is stored row after row."""
-    return [values[at : at + width] for at in range(0, len(values), width)] if width else []
-
-
-def commuting_group(generators, nodes, orders=None):
-    """Check that permutations commute."""
-    for a in generators:
-        for b in generators:
-            need(all(a[b[v]] == b[a[v]] for v in range(nodes)), "generators: do not commute")
-
-
-def moved_links(links, permutation, numbers, like):
-    """Return a dict link → the link that a permutation of the nodes carries it to: of parallel links of one kind the
-    i-th goes to the i-th. ``links[e]`` is (tail, head, …), ``like(e)`` what has to stay the same."""
-    places = defaultdict(list)
-    for e in sorted(numbers):
-        places[links[e][0], links[e][1], like(e)].append(e)
-    moved = {}
-    for (tail, head, kind), group in places.items():
-        there = places.get((permutation[tail], permutation[head], kind), ())
-        need(len(there) == len(group), "generators: a link is not carried to a link of its kind")
-        moved.update(zip(group, there))
-    return moved
-
-
-class Groups:
-    """Union-find over whole numbers."""
-
-    def __init__(self, size):
-        self.above = list(range(size))
-
-    def find(self, x):
-        """Return the group's first member."""
-        while self.above[x] != x:
-            self.above[x] = self.above[self.above[x]]
-            x = self.above[x]
-        return x
-
-    def join(self, x, y):
-        """Make two groups one; return whether they were two."""
-        x, y = self.find(x), self.find(y)
-        self.above[max(x, y)] = min(x, y)
-        return x != y
-
-
-# ------------------------------------------------------------------------------------------------------------------
-# 5  xtree: timesteps of a collective on a network of equal links
-# ------------------------------------------------------------------------------------------------------------------
-
-
-class Xtree:
-    """An xtree instance. Chunk k belongs to node k // chunks; links are (tail, head, bandwidth, latency)."""
-
-    def __init__(self, data, folder):
-        self.data, network = data, data["network"]
-        self.collective = data.get("collective", "allgather")
-        need(self.collective in ("allgather", "reduce_scatter", "allreduce"), f"collective: {short(self.collective)}")
-        self.chunks = whole(data["chunks"], 1, 2**31, "chunks")
-        bandwidth, latency = network.get("bandwidth", 128e9), network.get("latency", 20e-9)
-        simple = simple_network(network)
-        if simple:
-            self.nodes, ends = simple
-            self.links = [(u, v, bandwidth, latency) for u, v in ends]
+    if kind in ("mesh", "torus", "equimesh"):
+        sides = [size(key) for key in ("rows", "cols", "layers") if key != "layers" or network.get(key) is not None]
+        ranks, links = math.prod(sides), grid_links(sides, kind == "torus")
+        links += equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else []
+    elif kind == "hypercube":
+        ranks, links = 2 ** size("dimension", most=20), grid_links((2,) * size("dimension"), False)
+    elif kind in ("star", "fat_tree", "dragonfly"):
+        groups, routers = 1, size("leaves") if kind == "fat_tree" else 1
+        if kind == "dragonfly":
+            groups, routers = size("groups"), size("routers")
+        hosts, switches = size("nodes" if kind == "star" else "hosts"), groups * routers
+        ranks = switches * hosts
+        links = both((v, ranks + v // hosts) for v in range(ranks))
+        if kind == "fat_tree":
+            spines = range(ranks + routers, ranks + routers + size("spines", 1))
+            links += both(product(range(ranks, ranks + routers), spines), network.get("uplink_bandwidth", near))
+            switches += len(spines)
+        starts = range(ranks, ranks + switches, routers) if kind == "dragonfly" else ()
+        links += both(pair for g in starts for pair in combinations(range(g, g + routers), 2))
+        far = [(a + (h - 1) % routers, b + g % routers) for (g, a), (h, b) in combinations(enumerate(starts), 2)]
+        links += both(far, network.get("global_bandwidth", near))
+    else:
+        ranks = size("nodes")
+        if kind == "kautz":
+            degree = size("degree")
+            links = [(u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1)]
+        elif kind == "full":
+            links = both(combinations(range(ranks), 2))
+        elif kind == "ring" and not network.get("bidirectional", True):
+            links = [(v, (v + 1) % ranks) for v in range(ranks)]
         else:
-            need(network["kind"] == "links", f"network.kind: {short(network['kind'])}")
-            self.nodes = whole(network["nodes"], 1, 10**6, "network.nodes")
-            self.links = [
-                (whole(link["src"], 0, self.nodes - 1, "src"), whole(link["dst"], 0, self.nodes - 1, "dst"),
-                 link.get("bandwidth", bandwidth), link.get("latency", latency))
-                for link in network["links"]
-            ]  # fmt: skip
-        self.out = [[] for _ in range(self.nodes)]
-        for u, v, *_ in self.links:
-            need(u != v, "network: a link from a node to itself")
-            self.out[u].append(v)
-        self.into = [[] for _ in range(self.nodes)]
-        for u, v, *_ in self.links:
-            self.into[v].append(u)
-        for heads in (self.out, self.into):
-            need(None not in hops_from(0, self.nodes, heads), "network: is not strongly connected")
-
-    def replay(self, held):
-        """Return the greatest timestep of a schedule that does what is asked."""
-        steps = held.array("step", 1, 2**62)
-        size = (len(steps),)
-        links = held.array("link", 0, len(self.links) - 1, size)
-        quotient = "generators" in held
-        chunks = held.array("chunk", 0, (1 if quotient else self.nodes) * self.chunks - 1, size)
-        adds = held.array("adds", 0, 1, size, default=())
-        need(self.collective != "allgather" or not any(adds), "adds: nothing is added in an allgather")
-        owners = [0] if quotient else range(self.nodes)
-        cells = len(owners) * self.chunks * self.nodes
-        if len(steps) > MOST_TRANSFERS or cells > MOST_CELLS:
-            raise NotCovered(f"{len(steps)} transfers, {cells} places")
-        if quotient:
-            self.check_quotient(held, steps, links)
-        else:
-            used = [step * len(self.links) + link for step, link in zip(steps, links)]
-            need(len(set(used)) == len(used), "two transfers use one link in one timestep")
-        if self.collective == "allgather":
-            self.replay_copies(steps, links, chunks, owners)
-        else:
-            self.replay_sums(steps, links, chunks, adds or [0] * len(steps), owners)
-        return max(steps, default=0)
-
-    def replay_copies(self, steps, links, chunks, owners):
-        """Check an allgather. The least step at which a chunk comes to a node is what counts: by induction over steps,
-        it is there if every transfer's chunk came to its tail in an earlier step."""
-        nodes = self.nodes
-        here = [INFINITE] * (len(owners) * self.chunks * nodes)
-        for owner in owners:
-            for chunk in range(owner * self.chunks, (owner + 1) * self.chunks):
-                here[chunk * nodes + owner] = 0
-        heads = [v for _, v, *_ in self.links]
-        for step, link, chunk in zip(steps, links, chunks):
-            place = chunk * nodes + heads[link]
-            if step < here[place]:
-                here[place] = step
-        for step, link, chunk in zip(steps, links, chunks):
-            if here[chunk * nodes + self.links[link][0]] >= step:
-                raise Fault(f"step {step}: link {link} sends chunk {chunk}, which is not at its tail")
-        need(INFINITE not in here, "some node misses a chunk at the end")
-
-    def replay_sums(self, steps, links, chunks, adds, owners):
-        """Check a reduction: sets of contributions are bits of whole numbers."""
-        everybody = (1 << self.nodes) - 1
-        sets = [1 << v for _ in owners for _ in range(self.chunks) for v in range(self.nodes)]
-        order = sorted(range(len(steps)), key=lambda i: (steps[i], adds[i]))
-        at = 0
-        while at < len(order):
-            step, now = steps[order[at]], []
-            while at < len(order) and steps[order[at]] == step:
-                i = order[at]
-                tail, head, *_ = self.links[links[i]]
-                now.append((sets[chunks[i] * self.nodes + tail], chunks[i] * self.nodes + head, adds[i]))
-                at += 1
-            for carried, place, add in now:
-                if not add:
-                    need(carried == everybody, f"step {step}: a sum that is not complete is copied")
-                    sets[place] = everybody
-                else:
-                    need(not carried & sets[place], f"step {step}: a contribution is added twice")
-                    sets[place] |= carried
-        for owner in owners:
-            for chunk in range(owner * self.chunks, (owner + 1) * self.chunks):
-                ends = range(self.nodes) if self.collective == "allreduce" else (owner,)
-                need(
-                    all(sets[chunk * self.nodes + v] == everybody for v in ends),
-                    f"the sum of chunk {chunk} is not complete",
-                )
-
-    def check_quotient(self, held, steps, links):
-        """Check that symmetries make a schedule of everybody's chunks from that of node 0's.
-
-        Commuting permutations that carry node 0 everywhere form a group with exactly one element for each node. The
-        whole schedule uses a link twice in a step exactly if two of the part's transfers use links of one orbit."""
-        need(self.collective != "allreduce", "generators: not in an allreduce")
-        generators = rows_of(held.array("generators", 0, self.nodes - 1, (None, self.nodes)), self.nodes)
-        for row in generators:
-            check_permutation(row, self.nodes, "generators")
-        commuting_group(generators, self.nodes)
-        reached = hops_from(0, self.nodes, list(zip(*generators)) or [()] * self.nodes)
-        need(None not in reached, "generators: do not carry node 0 to every node")
-        moving = held.array("within", 0, len(self.links) - 1, default=range(len(self.links)))
-        need(len(set(moving)) == len(moving) and set(links) <= set(moving), "within: holds every used link, none twice")
-        orbits = Groups(len(self.links))
-        for row in generators:
-            for link, image in moved_links(self.links, row, moving, lambda e: self.links[e][2:]).items():
-                orbits.join(link, image)
-        used = [(step, orbits.find(link)) for step, link in zip(steps, links)]
-        need(len(set(used)) == len(used), "two transfers of one timestep use links of one orbit")
-
-    def certify(self, held, bound):
-        """Check that a certificate proves a number of timesteps that is at least the bound."""
-        binding = held.text("binding")
-        prove = {
-            "cut": self.cut,
-            "late arrivals": self.late,
-            "diameter": self.diameter,
-            "volume": self.volume,
-            "relaxation": self.relaxation,
-        }
-        need(binding in prove, f"binding: {short(binding)} is unknown")
-        proven = prove[binding](held)
-        need(bound <= proven, f"{binding}: proves {proven} timesteps, not {float(bound)}")
-
-    def cut(self, held):
-        """What crosses a set of nodes."""
-        inside = set(held.array("inside", 0, self.nodes - 1))
-        need(0 < len(inside) < self.nodes, "inside: all nodes or none")
-        enters = sum(u not in inside and v in inside for u, v, *_ in self.links)
-        leaves = sum(u in inside and v not in inside for u, v, *_ in self.links)
-        if self.collective == "allreduce":
-            return ceiling(self.nodes * self.chunks, min(enters, leaves))
-        outside = self.chunks * (self.nodes - len(inside))
-        return ceiling(outside, enters if self.collective == "allgather" else leaves)
-
-    def late(self, held):
-        """What comes to (or leaves) a node from far away, and when its first chunk can be there."""
-        node, hops, side = held.whole("node", 0, self.nodes - 1), held.whole("hops", 1, 2**31), held.get("side")
-        allowed = {"allgather": ("in",), "reduce_scatter": ("out",), "allreduce": ("in", "out")}[self.collective]
-        need(side in allowed, f"side: {short(side)} is none of {allowed}")
-        distances = hops_from(node, self.nodes, self.into if side == "in" else self.out)
-        far = sum(distance >= hops for distance in distances)
-        degree = len((self.into if side == "in" else self.out)[node])
-        chunks = (self.nodes * bool(far) if self.collective == "allreduce" else far) * self.chunks
-        return hops - 1 + ceiling(chunks, degree) if chunks else 0
-
-    def diameter(self, held):
-        """The distance of two nodes."""
-        u, v = held.array("pair", 0, self.nodes - 1, (2,))
-        return hops_from(u, self.nodes, self.out)[v]
-
-    def volume(self, held):
-        """All that has to cross links, over all links."""
-        return ceiling(
-            (2 if self.collective == "allreduce" else 1) * (self.nodes - 1) * self.nodes * self.chunks, len(self.links)
-        )
-
-    def relaxation(self, held):
-        """Multipliers with which the linear program of all schedules in ``horizon`` steps contradicts itself."""
-        need(self.collective != "allreduce", "relaxation: not of an allreduce")
-        turned = self.collective == "reduce_scatter"
-        parallel = Counter((v, u) if turned else (u, v) for u, v, *_ in self.links)
-        arcs, nodes, out = sorted(parallel), range(self.nodes), self.into if turned else self.out
-        T = held.whole("horizon", 1, 2**20)
-        capacity = held.array("capacity", 0, 2**40, (len(arcs), T))
-        conservation = held.array("conservation", -(2**40), 2**40, (self.nodes, self.nodes, T))
-        causality = held.array("causality", 0, 2**40, (self.nodes, len(arcs), T))
-        row = lambda values, i: values[i * T : i * T + T]  # noqa: E731
-        right = sum(sum(row(capacity, a)) * parallel[arc] for a, arc in enumerate(arcs))
-        least = 0
-        for root in nodes:
-            hops = hops_from(root, self.nodes, out)
-            q = [[0] * T if v == root else row(conservation, root * self.nodes + v) for v in nodes]
-            leaving = [[0] * T for _ in nodes]  # Σ of p over the arcs out of a node
-            right += sum(row[T - 1] for row in q)
-            for a, (u, v) in enumerate(arcs):
-                p = [0] * T if u == root else row(causality, root * len(arcs) + a)
-                leaving[u] = [x + y for x, y in zip(leaving[u], p)]
-                if v != root:
-                    for t in range(hops[u], T):  # timestep t + 1 > hops
-                        least += min(0, self.chunks * capacity[a * T + t] + q[v][t] + p[t])
-            for v in nodes:
-                if v != root:
-                    for t in range(max(hops[v], 1), T):  # timestep t, in place t - 1
-                        least += min(0, q[v][t] - q[v][t - 1] - leaving[v][t])
-        need(least > right, f"relaxation: {least} is not above {right}, so nothing is proven")
-        return T + 1
+            one_of(kind, ("line", "ring"), "network.kind")
+            links = grid_links((ranks,), kind == "ring")
+    return ranks, switches, [(u, v, *(rest or [near])) for u, v, *rest in links if kind != "kautz" or u != v]
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 6  fabric: seconds of a collective on any machine
-# ------------------------------------------------------------------------------------------------------------------
+def links_of(network, **default):
+    """Return (number of ranks, of switches, links) of a network that is listed link by link, or simple."""
+    if network["kind"] != "links":
+        ranks, switches, links = simple_network(network)
+        return ranks, switches, [Link(*link, network.get("latency", 20e-9)) for link in links]
+    nodes = whole(network["nodes"], 1, 2**20, "network.nodes")
+    links = [{**default, **link} for link in network["links"]]
+    return nodes, 0, [Link(x["src"], x["dst"], x["bandwidth"], x["latency"], x.get("group")) for x in links]
 
 
 class Link:
@@ -886,486 +557,508 @@ class Link:
 
     def __init__(self, tail, head, bandwidth, latency, group=None):
         self.tail, self.head, self.group = tail, head, group
-        self.written = above_zero(bandwidth, "bandwidth")
-        self.bandwidth, self.latency = decimal(bandwidth), decimal(number(latency, "latency"))
-        need(self.latency >= 0, f"latency: {latency} must not be below 0")
+        self.bandwidth, self.latency = (
+            decimal(above_zero(bandwidth, "bandwidth")),
+            decimal(number(latency, "latency", 0)),
+        )
+
+
+# --- 4  What instances of several families have in common ---
+
+
+class Instance:
+    """An instance whose certificates name their argument in ``binding``: a dict of functions that return a bound."""
+
+    def certify(self, held, bound):
+        proven = held.choose("binding", self.arguments)(held)
+        need(bound <= proven, f"{held.get('binding')}: proves {float(proven)}, not {float(bound)}")
+
+
+class Network(Instance):
+    """An instance on a network: ``out[v]`` and ``into[v]`` are (link, other end)."""
+
+    def connect(self, nodes, links):
+        self.nodes, self.links = nodes, links
+        self.out, self.into = [[] for _ in range(nodes)], [[] for _ in range(nodes)]
+        for e, link in enumerate(links):
+            whole(link.tail, 0, nodes - 1, "src"), whole(link.head, 0, nodes - 1, "dst")
+            need(link.tail != link.head, "network: a link from a node to itself")
+            self.out[link.tail].append((e, link.head))
+            self.into[link.head].append((e, link.tail))
+
+    def distances(self, starts, costs=None, passes=None, back=False):
+        """Return a dict node → least cost (or hops) from any of the starts (with ``back``: to any of them)."""
+        starts = starts if isinstance(starts, dict) else dict.fromkeys(starts, 0)
+        return cheapest(starts, self.into if back else self.out, costs or [1] * len(self.links), passes)
+
+    def link_orbits(self, images, moving):
+        """Return the orbits of links under permutations of the nodes that keep them: of parallel links of one kind the
+        i-th goes to the i-th."""
+        maps = []
+        for g in images:
+            before, after = (
+                sorted((move[x.tail], move[x.head], x.bandwidth, x.latency, e) for e in moving for x in [self.links[e]])
+                for move in (g, range(self.nodes))
+            )
+            need([x[:4] for x in before] == [x[:4] for x in after], "symmetries: do not keep the links")
+            maps.append({x[4]: y[4] for x, y in zip(before, after)})
+        return orbits_of(sorted(moving), lambda e: [moved[e] for moved in maps])
+
+
+def replay_copies(steps, sources, targets, items, here):
+    """Check that copies bring every item to every node; ``here[node][item]`` is the step since which it is there.
+
+    The least step counts: by induction over steps all is there if each transfer's item came in an earlier step."""
+    for step, v, item in zip(steps, targets, items):
+        if step < here[v][item]:
+            here[v][item] = step
+    for step, u, item in zip(steps, sources, items):
+        if here[u][item] >= step:
+            raise Fault(f"step {step}: item {item} is not at node {u}")
+    need(all(INFINITE not in row for row in here), "some node misses an item at the end")
+
+
+def replay_rounds(rows, have, everybody):
+    """Move items from node to node: rows (round, from, to, items, adds) in the order of rounds and of their effect.
+
+    ``have[node][item]`` is the set of contributions (bits) that a node holds. All rows of a round carry what is held
+    when it begins. Without ``adds`` that must be complete; with it, it must not overlap what it is added to."""
+    for now, moves in groupby(rows, key=itemgetter(0)):
+        taken = [(v, items, adds, [have[u][item] for item in items]) for _, u, v, items, adds in moves]
+        for v, items, adds, carried in taken:
+            there = have[v]
+            for item, contributions in zip(items, carried):
+                if (there[item] & contributions) if adds else (contributions != everybody):
+                    raise Fault(
+                        f"round {now}: {item} comes to {v} twice" if adds else f"round {now}: {item} is not complete"
+                    )
+                there[item] |= contributions
+
+
+# --- 5  xtree: timesteps of a collective on a network of equal links ---
+
+
+class Xtree(Network):
+    """An xtree instance. Chunk k belongs to node k // chunks."""
+
+    def __init__(self, data, folder):
+        network = data["network"]
+        collectives = ("allgather", "reduce_scatter", "allreduce")
+        self.collective = one_of(data.get("collective", "allgather"), collectives, "collective")
+        self.chunks = whole(data["chunks"], 1, 2**31, "chunks")
+        default = {"bandwidth": network.get("bandwidth", 128e9), "latency": network.get("latency", 20e-9)}
+        nodes, _, links = links_of(network, **default)
+        self.connect(nodes, links)
+        reached = [len(self.distances([0], back=back)) for back in (False, True)]
+        need(reached == [nodes, nodes], "network: is not strongly connected")
+        self.arguments = {"cut": self.cut, "late arrivals": self.late, "relaxation": self.relaxation,
+                          "diameter": self.diameter, "volume": self.volume}  # fmt: skip
+
+    def replay(self, held):
+        """Return the greatest timestep of a schedule that does what is asked."""
+        steps = held.array("step", 1, 2**62)
+        size, quotient = (len(steps),), "generators" in held
+        wanted = range((1 if quotient else self.nodes) * self.chunks)
+        links = held.array("link", 0, len(self.links) - 1, size)
+        chunks = held.array("chunk", 0, len(wanted) - 1, size)
+        adds = held.array("adds", 0, 1, size, default=[0] * len(steps))
+        sums, everybody = self.collective != "allgather", (1 << self.nodes) - 1
+        need(sums or not any(adds), "adds: nothing is added in an allgather")
+        small = len(steps) <= MOST_TRANSFERS and len(wanted) * self.nodes <= MOST_CELLS
+        cover(small, f"{len(steps)} transfers of {len(wanted)} chunks")
+        orbits = self.quotient_orbits(held, links) if quotient else range(len(self.links))
+        used = {(step, orbits[link]) for step, link in zip(steps, links)}
+        need(len(used) == len(steps), "two transfers of a timestep use one link (of a quotient: links of one orbit)")
+        ends = [(link.tail, link.head) for link in self.links]
+        if not sums:
+            here = [[0 if k // self.chunks == v else INFINITE for k in wanted] for v in range(self.nodes)]
+            replay_copies(steps, [ends[e][0] for e in links], [ends[e][1] for e in links], chunks, here)
+            return max(steps, default=0)
+        have = [[1 << v] * len(wanted) for v in range(self.nodes)]
+        rows = sorted(zip(steps, adds, links, chunks))
+        replay_rounds(((step, *ends[link], (chunk,), add) for step, add, link, chunk in rows), have, everybody)
+        for k in wanted:
+            goals = [k // self.chunks] if self.collective == "reduce_scatter" else range(self.nodes)
+            need(all(have[v][k] == everybody for v in goals), f"chunk {k} is not complete where it should be")
+        return max(steps, default=0)
+
+    def quotient_orbits(self, held, used):
+        """Return the orbits of links under symmetries that make a schedule of everybody's chunks from that of node 0's.
+
+        Commuting permutations that carry node 0 everywhere form a group with exactly one element for each node. The
+        whole schedule uses a link twice in a step exactly if two of the part's transfers use links of one orbit."""
+        need(self.collective != "allreduce", "generators: not in an allreduce")
+        generators = held.permutations("generators", self.nodes)
+        commute = (a[b[v]] == b[a[v]] for a, b in combinations(generators, 2) for v in range(self.nodes))
+        need(all(commute), "generators: do not commute")
+        reached = closure([0], lambda v: [g[v] for g in generators])
+        need(len(reached) == self.nodes, "generators: do not carry node 0 to every node")
+        moving = held.array("within", 0, len(self.links) - 1, default=range(len(self.links)))
+        once = len(set(moving)) == len(moving) and set(used) <= set(moving)
+        need(once, "within: holds every used link, none twice")
+        return self.link_orbits(generators, moving)
+
+    def cut(self, held):
+        inside = set(held.array("inside", 0, self.nodes - 1))
+        need(0 < len(inside) < self.nodes, "inside: all nodes or none")
+        enters = sum(link.tail not in inside and link.head in inside for link in self.links)
+        leaves = sum(link.tail in inside and link.head not in inside for link in self.links)
+        if self.collective == "allreduce":
+            return ceiling(self.nodes * self.chunks, min(enters, leaves))
+        outside = self.chunks * (self.nodes - len(inside))
+        return ceiling(outside, enters if self.collective == "allgather" else leaves)
+
+    def late(self, held):
+        node, hops = held.whole("node", 0, self.nodes - 1), held.whole("hops", 1, 2**31)
+        sides = {"allgather": ("in",), "reduce_scatter": ("out",), "allreduce": ("in", "out")}[self.collective]
+        into = one_of(held.get("side"), sides, "side") == "in"
+        far = sum(distance >= hops for distance in self.distances([node], back=into).values())
+        chunks = (self.nodes * bool(far) if self.collective == "allreduce" else far) * self.chunks
+        return hops - 1 + ceiling(chunks, len((self.into if into else self.out)[node])) if chunks else 0
+
+    def diameter(self, held):
+        u, v = held.array("pair", 0, self.nodes - 1, (2,))
+        return self.distances([u])[v]
+
+    def volume(self, held):
+        twice = 2 if self.collective == "allreduce" else 1
+        return ceiling(twice * (self.nodes - 1) * self.nodes * self.chunks, len(self.links))
+
+    def relaxation(self, held):
+        """Multipliers with which the linear program of all schedules in ``horizon`` steps contradicts itself."""
+        need(self.collective != "allreduce", "relaxation: not of an allreduce")
+        turned, N = self.collective == "reduce_scatter", self.nodes
+        parallel = Counter((x.head, x.tail) if turned else (x.tail, x.head) for x in self.links)
+        arcs, T = sorted(parallel), held.whole("horizon", 1, 2**20)
+        capacity = held.array("capacity", 0, 2**40, (len(arcs), T))
+        conservation = held.array("conservation", -(2**40), 2**40, (N, N, T))
+        causality = held.array("causality", 0, 2**40, (N, len(arcs), T))
+        right, least = sum(parallel[arc] * sum(capacity[a * T : a * T + T]) for a, arc in enumerate(arcs)), 0
+        for root in range(N):
+            hops = self.distances([root], back=turned)
+            q = [conservation[at : at + T] for at in range(root * N * T, (root + 1) * N * T, T)]
+            q[root], leaving = [0] * T, [[0] * T for _ in q]  # leaving: Σ of p over the arcs out of a node
+            right += sum(row[T - 1] for row in q)
+            for a, (u, v) in enumerate(arcs):
+                at = (root * len(arcs) + a) * T
+                p = [0] * T if u == root else causality[at : at + T]
+                leaving[u] = [x + y for x, y in zip(leaving[u], p)]
+                for t in range(hops[u] if v != root else T, T):  # timestep t + 1 > hops
+                    least += min(0, self.chunks * capacity[a * T + t] + q[v][t] + p[t])
+            for v in range(N):
+                for t in range(max(hops[v], 1) if v != root else T, T):  # timestep t, in place t - 1
+                    least += min(0, q[v][t] - q[v][t - 1] - leaving[v][t])
+        need(least > right, f"relaxation: {least} is not above {right}, so nothing is proven")
+        return T + 1
+
+
+# --- 6  fabric: seconds of a collective on any machine ---
 
 
 def machine_file(name, folder):
     """Return the machine that a data file describes; with ``like`` all else is another file's."""
-    need(type(name) is str and re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
-    places = (
-        os.path.join(above, "models/synth_models/fabric/machines", name + ".json") for above in folders_above(folder)
-    )
-    path = next(filter(os.path.isfile, places), None)
+    need(re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
+    place = os.path.join("models/synth_models/fabric/machines", name + ".json")
+    path = next(filter(os.path.isfile, (os.path.join(above, place) for above in folders_above(folder))), None)
     need(path is not None, f"network.name: no machine file {name}.json")
     with open(path, encoding="utf-8") as file:
-        machine = read_json(file.read(), name)
+        machine = read_json(file.read())
     return {**machine_file(machine["like"], folder), **machine} if "like" in machine else machine
 
 
 def built_machine(network, folder):
-    """Return (node names, number of ranks, links, abilities by name) of a machine of one or more boxes."""
+    """Return (number of ranks, of switches, links, abilities of nodes) of a machine of one or more boxes."""
     file = machine_file(network["name"], folder)
     boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
-    several = boxes > 1
     ranks = network.get("gpus") or [file["gpus"]] * boxes
     need(len(ranks) == boxes and all(type(n) is int and 1 <= n <= file["gpus"] for n in ranks), "network.gpus")
-    inner = file.get("switches", []) + (file.get("box_switches", []) if several else [])
-    shared = file.get("shared_switches", []) if several else []
-    uplinks = file.get("uplinks", []) if several else []
-    own = file.get("links", []) + uplinks
-    there = []  # of every box, the names that are there
-    for count in ranks:
-        names, frontier = {f"gpu{i}" for i in range(count)}, [f"gpu{i}" for i in range(count)]
+    several = ("box_switches", "shared_switches", "uplinks", "joins")
+    more, shared, uplinks, joins = (file.get(key, []) if boxes > 1 else [] for key in several)
+    inner, own = file.get("switches", []) + more, file.get("links", []) + uplinks
+
+    def present(count):
+        """Return the names in a box of so many ranks: all, or what some path joins to a rank."""
+        names = [f"gpu{i}" for i in range(count)]
         if count == file["gpus"]:
-            names, frontier = names | set(inner), []
-        while frontier:
-            name = frontier.pop()
-            for link in own:
-                for a, b in ((link["src"], link["dst"]), (link["dst"], link["src"])):
-                    if a == name and b in inner and b not in names:
-                        names.add(b)
-                        frontier.append(b)
-        there.append(names)
+            return {*names, *inner}
+        pairs = [(link["src"], link["dst"]) for link in own]
+        pairs += [(b, a) for a, b in pairs]
+        return closure(names, lambda name: [b for a, b in pairs if a == name and b in inner])
+
+    there = {count: present(count) for count in set(ranks)}
     nodes = [(b, f"gpu{i}") for b in range(boxes) for i in range(ranks[b])]
-    nodes += [(b, name) for b in range(boxes) for name in inner if name in there[b]]
-    leaf = network.get("leaf")
-    spines = []
+    nodes += [(b, name) for b in range(boxes) for name in inner if name in there[ranks[b]]]
+    leaf, rails, spines, groups = network.get("leaf"), network.get("rails", True), [], range(0)
+    leaves = shared if rails else ["leaf"]
     if leaf is None:
         nodes += [("", name) for name in shared]
-        leaf_of = lambda b, name: ("", name)  # noqa: E731
     else:
-        rails = network.get("rails", True)
-        leaves = shared if rails else ["leaf"]
         groups = range(ceiling(boxes, whole(leaf, 1, 2**20, "network.leaf")))
-        nodes += [("leaf", f"{name}.{g}") for g in groups for name in leaves]
-        ports = [
-            link for link in uplinks if link["dst"] in shared or (link.get("both", True) and link["src"] in shared)
-        ]
+        nodes += [(g, "leaf", name) for g in groups for name in leaves]
+        ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
         over = above_zero(network.get("oversubscription", 1), "network.oversubscription")
-        count = network.get("spines") or max(1, round(boxes * len(ports) / over / 64))
-        spines = [("spine", f"spine{i}") for i in range(count)]
+        spines = [("spine", i) for i in range(network.get("spines") or max(1, round(boxes * len(ports) / over / 64)))]
         nodes += spines
-        leaf_of = lambda b, name: ("leaf", f"{name if rails else 'leaf'}.{b // leaf}")  # noqa: E731
-    at = {name: number for number, name in enumerate(nodes)}
-    links = []
+    at, links = {name: number for number, name in enumerate(nodes)}, []
+
+    def node(b, name):
+        if name not in shared:
+            return (b, name)
+        return ("", name) if leaf is None else (b // leaf, "leaf", name if rails else "leaf")
 
     def add(source, target, link, group=None):
-        pair = (at[source], at[target])
-        for tail, head in (pair, pair[::-1])[: 2 if link.get("both", True) else 1]:
-            links.append(Link(tail, head, link["bandwidth"], link.get("latency", 0), group))
+        """Add a link, and the link back, if both ends are there."""
+        if source in at and target in at:
+            pair = (at[source], at[target])
+            for ends in (pair, pair[::-1]) if link.get("both", True) else (pair,):
+                links.append(Link(*ends, link["bandwidth"], link.get("latency", 0), group))
 
     for b in range(boxes):
         for link in own:
-            ends = [leaf_of(b, name) if name in shared else (b, name) for name in (link["src"], link["dst"])]
-            if ends[0] in at and ends[1] in at:
-                add(*ends, link, (b, link["group"]) if link.get("group") is not None else None)
-    for link in file.get("joins", []) if several else []:
+            group = (b, link["group"]) if link.get("group") is not None else None
+            add(node(b, link["src"]), node(b, link["dst"]), link, group)
+    for link in joins:
         for b in range(1 if boxes == 2 and link.get("both", True) else boxes):
             add((b, link["src"]), ((b + 1) % boxes, link["dst"]), link)
-    if leaf is not None:
-        for g in groups:
-            for name in leaves:
-                mine = [p for p in ports if not rails or name in (p["src"], p["dst"])]
-                bandwidth = leaf * sum(p["bandwidth"] for p in mine) / over / len(spines)
-                latency = max(p.get("latency", 0) for p in mine)
-                for spine in spines:
-                    add(("leaf", f"{name}.{g}"), spine, {"bandwidth": bandwidth, "latency": latency})
-    return [name for _, name in nodes], sum(ranks), links, file.get("abilities", {})
+    for g, name in product(groups, leaves):
+        mine = [port for port in ports if not rails or name in (port["src"], port["dst"])]
+        bandwidth = leaf * sum(port["bandwidth"] for port in mine) / over / len(spines)
+        for spine in spines:
+            latency = max(port.get("latency", 0) for port in mine)
+            add((g, "leaf", name), spine, {"bandwidth": bandwidth, "latency": latency})
+    abilities = file.get("abilities", {})
+    abilities = {v: abilities[name[1]] for v, name in enumerate(nodes) if name[1] in abilities}
+    return sum(ranks), len(nodes) - sum(ranks), links, abilities
 
 
-class Fabric:
+class Fabric(Network):
     """A fabric instance: the links in use (numbered anew), who takes part, and the blocks (origin, goal, bytes) to be
     moved; an origin or goal None stands for all members."""
 
     def __init__(self, data, folder):
-        self.data = data
-        names, abilities = None, {}
-        network = data["network"]
+        network, abilities = data["network"], {}
         if network["kind"] == "machine":
-            names, ranks, links, abilities = built_machine(network, folder)
-            self.nodes, is_rank = len(names), [v < ranks for v in range(len(names))]
-            abilities = {v: abilities[name] for v, name in enumerate(names) if name in abilities}
-        elif network["kind"] == "links":
-            self.nodes = whole(network["nodes"], 1, 2**20, "network.nodes")
-            switches = set(network.get("switches") or ())
-            is_rank = [v not in switches for v in range(self.nodes)]
-            links = [
-                Link(whole(link["src"], 0, self.nodes - 1, "src"), whole(link["dst"], 0, self.nodes - 1, "dst"),
-                     link["bandwidth"], link.get("latency", 0), link.get("group")) for link in network["links"]
-            ]  # fmt: skip
-            abilities = {ability["switch"]: ability for ability in network.get("abilities") or ()}
+            ranks, switches, links, abilities = built_machine(network, folder)
         else:
-            links, is_rank = self.simple(network)
-            self.nodes = len(is_rank)
-        self.is_switch = [not rank for rank in is_rank]
-        self.ranks = [v for v in range(self.nodes) if is_rank[v]]
-        failed = data.get("failed") or {}
+            ranks, switches, links = links_of(network, latency=0)
+        nodes = range(ranks + switches)
+        self.is_switch = [v >= ranks for v in nodes]
+        if network["kind"] == "links":
+            abilities = {ability["switch"]: ability for ability in network.get("abilities") or ()}
+            self.is_switch = [v in (network.get("switches") or ()) for v in nodes]
+        self.ranks = [v for v in nodes if not self.is_switch[v]]
+        failed, members = data.get("failed") or {}, data.get("ranks")
         dead, cut = set(failed.get("nodes", ())), {tuple(pair) for pair in failed.get("links", ())}
-        members = data.get("ranks")
-        self.members = [v for v in self.ranks if v not in dead] if members is None else list(members)
-        need(all(is_rank[v] and v not in dead for v in self.members) and self.members, "ranks: each a rank that works")
+        working = set(self.ranks) - dead
+        self.members = sorted(working) if members is None else list(members)
+        need(self.members and working.issuperset(self.members), "ranks: each a rank that works")
         need(len(set(self.members)) == len(self.members), "ranks: one stands twice")
         idle = dead | (set() if data.get("relay") else set(self.ranks) - set(self.members))
         for u, v, factor in failed.get("reduced", ()):
             for link in links:
                 if (link.tail, link.head) == (u, v):
                     link.bandwidth = decimal(float(link.bandwidth * Fraction(factor)))
-        self.links = [x for x in links if (x.tail, x.head) not in cut and not {x.tail, x.head} & idle]
-        self.out = [[] for _ in range(self.nodes)]
-        self.into = [[] for _ in range(self.nodes)]
-        for e, link in enumerate(self.links):
-            self.out[link.tail].append((e, link.head))
-            self.into[link.head].append((e, link.tail))
-        self.set_switching(data.get("switching") or {}, abilities)
+        in_use = (x for x in links if (x.tail, x.head) not in cut and x.tail not in idle and x.head not in idle)
+        self.connect(len(nodes), list(in_use))
+        self.set_switching(data.get("switching") or {}, [abilities.get(v) or {} for v in nodes])
         self.set_blocks(data)
 
-    def simple(self, network):
-        """Return the links and which nodes are ranks, of the kinds of networks that a few numbers describe."""
-        bandwidth, latency = network.get("bandwidth", 128e9), network.get("latency", 20e-9)
-        kind, size = network["kind"], lambda key, default=None: whole(network.get(key, default), 1, 10**6, key)
-        both, found = lambda u, v: [(u, v), (v, u)], simple_network(network)
-        if found:
-            return [Link(u, v, bandwidth, latency) for u, v in found[1]], [True] * found[0]
-        if kind == "star":
-            ranks = size("nodes")
-            ends = [end for v in range(ranks) for end in both(v, ranks)]
-            return [Link(u, v, bandwidth, latency) for u, v in ends], [True] * ranks + [False]
-        if kind == "fat_tree":
-            leaves, hosts, spines = size("leaves"), size("hosts"), size("spines", 1)
-            ranks, up = leaves * hosts, network.get("uplink_bandwidth", bandwidth)
-            links = [Link(*end, bandwidth, latency) for v in range(ranks) for end in both(v, ranks + v // hosts)]
-            for leaf in range(leaves):
-                for spine in range(spines):
-                    links += [Link(*end, up, latency) for end in both(ranks + leaf, ranks + leaves + spine)]
-            return links, [True] * ranks + [False] * (leaves + spines)
-        need(kind == "dragonfly", f"network.kind: {short(kind)} is unknown")
-        groups, routers, hosts = size("groups"), size("routers"), size("hosts")
-        ranks, far = groups * routers * hosts, network.get("global_bandwidth", bandwidth)
-        links = [Link(*end, bandwidth, latency) for v in range(ranks) for end in both(v, ranks + v // hosts)]
-        for g in range(groups):
-            for a in range(routers):
-                for b in range(a + 1, routers):
-                    links += [
-                        Link(*end, bandwidth, latency) for end in both(ranks + g * routers + a, ranks + g * routers + b)
-                    ]
-        for g in range(groups):
-            for h in range(g + 1, groups):
-                ends = both(ranks + g * routers + (h - 1) % routers, ranks + h * routers + g % routers)
-                links += [Link(*end, far, latency) for end in ends]
-        return links, [True] * ranks + [False] * (groups * routers)
-
     def set_switching(self, switching, abilities):
-        """Set what switches can do."""
-        mode = switching.get("mode", "cut_through")
-        need(mode in ("cut_through", "store_and_forward"), f"switching.mode: {short(mode)}")
-        self.stores, self.multicast = mode == "store_and_forward", bool(switching.get("multicast"))
-        self.buffer = bool(switching.get("buffer"))
-        self.store_copies, self.store_adds = switching.get("copies", True), bool(switching.get("adds"))
-        every = range(self.nodes)
-        ability = [abilities.get(v) or {} for v in every]
-        self.copies = [self.is_switch[v] and (self.multicast or bool(ability[v].get("copies"))) for v in every]
-        self.adds = [self.is_switch[v] and (self.store_adds or bool(ability[v].get("adds"))) for v in every]
-        self.streams = any(a.get("streams") for a in ability) or bool(switching.get("streams"))
-        linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
-        multiply = (
-            self.store_copies or self.store_adds
-            if self.stores
-            else self.multicast or any(self.copies[v] or self.adds[v] for v in linked)
+        modes, every = ("cut_through", "store_and_forward"), range(self.nodes)
+        self.stores = one_of(switching.get("mode", "cut_through"), modes, "switching.mode") == "store_and_forward"
+        self.multicast, self.buffer, self.store_adds = (bool(switching.get(x)) for x in ("multicast", "buffer", "adds"))
+        self.store_copies = switching.get("copies", True)
+        self.copies, self.adds = (
+            [self.is_switch[v] and (general or bool(abilities[v].get(what))) for v in every]
+            for what, general in (("copies", self.multicast), ("adds", self.store_adds))
         )
-        self.pay_alone = not (linked and multiply)
-        self.linked_switches = linked
+        self.streams = any(ability.get("streams") for ability in [*abilities, switching])
+        self.linked_switches = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
+        self.able = [v for v in self.linked_switches if self.copies[v] or self.adds[v]]  # where switches cut through
+        multiply = (self.store_copies or self.store_adds) if self.stores else (self.multicast or self.able)
+        self.pay_alone = not (self.linked_switches and multiply)
 
     def set_blocks(self, data):
-        """Set the blocks (origin, goal, bytes)."""
         collective, members, M = data["collective"], self.members, whole(data["bytes"], 1, 2**62, "bytes")
-        N, root = len(members), data.get("root")
-        root = members[0] if root is None else root
+        N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")
-        if collective in ("allgather", "reduce_scatter", "alltoall", "gather", "scatter"):
-            need(M % N == 0, f"bytes: {M} is not divisible by {N} members")
+        even = collective not in ("allgather", "reduce_scatter", "alltoall", "gather", "scatter") or M % N == 0
+        need(even, f"bytes: {M} is not divisible by {N} members")
         part, others = M // N, [v for v in members if v != root]
-        demand = data.get("demand") or ()
         blocks = {
-            "allgather": lambda: [(v, None, part) for v in members],
-            "reduce_scatter": lambda: [(None, v, part) for v in members],
-            "allreduce": lambda: [(None, None, M)],
-            "alltoall": lambda: [(u, v, part) for u in members for v in members if u != v],
-            "broadcast": lambda: [(root, None, M)],
-            "reduce": lambda: [(None, root, M)],
-            "gather": lambda: [(v, root, part) for v in others],
-            "scatter": lambda: [(root, v, part) for v in others],
-            "demand": lambda: [(u, v, whole(n, 1, 2**62, "demand")) for u, v, n in demand],
+            "allgather": [(v, None, part) for v in members],
+            "reduce_scatter": [(None, v, part) for v in members],
+            "allreduce": [(None, None, M)],
+            "alltoall": ((u, v, part) for u in members for v in members if u != v),
+            "broadcast": [(root, None, M)],
+            "reduce": [(None, root, M)],
+            "gather": [(v, root, part) for v in others],
+            "scatter": [(root, v, part) for v in others],
+            "demand": [(u, v, whole(n, 1, 2**62, "demand")) for u, v, n in data.get("demand") or ()],
         }
-        need(collective in blocks, f"collective: {short(collective)} is unknown")
-        self.blocks = blocks[collective]() if N > 1 or collective == "demand" else []
-        need(all(v is None or v in members for block in self.blocks for v in block[:2]), "demand: not between members")
+        one_of(collective, blocks, "collective")
+        self.blocks = list(blocks[collective]) if N > 1 or collective == "demand" else []
+        need({v for block in self.blocks for v in block[:2]} <= {None, *members}, "demand: not between members")
         self.bytes, self.sums, self.collective = M, any(origin is None for origin, _, _ in self.blocks), collective
 
-    # -- replay ----------------------------------------------------------------------------------------------------
-
+    # -- replay
     def replay(self, held):
         """Return the last arrival in seconds, rounded up to a double."""
-        if "quotient_generators" in held:
-            raise NotCovered("a quotient of a fabric schedule")
+        cover("quotient_generators" not in held, "a quotient of a fabric schedule")
         T = held.whole("ticks_per_s", 1, 2**62)
         starts = list(accumulate(held.array("start_steps", -(2**63), 2**63)))
         size = (len(starts),)
-        if len(starts) > MOST_TRANSFERS:
-            raise NotCovered(f"{len(starts)} transfers")
+        cover(len(starts) <= MOST_TRANSFERS, f"{len(starts)} transfers")
         blocks = held.array("piece_block", 0, len(self.blocks) - 1)
         sizes = held.array("piece_bytes", 1, 2**48, (len(blocks),))
         pieces = list(accumulate(held.array("piece_steps", -(2**63), 2**63, size)))
         links = held.array("link", 0, len(self.links) - 1)
-        lengths = held.array("route_lengths", 1, 2**62, size, default=()) or [1] * len(starts)
-        adds = held.array("adds", 0, 1, size, default=()) or [0] * len(starts)
-        need(not starts or (min(starts) >= 0 and max(starts) <= 2**62), "start_steps: a start is not in 0..2^62")
-        need(not pieces or (min(pieces) >= 0 and max(pieces) < len(blocks)), "piece_steps: a piece that is none")
+        lengths = held.array("route_lengths", 1, 2**62, size, default=[1] * len(starts))
+        adds = held.array("adds", 0, 1, size, default=[0] * len(starts))
+        need(min(starts, default=0) >= 0 and max(starts, default=0) <= 2**62, "start_steps: a start is not in 0..2^62")
+        need(min(pieces, default=0) >= 0 and max(pieces, default=-1) < len(blocks), "piece_steps: a piece that is none")
         need(sum(lengths) == len(links), "route_lengths: do not add up to the length of link")
         need(self.sums or 1 not in adds, "adds: nothing is added in this collective")
         total = [0] * len(self.blocks)
         for block, n in zip(blocks, sizes):
             total[block] += n
         need(total == [n for _, _, n in self.blocks], "piece_bytes: a block's pieces do not add up to its bytes")
-        if len(blocks) * self.nodes > MOST_CELLS:
-            raise NotCovered(f"{len(blocks)} pieces on {self.nodes} nodes")
-        uses = self.uses(T, sizes, pieces, links, lengths)
+        cover(len(blocks) * self.nodes <= MOST_CELLS, f"{len(blocks)} pieces on {self.nodes} nodes")
+        known, uses, end = {}, [], 0  # transfers of equal routes and sizes share what ``route`` returns
+        for piece, length in zip(pieces, lengths):
+            end += length
+            key = (*links[end - length : end], sizes[piece])
+            if key not in known:
+                known[key] = self.route(T, key[:-1], sizes[piece])
+            uses.append(known[key])
         self.check_exclusion(starts, uses)
-        if self.sums:
-            last = self.replay_sums(starts, pieces, blocks, adds, uses)
-        else:
-            last = self.replay_copies(starts, pieces, blocks, uses)
-        return rounded_up(Fraction(last, T)) if starts else 0
+        return rounded_up(Fraction(self.replay_pieces(starts, pieces, blocks, adds, uses), T))
 
-    def uses(self, T, sizes, pieces, links, lengths):
-        """Return of every transfer (source, [(link, from, to)], [(node, arrival)]), in ticks after its start. Transfers
-        of equal routes and sizes share one such object."""
-        known, uses, at, occupied = {}, [], 0, {}
-        if set(lengths) <= {1}:
-            routes = links
-        else:
-            routes, ends = [], list(accumulate(lengths))
-            for end in ends:
-                routes.append(tuple(links[at:end]))
-                at = end
-        for piece, route in zip(pieces, routes):
-            key = (route, sizes[piece])
-            use = known.get(key)
-            if use is None:
-                route = (route,) if type(route) is int else route
-                for e in route:
-                    if (e, sizes[piece]) not in occupied:
-                        bandwidth = self.links[e].bandwidth
-                        over, under = sizes[piece] * T * bandwidth.denominator, bandwidth.numerator
-                        occupied[e, sizes[piece]] = ceiling(over, under)
-                use = known[key] = self.route(T, route, [occupied[e, sizes[piece]] for e in route])
-            uses.append(use)
-        return uses
-
-    def route(self, T, route, durations):
-        """Return (source, [(link, from, to)], [(rank or storing switch, arrival)]) of one route."""
-        first = self.links[route[0]]
-        source = first.tail
-        latency = [ceiling(self.links[e].latency.numerator * T, self.links[e].latency.denominator) for e in route]
-        if self.stores:
-            need(len(route) == 1, "route_lengths: where switches store, a route is one link")
-            return source, [(route[0], 0, durations[0])], [(first.head, latency[0] + durations[0])]
-        need(not self.is_switch[source], f"route {route}: begins at a switch")
-        reached, left, used, arrivals = {source: (0, 0)}, Counter(), [], []
-        for e, alpha, duration in zip(route, latency, durations):
-            u, v = self.links[e].tail, self.links[e].head
-            if u != source and not self.is_switch[u] and any(self.adds):
-                raise NotCovered("a route of several sources, or over a rank")
-            need(
-                u in reached and (u == source or self.is_switch[u]),
-                f"route {route}: link {e} goes on from no switch that it reached",
-            )
-            need(
-                not left[u] or self.multicast or self.copies[u],
-                f"route {route}: parts at node {u}, which does not copy",
-            )
-            need(v not in reached, f"route {route}: comes to node {v} twice")
-            if left[u] and self.streams and self.is_switch[u]:
-                raise NotCovered("switches that copy a limited number of streams")
-            left[u] += 1
+    def route(self, T, route, size):
+        """Return (source, [(link, from, to)], [(rank or storing switch, arrival)]) of a route, in ticks."""
+        source, used, arrivals = self.links[route[0]].tail, [], []
+        need(not self.stores or len(route) == 1, "route_lengths: where switches store, a route is one link")
+        need(self.stores or not self.is_switch[source], f"route {route}: begins at a switch")
+        reached, left = {source: (0, 0)}, set()
+        for e in route:
+            u, v, where = self.links[e].tail, self.links[e].head, f"route {route}, link {e}"
+            alpha, duration = math.ceil(self.links[e].latency * T), math.ceil(size * T / self.links[e].bandwidth)
+            relayed = u == source or self.is_switch[u]
+            cover(relayed or not any(self.adds), f"{where}: of several sources, or over a rank")
+            need(u in reached and relayed, f"{where}: goes on from no switch that it reached")
+            need(u not in left or self.multicast or self.copies[u], f"{where}: node {u} does not copy")
+            need(v not in reached, f"{where}: comes to node {v} twice")
+            limited = u in left and self.streams and self.is_switch[u]
+            cover(not limited, "switches that copy a limited number of streams")
+            left.add(u)
             begin, slow = reached[u]
             used.append((e, begin, begin + duration))
             reached[v] = (begin + alpha, max(slow, duration))
-            if not self.is_switch[v]:
+            if self.stores or not self.is_switch[v]:
                 arrivals.append((v, sum(reached[v])))
-        for v in reached:
-            need(not self.is_switch[v] or left[v], f"route {route}: ends at switch {v}")
+        ends = [v for v in reached if v not in left and self.is_switch[v] and not self.stores]
+        need(not ends, f"route {route}: ends at switches {ends}")
         return source, used, arrivals
 
     def check_exclusion(self, starts, uses):
         """Check that no two transfers use a link, or links of one group, at the same time."""
-        begins, ends = [[] for _ in self.links], [[] for _ in self.links]
-        grouped = defaultdict(list)
+        times = defaultdict(list)  # of a link, or of a group: (begin, end, transfer)
         for i, (start, (_, used, _)) in enumerate(zip(starts, uses)):
             for e, begin, end in used:
-                begins[e].append(start + begin)
-                ends[e].append(start + end)
+                times[e].append((start + begin, start + end, i))
                 if self.links[e].group is not None:
-                    grouped[self.links[e].group].append((start + begin, start + end, i))
-        for e, (begin, end) in enumerate(zip(begins, ends)):
-            if not all(map(le, end, islice(begin, 1, None))):  # not in the order of time
-                order = sorted(range(len(begin)), key=begin.__getitem__)
-                for a, b in zip(order, islice(order, 1, None)):
-                    need(end[a] <= begin[b], f"link {e}: two transfers at tick {begin[b]}")
-        for group, intervals in grouped.items():
+                    times["group", self.links[e].group].append((start + begin, start + end, i))
+        for what, intervals in times.items():
             intervals.sort()
             last, until, others_until = None, 0, 0  # the latest transfer, its end, and the latest end of another
             for begin, end, i in intervals:
-                need(begin >= (others_until if i == last else until), f"group {group}: two transfers at tick {begin}")
+                if begin < (others_until if i == last else until):
+                    raise Fault(f"link or group {what}: two transfers at tick {begin}")
                 last, until, others_until = (i, max(until, end), others_until) if i == last else (i, end, until)
 
-    def replay_copies(self, starts, pieces, blocks, uses):
-        """Check possession where nothing is added; return the last arrival.
+    def replay_pieces(self, starts, pieces, blocks, adds, uses):
+        """Check possession and contributions piece by piece; return the last arrival.
 
-        The earliest arrival of a piece at a node is what counts: transfers take time, so by induction over ticks it is
-        there if each started where it was."""
-        nodes = self.nodes
-        here = [INFINITE] * (len(blocks) * nodes)
-        for piece, block in enumerate(blocks):
-            here[piece * nodes + self.blocks[block][0]] = 0
-        last, at_switches = 0, defaultdict(list)
-        for start, piece, (_, _, arrivals) in zip(starts, pieces, uses):
-            for v, after in arrivals:
-                arrival, place = start + after, piece * nodes + v
-                if arrival < here[place]:
-                    here[place] = arrival
-                if arrival > last:
-                    last = arrival
-                if self.is_switch[v]:
-                    at_switches[place].append(arrival)
-        leaving = defaultdict(list)
-        for start, piece, (source, _, _) in zip(starts, pieces, uses):
-            if here[piece * nodes + source] > start:
-                raise Fault(f"tick {start}: piece {piece} leaves node {source}, where it is not")
-            if self.is_switch[source]:
-                leaving[piece * nodes + source].append(start)
-        for place, ticks in leaving.items():
-            self.check_storing(place, sorted(ticks), sorted(at_switches[place]))
-        for piece, block in enumerate(blocks):
-            goal = self.blocks[block][1]
-            for v in self.members if goal is None else (goal,):
-                need(here[piece * nodes + v] < INFINITE, f"piece {piece} does not come to rank {v}")
-        return last
-
-    def check_storing(self, place, leaves, arrivals):
-        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an
-        arrival unless it copies."""
-        where = f"piece {place // self.nodes} leaves switch {place % self.nodes}"
-        if not self.buffer:
-            arrived, left = Counter(arrivals), Counter(leaves)
-            for tick, times in left.items():
-                need(arrived[tick], f"tick {tick}: {where} when it does not arrive")
-                need(self.store_copies or times <= arrived[tick], f"tick {tick}: {where} more often than it came")
-        elif not self.store_copies:
-            for i, tick in enumerate(leaves):
-                need(i < len(arrivals) and arrivals[i] <= tick, f"tick {tick}: {where} more often than it came")
-
-    def replay_sums(self, starts, pieces, blocks, adds, uses):
-        """Check contributions, piece by piece; return the last arrival. Sets of contributions are bits."""
-        of_piece = [[] for _ in blocks]
+        Sets of contributions are bits. At a tick copies arrive before additions, and both before anything leaves. A
+        switch that stores relays: without sums each arrival may leave, with sums the one listed last."""
+        of_piece, last = [[] for _ in blocks], 0
         for i, piece in enumerate(pieces):
             of_piece[piece].append(i)
-        bit = {v: 1 << i for i, v in enumerate(self.members)}
-        everybody, last = (1 << len(self.members)) - 1, 0
+        everybody, alone = (1 << len(self.members)) - 1, {v: 1 << i for i, v in enumerate(self.members)}
+        relays = [switch and not (self.sums and self.store_adds) for switch in self.is_switch]
         for piece, mine in enumerate(of_piece):
             origin, goal, _ = self.blocks[blocks[piece]]
-            sets = dict(bit) if origin is None else {origin: everybody}
-            count, events, feeding = len(starts), [], {}
-            latest = {}  # (at a switch that stores no sums) the transfer listed last that brings the piece there
+            have = dict(alone) if origin is None else {origin: everybody}
+            events, at_switch, leaving, latest = [], defaultdict(list), defaultdict(list), {}
+            carried, feeding, fed = {}, {}, set()
             for i in mine:
                 start, (source, _, arrivals) = starts[i], uses[i]
-                if self.is_switch[source] and not self.store_adds:
-                    need(
-                        source in latest,
-                        f"transfer {i}: nothing listed before it brings piece {piece} to switch {source}",
-                    )
-                    feeding[i] = latest[source]
-                events.append(((start * 2 + 1) * 2 * count + i, None))
-                for v, after in arrivals:
-                    arrival = start + after
-                    last = max(last, arrival)
-                    events.append(((arrival * 4 + adds[i]) * count + i, v))
-                    if self.is_switch[v] and not self.store_adds:
-                        latest[v] = (i, arrival)
-            events.sort(key=lambda event: event[0])
-            carried, sent_on = {}, set()
-            for code, v in events:
-                i = code % count
-                if v is None:
-                    source = uses[i][0]
-                    if i in feeding:
-                        other, arrival = feeding[i]
-                        need(
-                            arrival == starts[i] or (self.buffer and arrival < starts[i]),
-                            f"transfer {i}: its piece is not at switch {source}",
-                        )
-                        need(
-                            self.store_copies or other not in sent_on,
-                            f"transfer {i}: switch {source} sends it on twice",
-                        )
-                        sent_on.add(other)
-                        carried[i] = carried[other]
-                    else:
-                        need(sets.get(source), f"transfer {i}: node {source} has nothing of piece {piece}")
-                        carried[i] = sets[source]
-                    need(
-                        adds[i] or carried[i] == everybody,
-                        f"transfer {i}: copies a sum of piece {piece} that is not complete",
-                    )
-                elif self.is_switch[v] and not self.store_adds:
-                    pass
-                elif adds[i]:
-                    before = sets.get(v, 0)
-                    need(not before & carried[i], f"transfer {i}: adds a contribution to piece {piece} twice")
-                    sets[v] = before | carried[i]
+                if not relays[source]:
+                    events.append((4 * start + 2, i, None))
+                elif self.sums:
+                    need(source in latest, f"transfer {i}: nothing before it brings piece {piece} to switch {source}")
+                    other, arrival = feeding[i] = latest[source]
+                    there = arrival == start or (self.buffer and arrival < start)
+                    need(there, f"transfer {i}: piece {piece} is not at switch {source}")
+                    need(self.store_copies or other not in fed, f"transfer {i}: switch {source} sends it on twice")
+                    fed.add(other)
+                    events.append((4 * start + 2, i, None))
                 else:
-                    sets[v] = everybody
+                    leaving[source].append(start)
+                    carried[i] = everybody
+                for v, after in arrivals:
+                    last = max(last, start + after)
+                    if relays[v]:
+                        latest[v] = (i, start + after)
+                        at_switch[v].append(start + after)
+                    else:
+                        events.append((4 * (start + after) + adds[i], i, v))
+            for switch, ticks in leaving.items():
+                self.check_storing(f"piece {piece}, switch {switch}", sorted(ticks), sorted(at_switch[switch]))
+            for _, i, v in sorted(events):
+                if v is None:
+                    carried[i] = carried[feeding[i][0]] if i in feeding else have.get(uses[i][0], 0)
+                    if not carried[i] or (not adds[i] and carried[i] != everybody):
+                        raise Fault(f"transfer {i}: piece {piece} is not (completely) at node {uses[i][0]}")
+                elif adds[i] and have.get(v, 0) & carried[i]:
+                    raise Fault(f"transfer {i}: adds a contribution to piece {piece} twice")
+                else:
+                    have[v] = have.get(v, 0) | carried[i]
             for v in self.members if goal is None else (goal,):
-                need(sets.get(v) == everybody, f"piece {piece} is not complete at rank {v}")
+                need(have.get(v) == everybody, f"piece {piece} is not (completely) at rank {v} in the end")
         return last
 
-    # -- certificates ----------------------------------------------------------------------------------------------
+    def check_storing(self, where, leaves, arrivals):
+        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an
+        arrival unless it copies."""
+        if self.buffer:
+            waiting = arrivals[:1] * len(leaves) if self.store_copies else arrivals
+            fits = len(leaves) <= len(waiting) and all(map(le, waiting, leaves))
+        else:
+            came, left = Counter(arrivals), Counter(leaves)
+            fits = all(came[tick] and (self.store_copies or n <= came[tick]) for tick, n in left.items())
+        need(fits, f"{where}: leaves when it is not there, or more often than it came")
 
+    # -- certificates
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
-        argument = held.text("argument")
-        prove = {
+        prove = held.choose("argument", {
             "nothing": lambda held: need(bound <= 0, "nothing: proves 0"), "cut": self.cut, "prices": self.prices,
-            "gossip": self.gossip,
-            "partition": self.partition, "deliveries": self.windows, "sums": self.windows, "moments": self.moments,
-            "orbit_moments": self.orbit_moments, "steps": self.steps,
-        }  # fmt: skip
-        need(argument in prove, f"argument: {short(argument)} is unknown")
-        self.set_clock()
-        self.bound, self.ticks = bound, bound * self.P
-        prove[argument](held)
-
-    def set_clock(self):
-        """Set the certificates' ticks a second P, and all latencies in these ticks."""
-        P, greatest = 1, max([link.latency for link in self.links], default=Fraction(0))
-        for link in self.links:
-            P = math.lcm(P, link.latency.denominator)
+            "gossip": self.gossip, "partition": self.partition, "deliveries": self.windows, "sums": self.windows,
+            "moments": self.moments, "orbit_moments": self.moments, "steps": self.steps,
+        })  # fmt: skip
+        greatest = max([link.latency for link in self.links], default=Fraction(0))
+        P = math.lcm(*(link.latency.denominator for link in self.links))
         if P > 10**18 or P * greatest * self.nodes > 2**61:
             P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
         self.P, self.latencies = P, [int(link.latency * P) for link in self.links]
-
-    def distances(self, starts, costs, passes=None, back=False):
-        """Return a dict node → least cost from any of the starts (with ``back``: to any of them)."""
-        return cheapest(dict.fromkeys(starts, 0), self.into if back else self.out, costs, passes)
+        self.bound, self.ticks = bound, bound * P
+        prove(held)
 
     def enough(self, needed, capacity):
         """Check the inequality that every argument ends with."""
         need(needed > 0, f"nothing has to move ({needed})")
-        need(
-            capacity <= needed,
-            f"the links carry {float(capacity):.6g} in {float(self.bound)} s, only {float(needed):.6g} is needed",
-        )
+        need(capacity <= needed, f"links carry {float(capacity):.6g} by then, only {float(needed):.6g} is needed")
 
     def capacity(self, price, begin, left, sharing, turned=False):
         """Return what links carry by the bound, at their prices, if link e is of use only from ``begin[e]`` ticks on
@@ -1373,10 +1066,7 @@ class Fabric:
         total, grouped = Fraction(0), defaultdict(list)
         for e, link in enumerate(self.links):
             if price[e] > 0 and begin[e] is not None and left[e] is not None:
-                if link.group is None:
-                    total += price[e] * link.bandwidth * max(0, self.ticks - begin[e] - left[e])
-                else:
-                    grouped[link.group].append(e)
+                grouped[("alone", e) if link.group is None else ("group", link.group)].append(e)
         for group in grouped.values():
             for part in self.parts(group, sharing, turned):
                 rate = max(price[e] * self.links[e].bandwidth for e in part)
@@ -1385,75 +1075,54 @@ class Fabric:
         return total / self.P
 
     def parts(self, group, sharing, turned):
-        """Cut the links of a group into parts that cannot carry one byte together."""
+        """Cut the links of a group into parts that cannot carry one byte together (page: Capacity)."""
         if sharing == "once" or self.stores or len(group) == 1:
             return [group]
         if sharing == "each":
             return [[e] for e in group]
-        ends = {e: (self.links[e].tail, self.links[e].head) for e in group}
-        if turned:
-            ends = {e: (v, u) for e, (u, v) in ends.items()}
-        on_one_route = False
-        for e in group:
-            if self.is_switch[ends[e][1]]:
-                joined = self.distances([ends[e][1]], self.latencies, self.is_switch, turned)
-                on_one_route |= any(
-                    f != e and self.is_switch[ends[f][0]] and ends[f][0] in joined and ends[f][1] != ends[e][0]
-                    for f in group
-                )
-        if not on_one_route:
+        ends, switch = {e: self.ends(e, turned) for e in group}, self.is_switch
+        for e, (tail, head) in ends.items():
+            joined = self.distances([head], self.latencies, switch, turned) if switch[head] else {}
+            if any(f != e and switch[u] and u in joined and v != tail for f, (u, v) in ends.items()):
+                break
+        else:
             return [group]
-        leaving = [e for e in group if not self.is_switch[ends[e][0]]]
-        entering = [e for e in group if self.is_switch[ends[e][0]] and not self.is_switch[ends[e][1]]]
-        rest = [[e] for e in group if self.is_switch[ends[e][0]] and self.is_switch[ends[e][1]]]
-        return [part for part in (leaving, entering) if part] + rest
+        leaving = [e for e, (u, v) in ends.items() if not switch[u]]
+        entering = [e for e, (u, v) in ends.items() if switch[u] and not switch[v]]
+        between = [[e] for e, (u, v) in ends.items() if switch[u] and switch[v]]
+        return [part for part in (leaving, entering) if part] + between
+
+    def ends(self, e, turned):
+        """Return tail and head of a link, exchanged if links are turned round."""
+        tail, head = self.links[e].tail, self.links[e].head
+        return (head, tail) if turned else (tail, head)
 
     def along_routes(self):
         """Return how links of a group share what is paid for along a route."""
-        return "each" if self.multicast or any(self.copies[v] or self.adds[v] for v in self.linked_switches) else "path"
+        return "each" if self.multicast or self.able else "path"
 
     def between(self, sources, goals):
         """Return of every link the ticks from the nearest source through its head, split at its tail, to a goal."""
         before = self.distances(sources, self.latencies)
         behind = self.distances(goals, self.latencies, back=True)
-        begin = [before.get(link.tail) for link in self.links]
-        left = [
-            None if link.head not in behind else self.latencies[e] + behind[link.head]
-            for e, link in enumerate(self.links)
-        ]
-        return begin, left
+        left = [self.latencies[e] + behind[x.head] if x.head in behind else None for e, x in enumerate(self.links)]
+        return [before.get(link.tail) for link in self.links], left
 
     def cut(self, held):
-        """What has to leave a set of nodes."""
-        inside, origins, goals = (held.array(key, 0, self.nodes - 1) for key in ("inside", "origins", "goals"))
-        for key, nodes in (("inside", inside), ("origins", origins), ("goals", goals)):
-            need(len(set(nodes)) == len(nodes), f"{key}: a node stands twice")
-        within, members = set(inside), set(self.members)
-        need(origins and set(origins) <= members & within, "origins: members inside")
-        need(goals and set(goals) <= members - within, "goals: members not inside")
-        price = [int(link.tail in within and link.head not in within) for link in self.links]
-        a, b = {None, *origins}, {None, *goals}
-        needed = sum(n for origin, goal, n in self.blocks if origin in a and goal in b)
+        inside, origins, goals = (set(held.distinct(key, self.nodes)) for key in ("inside", "origins", "goals"))
+        need(origins and origins <= inside.intersection(self.members), "origins: members inside")
+        need(goals and goals <= set(self.members) - inside, "goals: members not inside")
+        price = [int(link.tail in inside and link.head not in inside) for link in self.links]
+        needed = sum(n for origin, goal, n in self.blocks if origin in {None, *origins} and goal in {None, *goals})
         self.enough(needed, self.capacity(price, *self.between(origins, goals), "once"))
 
-    def lengths(self, held, key="length", most=2**40):
-        """Return a price of every link."""
-        return held.array(key, 0, most, (len(self.links),))
-
     def prices(self, held):
-        """Every block pays the shortest distance at prices."""
         need(all(None not in block[:2] for block in self.blocks), "prices: every block leads from one rank to one")
-        length, away = (
-            self.lengths(held),
-            Fraction(held.whole("away_ticks", 0, 2**62), held.whole("ticks_per_s", 1, 2**62)) * self.P,
-        )
-        sources, goals, needed = set(), set(), 0
-        by_origin = defaultdict(list)
-        for origin, goal, n in self.blocks:
-            by_origin[origin].append((goal, n))
-        for origin, mine in by_origin.items():
-            ticks, costs = self.distances([origin], self.latencies), self.distances([origin], length)
-            for goal, n in mine:
+        length, sources, goals, needed = self.of_links(held), set(), set(), 0
+        away = Fraction(held.whole("away_ticks", 0, 2**62), held.whole("ticks_per_s", 1, 2**62)) * self.P
+        for origin, blocks in groupby(sorted(self.blocks), key=itemgetter(0)):
+            ticks, costs = (self.distances([origin], costs) for costs in (self.latencies, length))
+            for _, goal, n in blocks:
                 need(goal in ticks, f"rank {goal} cannot be reached from rank {origin}")
                 if ticks[goal] >= away:
                     sources.add(origin)
@@ -1461,269 +1130,196 @@ class Fabric:
                     needed += n * costs[goal]
         self.enough(needed, self.capacity(length, *self.between(sources, goals), "path"))
 
-    def only_members(self):
-        """Check that no rank outside the group forwards."""
-        members = set(self.members)
-        outside = [v for v in self.ranks if v not in members and (self.out[v] or self.into[v])]
-        need(not outside, f"rank {outside[:1]} is no member and has links in use")
+    def of_links(self, held, key="length", most=2**40):
+        return held.array(key, 0, most, (len(self.links),))
 
     def gossip(self, held):
-        """An allreduce pays twice a minimum spanning tree a byte."""
         need(self.collective == "allreduce" and self.blocks, "gossip: only of an allreduce")
-        self.only_members()
-        linked = self.linked_switches
-        in_switches = not self.stores and (
-            any(self.adds[v] for v in linked) or (not self.multicast and any(self.copies[v] for v in linked))
-        )
+        outside = [v for v in set(self.ranks) - set(self.members) if self.out[v] or self.into[v]]
+        need(not outside, f"ranks {outside[:3]} are no members and have links in use")
+        able, members, length = [] if self.stores else self.able, self.members, self.of_links(held)
+        in_switches = any(self.adds[v] for v in able) or (able and not self.multicast)
         need(self.pay_alone or in_switches, "gossip: a transfer may pay for several")
-        length = self.lengths(held)
-        able = [v for v in linked if not self.stores and (self.copies[v] or self.adds[v])]
-        ends, edges = self.members + able, []
-        ahead = [self.distances([u], length) for u in ends]
-        for i, u in enumerate(ends):
-            for j in range(i + 1, len(ends)):
-                edges.append((min(ahead[i].get(ends[j], INFINITE), ahead[j].get(u, INFINITE)), i, j))
-        tree, groups, N = 0, Groups(len(ends)), len(self.members)
-        for cost, i, j in sorted(edges):  # members come first, so a group with a member has a member for its first
-            a, b = groups.find(i), groups.find(j)
+        ends = members + able
+        ahead, tree, group = [self.distances([u], length) for u in ends], 0, list(range(len(ends)))
+        edges = (
+            (min(ahead[i].get(ends[j], INFINITE), ahead[j].get(ends[i], INFINITE)), i, j)
+            for i, j in combinations(group, 2)
+        )
+        for cost, i, j in sorted(edges):  # members come first, so a group with a member has a member for its number
+            a, b = sorted((group[i], group[j]))
             if a != b:
-                groups.join(a, b)
-                tree += cost if a < N and b < N else 0
+                group = [a if x == b else x for x in group]
+                tree += cost if b < len(members) else 0
         need(tree < INFINITE, "gossip: members are not joined")
-        begin_left = self.between(self.members, self.members)
+        begin_left = self.between(members, members)
         self.enough(2 * self.bytes * tree, self.capacity(length, *begin_left, self.along_routes()))
 
     def partition(self, held):
-        """An allreduce sends every byte at least 2 (parts - 1) times between parts."""
         need(self.collective == "allreduce" and self.blocks, "partition: only of an allreduce")
+        price, parts, _ = self.cut_between_parts(held)
+        capacity = self.capacity(price, *self.between(self.members, self.members), self.along_routes())
+        self.enough(2 * (parts - 1) * self.bytes, capacity)
+
+    def cut_between_parts(self, held):
+        """Return (a price of 1 on links between parts, number of parts, part of every node)."""
         part = held.array("part", 0, self.nodes - 1, (self.nodes,))
         need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
-        price = [int(part[link.tail] != part[link.head]) for link in self.links]
-        needed = 2 * (len(set(part)) - 1) * self.bytes
-        self.enough(needed, self.capacity(price, *self.between(self.members, self.members), self.along_routes()))
+        return [int(part[link.tail] != part[link.head]) for link in self.links], len(set(part)), part
 
     def windows(self, held):
         """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
-        sums = held.text("argument") == "sums"
+        turned, size, members = held.get("backwards"), (len(self.links),), self.members
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
-        turned = held.get("backwards")
         need(type(turned) is bool, "backwards: true or false")
-        need(
-            held.whole("ticks_per_s", 1, 2**62) == self.P,
-            f"ticks_per_s: is {held.get('ticks_per_s')}, should be {self.P}",
-        )
-        objects = held.get("windows")
-        need(type(objects) is list and 1 <= len(objects) <= 4, "windows: 1 to 4 of them")
-        size, rows = (len(self.links),), []
-        for window in map(Held, objects):
-            rows.append((window.array("length", 0, 2**38, size), window.array("after", 0, 2**61, size)))
-        out, into = (self.into, self.out) if turned else (self.out, self.into)
-        tails = [link.head if turned else link.tail for link in self.links]
-        heads = [link.tail if turned else link.head for link in self.links]
-        bytes_at = Counter()
-        if sums:
+        need(held.whole("ticks_per_s", 1, 2**62) == self.P, f"ticks_per_s: should be {self.P}")
+        windows = [Held(window) for window in held.list("windows")]
+        need(1 <= len(windows) <= 4, "windows: 1 to 4 of them")
+        rows = [(window.array("length", 0, 2**38, size), window.array("after", 0, 2**61, size)) for window in windows]
+        every = range(len(self.links))
+        tails, heads = zip(*(self.ends(e, turned) for e in every))
+        out = self.into if turned else self.out
+        begins = Counter()  # bytes of the blocks that begin at a rank
+        if sums := held.get("argument") == "sums":
             need(self.collective == "allreduce" and self.blocks, "sums: only of an allreduce")
-            bytes_at = dict.fromkeys(self.members, self.bytes)
-        else:
-            for block in self.blocks:
-                begin, end = (block[1], block[0]) if turned else block[:2]
-                need(
-                    begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)"
-                )
-                bytes_at[begin] += block[2]
+            begins.update(dict.fromkeys(members, self.bytes))
+        for origin, goal, n in () if sums else self.blocks:
+            begin, end = (goal, origin) if turned else (origin, goal)
+            need(begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)")
+            begins[begin] += n
+
+        def ticks(starts, passes=None):
+            return cheapest(starts, out, self.latencies, passes)
 
         def paid(moments):
             """What each link costs at its moment, to be reached over switches."""
-            moment = [moments.get(tail) for tail in tails]
-            return [
-                0 if t is None else sum(length[e] for length, after in rows if t >= after[e])
-                for e, t in enumerate(moment)
-            ]
+            at = [moments.get(tail) for tail in tails]
+            return [0 if at[e] is None else sum(x[e] for x, after in rows if at[e] >= after[e]) for e in every]
 
         def direct(u):
             """Least payment from u over switches alone to every node."""
-            moments = cheapest({u: 0}, out, self.latencies, self.is_switch)
-            return cheapest({u: 0}, out, paid(moments), self.is_switch)
+            return cheapest({u: 0}, out, paid(ticks({u: 0}, self.is_switch)), self.is_switch)
 
         def passed(known):
             """Least payment from any rank that knows something, over at least one link and switches, to every node."""
-            costs, ends = paid(cheapest(known, out, self.latencies, self.is_switch)), {}
-            for w in known:
-                for e, v in out[w]:
-                    ends[v] = min(costs[e], ends.get(v, INFINITE))
+            costs, ends = paid(ticks(known, self.is_switch)), {}
+            for e, v in (leaving for w in known for leaving in out[w]):
+                ends[v] = min(costs[e], ends.get(v, INFINITE))
             entered = {v: cost for v, cost in ends.items() if self.is_switch[v]}
             for v, cost in cheapest(entered, out, costs, self.is_switch).items():
                 ends[v] = min(cost, ends.get(v, INFINITE))
             return ends
 
-        needed = 0
+        alone, needed, known = {u: direct(u) for u in begins}, 0, {}
+        for u in begins:
+            mine = {w: t for w, t in ticks({u: 0}).items() if w != u and not self.is_switch[w]}
+            if sums:
+                known = {w: min(known.get(w, INFINITE), mine.get(w, INFINITE)) for w in known.keys() | mine.keys()}
+            else:
+                on = passed(mine)
+                pays = (min(alone[u].get(v, INFINITE), on.get(v, INFINITE)) for v in members if v != u)
+                needed += begins[u] * sum(pays)
         if sums:
-            ahead = {u: cheapest({u: 0}, out, self.latencies) for u in self.members}
-            known = {}
-            for w in self.ranks:
-                ticks = [ahead[u][w] for u in self.members if u != w and w in ahead[u]]
-                if ticks:
-                    known[w] = min(ticks)
-            on, alone = passed(known), {u: direct(u) for u in self.members}
-            for v in self.members:
-                needed += self.bytes * min(
-                    sum(alone[u].get(v, INFINITE) for u in self.members if u != v), on.get(v, INFINITE)
-                )
-        else:
-            for u, n in bytes_at.items():
-                ahead = cheapest({u: 0}, out, self.latencies)
-                on, alone = passed({w: ahead[w] for w in self.ranks if w != u and w in ahead}), direct(u)
-                needed += n * sum(min(alone.get(v, INFINITE), on.get(v, INFINITE)) for v in self.members if v != u)
+            on = passed(known)
+            for v in members:
+                together = sum(alone[u].get(v, INFINITE) for u in members if u != v)
+                needed += self.bytes * min(together, on.get(v, INFINITE))
         need(needed < INFINITE, "a member cannot be reached")
-        before = cheapest(dict.fromkeys(bytes_at, 0), out, self.latencies)
-        behind = cheapest(dict.fromkeys(self.members, 0), into, self.latencies, self.is_switch)
-        capacity, every = Fraction(0), range(len(self.links))
+        before = ticks(dict.fromkeys(begins, 0))
+        behind = self.distances(members, self.latencies, self.is_switch, not turned)
+        delay = [(ticks * turned, ticks * (not turned)) for ticks in self.latencies]
+        left = [behind[heads[e]] + delay[e][1] if heads[e] in behind else None for e in every]
+        capacity = Fraction(0)
         for length, after in rows:
-            begin = [
-                None if tails[e] not in before else max(before[tails[e]], after[e]) + self.latencies[e] * turned
-                for e in every
-            ]
-            left = [
-                None if heads[e] not in behind else behind[heads[e]] + self.latencies[e] * (not turned) for e in every
-            ]
+            begin = [max(before[tails[e]], after[e]) + delay[e][0] if tails[e] in before else None for e in every]
             capacity += self.capacity(length, begin, left, self.along_routes(), turned)
         self.enough(needed, capacity)
 
-    def moments(self, held):
-        """Cuts that move with time: at a moment, ranks v with since[d, v] not after it may have demand d's data."""
-        need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
-        finer, share = held.whole("finer", 1, 2**40), self.lengths(held, "share", 1024)
-        block = held.array("block", 0, len(self.blocks) - 1)
-        D = len(block)
-        need(0 < D <= 10000, f"moments: {D} demands")
-        source, target = (held.array(key, 0, self.nodes - 1, (D,)) for key in ("source", "target"))
-        weight = held.array("weight", 1, 2**30, (D,))
-        since = rows_of(self.flat(held, "since", 2**62, len(self.ranks), D), len(self.ranks))
-        since = [dict(zip(self.ranks, row)) for row in since]
-        for d in range(D):
-            origin, goal, _ = self.blocks[block[d]]
-            need(
-                source[d] == origin or (origin is None and source[d] in self.members), "source: not the block's origin"
-            )
-            need(target[d] == goal or (goal is None and target[d] in self.members), "target: not the block's goal")
-            need(source[d] != target[d] and since[d][source[d]] == 0, "since: a demand's source has it from 0 on")
-        F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
-        worth = self.worth(share)
-        needed = worth * sum(w * self.blocks[b][2] for w, b in zip(weight, block)) - Fraction(1, 10**12)
-        need(self.bound * F <= min(since[d][target[d]] for d in range(D)), "the bound is after a target's moment")
-        capacity = Fraction(0)
-        for e, link in enumerate(self.links):
-            if share[e]:
-                before, behind = self.ends_of(e, latency)
-                changes = []
-                for d in range(D):
-                    for u, first in before.items():
-                        for v, rest in behind.items():
-                            begin, end = since[d][u] + first, since[d][v] - rest - latency[e]
-                            if u != v and begin < end:
-                                changes += [(begin, (block[d], u, v), weight[d]), (end, (block[d], u, v), -weight[d])]
-                capacity += link.bandwidth * share[e] * area_of_greatest(changes)
-        self.enough(needed, capacity / F)
-
     def worth(self, share):
         """Return the least Σ share over a path from a rank over switches to another rank."""
-        least = INFINITE
-        for u in self.ranks:
-            ends = self.distances([u], share, self.is_switch)
-            least = min([least] + [cost for v, cost in ends.items() if v != u and not self.is_switch[v]])
+        costs = ((u, v, cost) for u in self.ranks for v, cost in self.distances([u], share, self.is_switch).items())
+        least = min((cost for u, v, cost in costs if v != u and not self.is_switch[v]), default=INFINITE)
         need(0 < least < INFINITE, "share: some path between ranks is worth nothing")
         return least
 
-    def ends_of(self, e, latency):
-        """Return the ranks from and to which transfers over link e may lead, with the ticks to and from it."""
-        link, ends = self.links[e], []
-        for node, back in ((link.tail, True), (link.head, False)):
-            if not self.is_switch[node]:
-                ends.append({node: 0})
-            else:
-                reach = self.distances([node], latency, self.is_switch, back)
-                ends.append({v: ticks for v, ticks in reach.items() if not self.is_switch[v]})
+    def around(self, e, latency, turned):
+        """Return the ranks from and to which transfers over link e may lead, with the ticks to or from it."""
+        ends = []
+        for node, back in zip(self.ends(e, turned), (not turned, turned)):
+            reach = self.distances([node], latency, self.is_switch, back) if self.is_switch[node] else {node: 0}
+            ends.append({v: ticks for v, ticks in reach.items() if not self.is_switch[v]})
         return ends
 
-    def orbit_moments(self, held):
-        """Moments of one block's demands and all their images under symmetries, one link of each orbit for all."""
+    def moments(self, held):
+        """Cuts that move with time: at a moment, ranks v with since[d, v] not after it may have demand d's data.
+
+        ``orbit_moments`` are those of one block's demands and all their images under symmetries, where one link of each
+        orbit stands for all; ``moments`` are the same for several blocks without symmetries."""
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
-        need(len(self.blocks) == 1, "orbit_moments: of one block")
-        turned, count, nodes, R = held.flag("backwards"), len(self.links), self.nodes, len(self.ranks)
-        origin, goal, bytes_ = self.blocks[0]
-        origin, goal = (goal, origin) if turned else (origin, goal)
-        finer, share = held.whole("finer", 1, 2**40), self.lengths(held, "share", 1024)
-        images = rows_of(self.flat(held, "images", nodes - 1, nodes), nodes)
-        orbits = self.link_orbits(images, {origin, goal} - {None})
+        turned, images, nodes, ranks, several = False, [], self.nodes, self.ranks, held.get("argument") == "moments"
+        finer, share = held.whole("finer", 1, 2**40), self.of_links(held, "share", 1024)
         source = held.array("source", 0, nodes - 1)
-        target = held.array("target", 0, nodes - 1, (len(source),))
-        classes = rows_of(self.flat(held, "classes", 2**31, R, len(source)), R)
-        of = held.array("of", 0, len(source) - 1)
+        demands, members = range(len(source)), set(self.members)
+        target = held.array("target", 0, nodes - 1, (len(demands),))
+        if several:
+            block, of = held.array("block", 0, len(self.blocks) - 1, (len(demands),)), demands
+            classes = [{v: i for i, v in enumerate(ranks)}] * len(demands)
+            width = len(ranks)
+        else:
+            need(len(self.blocks) == 1, "orbit_moments: of one block")
+            turned, images, block = (
+                held.flag("backwards"),
+                held.permutations("images", nodes, flat=True),
+                [0] * len(demands),
+            )
+            rows = held.rows("classes", 0, 2**31, len(ranks), len(demands), flat=True)
+            classes, of = [dict(zip(ranks, row)) for row in rows], held.array("of", 0, len(demands) - 1)
+            width = max((max(row) for row in rows), default=0) + 1
         weight = held.array("weight", 1, 2**30, (len(of),))
-        width = max((max(row) for row in classes), default=0) + 1
-        since = rows_of(self.flat(held, "since", 2**62, width, len(of)), width)
-        need(0 < len(of) <= 10000, f"orbit_moments: {len(of)} rows")
-        classes = [dict(zip(self.ranks, row)) for row in classes]
-        for u, v in zip(source, target):
-            need(u == origin or (origin is None and u in self.members), "source: not the block's origin")
-            need(v == goal or (goal is None and v in self.members), "target: not the block's goal")
-            need(u != v, "target: is the source")
+        since = held.rows("since", 0, 2**62, width, len(of), flat=True)
+        need(0 < len(of) <= 10000, f"moments: {len(of)} rows")
+        for d in demands:
+            origin, goal = self.blocks[block[d]][1::-1] if turned else self.blocks[block[d]][:2]
+            begins = source[d] == origin or (origin is None and source[d] in members)
+            ends = target[d] == goal or (goal is None and target[d] in members)
+            need(begins and ends and source[d] != target[d], "source, target: not a block's origin and goal")
         need(all(row[classes[d][source[d]]] == 0 for d, row in zip(of, since)), "since: a source has it from 0 on")
         F, latency = self.P * finer, [ticks * finer for ticks in self.latencies]
         first = min(row[classes[d][target[d]]] for d, row in zip(of, since))
         need(self.bound * F <= first, "the bound is after a target's moment")
-        at, tolls, toll_of = self.read_tolls(held, share, turned)
-        for marks in (share, toll_of):
-            need(all(marks[e] == marks[orbits.find(e)] for e in range(count)), "share, toll_of: differ within an orbit")
-        worth = 1 if tolls else self.worth(share)
-        capacity, standing = Fraction(0), defaultdict(int)
+        for g in images:
+            kept = all(self.is_switch[g[v]] == self.is_switch[v] for v in range(nodes))
+            kept = (
+                kept and {g[v] for v in members} == members and all(v is None or g[v] == v for v in self.blocks[0][:2])
+            )
+            need(kept, "images: move ranks to switches, or members, origin or goal")
+        orbits = self.link_orbits(images, range(len(self.links)))
+        at, tolls, toll_of = ([], [], [0] * len(share)) if several else self.read_tolls(held, share, turned)
+        capacity, standing = Fraction(0), {}  # of an orbit: its first link, its share and toll, Σ b_e·share
         for e, link in enumerate(self.links):
-            standing[orbits.find(e)] += link.bandwidth * share[e]
+            stands = standing.setdefault(orbits[e], [e, (share[e], toll_of[e]), 0])
+            need(stands[1] == (share[e], toll_of[e]), "share, toll_of: differ within an orbit")
+            stands[2] += link.bandwidth * share[e]
             if toll_of[e]:
                 spans = zip(tolls[toll_of[e] - 1], at, at[1:])
                 capacity += link.bandwidth * sum(toll * (end - begin) for toll, begin, end in spans)
-        for e, rate in standing.items():
-            if rate:
-                ways, changes = self.ways(e, latency, turned, toll_of, images), []
-                for key, (pairs, before, behind, toll) in enumerate(ways):
-                    moved = []
-                    for d, row, w in zip(of, since, weight):
-                        kinds = Counter((classes[d][u], classes[d][v]) for u, v in pairs)
-                        for (a, b), times in kinds.items():
-                            if row[a] + before < row[b] - behind:
-                                moved += [(row[a] + before, w * times), (row[b] - behind, -w * times)]
-                    steps = [(time + before, x) for time, x in zip(at, tolls[toll - 1] + [0])] if toll else []
-                    changes += per_pair(moved, steps, len(pairs), key)
-                capacity += rate * area_of_greatest(changes)
-        self.enough(worth * sum(weight) * bytes_ - Fraction(1, 10**12), capacity / F)
-
-    def flat(self, held, key, most, width, rows=None):
-        """Return an array of rows that may be stored row after row."""
-        flat = len(held.shaped(key).shape) == 1
-        values = held.array(key, 0, most, None if flat else (rows, width))
-        need(width and len(values) % width == 0 and rows in (None, len(values) // width), f"{key}: not rows of {width}")
-        return values
-
-    def link_orbits(self, images, fixed):
-        """Check symmetries; return the orbits of links: the i-th goes to the i-th, in the order of (latency, bandwidth,
-        head, tail, number), ends being moved on the one side."""
-        ends = [(link.latency, link.bandwidth, link.head, link.tail) for link in self.links]
-        after, orbits, members = sorted((end, e) for e, end in enumerate(ends)), Groups(len(ends)), set(self.members)
-        for g in images:
-            check_permutation(g, self.nodes, "images")
-            need(
-                all(self.is_switch[g[v]] == self.is_switch[v] for v in range(self.nodes)),
-                "images: move a rank to a switch",
-            )
-            need(
-                {g[v] for v in members} == members and all(g[v] == v for v in fixed),
-                "images: move members, origin or goal",
-            )
-            before = sorted(((x, b, g[head], g[tail]), e) for e, (x, b, head, tail) in enumerate(ends))
-            need([end for end, _ in before] == [end for end, _ in after], "images: do not keep the links")
-            for (_, e), (_, f) in zip(before, after):
-                orbits.join(e, f)
-        return orbits
+        for e, _, rate in standing.values():
+            changes = []
+            ways = self.ways(e, latency, turned, toll_of, images) if rate else ()
+            for key, (pairs, before, behind, toll) in enumerate(ways):
+                moved = defaultdict(list)  # of a block
+                for d, row, w in zip(of, since, weight):
+                    for (a, b), times in Counter((classes[d][u], classes[d][v]) for u, v in pairs).items():
+                        begin, end = row[a] + before, row[b] - behind
+                        if begin < end:
+                            moved[block[d]] += [(begin, w * times), (end, -w * times)]
+                steps = [(time + before, x) for time, x in zip(at, tolls[toll - 1] + [0])] if toll else []
+                for number, mine in moved.items():
+                    changes += per_pair(mine, steps, len(pairs), (key, number))
+            capacity += rate * area_of_greatest(changes)
+        worth = 1 if tolls else self.worth(share)
+        moving = sum(w * self.blocks[block[d]][2] for w, d in zip(weight, of))
+        self.enough(worth * moving - Fraction(1, 10**12), capacity / F)
 
     def read_tolls(self, held, share, turned):
         """Return (moments, tolls between them, of every link the number of its toll + 1 or 0)."""
@@ -1732,133 +1328,101 @@ class Fabric:
             return [], [], [0] * len(share)
         at = held.array("toll_at", 0, 2**62)
         need(len(at) >= 2 and all(a < b for a, b in pairwise(at)), "toll_at: at least two moments, ascending")
-        tolls = rows_of(self.flat(held, "toll", 2**62, len(at) - 1), len(at) - 1)
+        tolls = held.rows("toll", 0, 2**62, len(at) - 1, flat=True)
         need(all(row == sorted(row, reverse=True) for row in tolls), "toll: rises")
-        toll_of = held.array("toll_of", 0, len(tolls), (len(share),))
+        toll_of = self.of_links(held, "toll_of", len(tolls))
         need(max(share) <= 1, "share: with tolls 0 or 1")
-        for link, toll, bears in zip(self.links, toll_of, share):
-            tail = link.head if turned else link.tail
-            need(
-                not toll or (not bears and not self.is_switch[tail]),
-                "toll_of: a link that leaves a rank and bears no share",
-            )
+        bearers = [e for e, toll in enumerate(toll_of) if toll]
+        fits = all(not share[e] and not self.is_switch[self.ends(e, turned)[0]] for e in bearers)
+        need(fits, "toll_of: a link that leaves a rank and bears no share")
         return at, tolls, toll_of
 
     def ways(self, e, latency, turned, toll_of, images):
-        """Return (pairs of an orbit, ticks before, ticks behind, toll) of each kind of way over link e."""
-        link, out, into = self.links[e], self.into if turned else self.out, self.out if turned else self.into
-        tail, head = (link.head, link.tail) if turned else (link.tail, link.head)
-        begins = {(tail, 0): 0}  # (rank, toll) → least ticks
+        """Return the distinct (pairs of an orbit, ticks before, ticks behind, toll) of ways over link e."""
+        out, tail = self.into if turned else self.out, self.ends(e, turned)[0]
+        near, ends = self.around(e, latency, turned)
+        begins = {(u, 0): ticks for u, ticks in near.items()}  # (rank, toll) → least ticks
         if self.is_switch[tail]:
-            begins, reach = {}, cheapest({tail: 0}, into, latency, self.is_switch)
+            begins, reach = {}, self.distances([tail], latency, self.is_switch, not turned)
             for u in self.ranks:
                 for f, v in out[u]:
                     if v in reach and self.is_switch[v]:
-                        a, b = self.links[f].bandwidth, link.bandwidth
+                        a, b = self.links[f].bandwidth, self.links[e].bandwidth
                         key = (u, toll_of[f] if (b >= a if turned else b <= a) else 0)
                         begins[key] = min(begins.get(key, INFINITE), latency[f] + reach[v])
-        ends = {head: 0}
-        if self.is_switch[head]:
-            ends = {
-                v: ticks
-                for v, ticks in cheapest({head: 0}, out, latency, self.is_switch).items()
-                if not self.is_switch[v]
-            }
-        orbit_of, ways = {}, {}
-        for (u, toll), before in begins.items():
-            for v, behind in ends.items():
-                if u != v:
-                    if (u, v) not in orbit_of:
-                        orbit, front = {(u, v)}, [(u, v)]
-                        while front:
-                            a, b = front.pop()
-                            new = {(g[a], g[b]) for g in images} - orbit
-                            orbit |= new
-                            front += new
-                        orbit_of.update(dict.fromkeys(orbit, (u, v)))
-                        ways[u, v] = sorted(orbit)
-                    ways.setdefault((orbit_of[u, v], before, behind + latency[e], toll))
-        return [(ways[way[0]], *way[1:]) for way in ways if len(way) == 4]
+        orbits, ways = {}, {}
+        for ((u, toll), before), (v, behind) in product(begins.items(), ends.items()):
+            if u != v:
+                if (u, v) not in orbits:
+                    orbit = sorted(closure([(u, v)], lambda pair: [(g[pair[0]], g[pair[1]]) for g in images]))
+                    orbits.update(dict.fromkeys(orbit, orbit))
+                ways[orbits[u, v][0], before, behind + latency[e], toll] = orbits[u, v]
+        return [(orbit, *way[1:]) for way, orbit in ways.items()]
 
     def steps(self, held):
         """No schedule has so many steps, rounds and chunks (a question of its own: it bounds no seconds)."""
         need(self.bound <= 0, "steps: says nothing of seconds")
         S, R, C = (held.whole(key, 1, 2**31) for key in ("steps", "rounds", "chunks"))
-        need(
-            not self.linked_switches and all(link.group is None for link in self.links),
-            "steps: switches or groups in use",
-        )
-        unit = Fraction(
-            math.gcd(*(x.bandwidth.numerator * (10**30 // x.bandwidth.denominator) for x in self.links)), 10**30
-        )
-        rates, members, N = [link.bandwidth / unit for link in self.links], self.members, len(self.members)
-        q = C // N if self.collective == "alltoall" else C
-        need(self.collective != "alltoall" or C % N == 0, "chunks: not divisible by the members")
-        if R < S:
-            return
-        by, every, ones = held.text("by"), range(len(self.links)), [1] * len(self.links)
+        plain = not self.linked_switches and all(link.group is None for link in self.links)
+        need(plain, "steps: switches or groups in use")
+        under = math.lcm(*(link.bandwidth.denominator for link in self.links))
+        unit = math.gcd(*(int(link.bandwidth * under) for link in self.links))
+        rates, members = [link.bandwidth * under / unit for link in self.links], self.members
+        chunks = Fraction(C, len(members)) if self.collective == "alltoall" else C
+        need(chunks == int(chunks), "chunks: not divisible by the members")
         ends = [(members if a is None else [a], members if b is None else [b]) for a, b, _ in self.blocks]
-        if by == "hops":
-            hops = {u: self.distances([u], ones) for block in ends for u in block[0]}
-            need(
-                any(hops[u].get(v, INFINITE) > S for a, b in ends for u in a for v in b),
-                "hops: every goal is near enough",
-            )
-        elif by in ("paths", "parts"):
-            if by == "paths":
-                price = self.lengths(held)
-                far = {u: self.distances([u], price) for block in ends for u in block[0]}
-                pays = [max(far[u].get(v, INFINITE) for u in a for v in b) for a, b in ends]
-            else:
-                part = held.array("part", 0, self.nodes - 1, (self.nodes,))
-                k = len(set(part))
-                need(set(part) == {part[v] for v in members}, "part: every part has a member")
-                price = [int(part[link.tail] != part[link.head]) for link in self.links]
-                pays = [
-                    2 * (k - 1) if a is None and b is None else k - 1 if None in (a, b) else int(part[a] != part[b])
-                    for a, b, _ in self.blocks
-                ]
-            paying = [block for block, pay in zip(ends, pays) if pay]
-            near = self.distances({u for a, _ in paying for u in a}, ones)
-            after = self.distances({v for _, b in paying for v in b}, ones, back=True)
-            wait = [near.get(link.tail, INFINITE) + after.get(link.head, INFINITE) for link in self.links]
-            need(
-                q * sum(pays) > sum(price[e] * rates[e] * (R - wait[e]) for e in every if wait[e] < S),
-                f"{by}: refutes nothing",
-            )
-        else:
-            self.timed_steps(held, by, S, R, q, rates, ends)
-
-    def timed_steps(self, held, by, S, R, q, rates, ends):
-        """Prices of links by step: every delivery pays its shortest way in S steps, waiting being free."""
-        need(by in ("timed", "lengths"), f"by: {short(by)} is unknown")
-        ways = [None]
-        if by == "lengths":
-            need(math.comb(R - 1, S - 1) <= 1000, "lengths: more than 1000 ways")
-            ways = [[b - a for a, b in zip((0, *cut), (*cut, R))] for cut in combinations(range(1, R), S - 1)]
-        links, deliveries = (
-            len(self.links),
-            [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v],
+        prove = dict.fromkeys(("hops", "paths", "parts"), self.distant) | dict.fromkeys(
+            ("timed", "lengths"), self.timed
         )
-        price = rows_of(held.array("price", 0, 2**40, (None, links, S)), links * S)
-        need(price and len(price) % len(ways) == 0, "price: not as many tables for each way")
-        tables = len(price) // len(ways)
+        if R >= S:
+            held.choose("by", prove)(held, S, R, chunks, rates, ends)
+
+    def distant(self, held, S, R, chunks, rates, ends):
+        """Every block pays a distance; a link carries in all rounds but those in which nothing can be there yet."""
+        if held.get("by") == "parts":
+            price, k, part = self.cut_between_parts(held)
+            pairs = [block[:2] for block in self.blocks]
+            pays = [(k - 1) * pair.count(None) if None in pair else part[pair[0]] != part[pair[1]] for pair in pairs]
+        else:
+            price = self.of_links(held) if held.get("by") == "paths" else None
+            far = {u: self.distances([u], price) for sources, _ in ends for u in sources}
+            pays = [max(far[u].get(v, INFINITE) for u in sources for v in goals) for sources, goals in ends]
+        if price is None:
+            return need(max(pays, default=0) > S, "hops: every goal is near enough")
+        paying = [block for block, pay in zip(ends, pays) if pay]
+        near = self.distances({u for sources, _ in paying for u in sources})
+        after = self.distances({v for _, goals in paying for v in goals}, back=True)
+        wait = [near.get(link.tail, INFINITE) + after.get(link.head, INFINITE) for link in self.links]
+        have = sum(price[e] * rates[e] * (R - wait[e]) for e in range(len(wait)) if wait[e] < S)
+        return need(chunks * sum(pays) > have, "paths or parts: refute nothing")
+
+    def timed(self, held, S, R, chunks, rates, ends):
+        """Prices of links by step: every delivery pays its shortest way in S steps, waiting being free."""
+        ways, links = [None], range(len(self.links))
+        if held.get("by") == "lengths":
+            need(math.comb(R - 1, S - 1) <= 1000, "lengths: more than 1000 ways")
+            ways = [[b - a for a, b in pairwise((0, *cut, R))] for cut in combinations(range(1, R), S - 1)]
+        deliveries = [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
+        price, size = held.array("price", 0, 2**40, (None, len(links), S)), len(links) * S
+        tables = len(price) // size // len(ways)
+        need(price and tables * size * len(ways) == len(price), "price: not as many tables for each way")
         of = held.array("of", 0, tables - 1, (len(deliveries),))
         for number, lengths in enumerate(ways):
-            mine, pays, by_block = price[number * tables :][:tables], 0, [[0] * (links * S) for _ in ends]
+            pays, by_block = 0, [[0] * size for _ in ends]
             for table, (block, u, v) in zip(of, deliveries):
-                by_block[block] = [x + y for x, y in zip(by_block[block], mine[table])]
-                cost = {u: 0}
+                at = (number * tables + table) * size
+                mine, cost = price[at : at + size], {u: 0}
+                by_block[block] = [x + y for x, y in zip(by_block[block], mine)]
                 for s in range(S):
                     before = dict(cost)
-                    for e, link in enumerate(self.links):
-                        if link.tail in before:
-                            there = before[link.tail] + mine[table][e * S + s]
-                            cost[link.head] = min(there, cost.get(link.head, there))
+                    for e in links:
+                        tail, head = self.ends(e, False)
+                        if tail in before:
+                            cost[head] = min(before[tail] + mine[e * S + s], cost.get(head, INFINITE))
                 pays += cost.get(v, INFINITE)
-            K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in range(links)) for s in range(S)]
+            K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in links) for s in range(S)]
             have = sum(K) + (R - S) * max(K) if lengths is None else sum(n * x for n, x in zip(lengths, K))
-            need(q * pays > have, f"{by}: refutes nothing")
+            need(chunks * pays > have, "timed or lengths: refute nothing")
 
 
 def per_pair(moved, steps, pairs, key):
@@ -1875,57 +1439,48 @@ def per_pair(moved, steps, pairs, key):
 def area_of_greatest(changes):
     """Integrate over time the greatest of several sums; a change is (time, which sum, what is added to it)."""
     sums, heap, area, last = defaultdict(int), [], 0, 0
-    changes.sort(key=lambda change: change[0])
-    for time, key, weight in changes:
+    for time, key, weight in sorted(changes, key=itemgetter(0)):
         while heap and sums[heap[0][1]] != -heap[0][0]:
             heapq.heappop(heap)
-        if heap:
-            area += max(0, -heap[0][0]) * (time - last)
+        area += max(0, -heap[0][0]) * (time - last) if heap else 0
         last = time
         sums[key] += weight
         heapq.heappush(heap, (-sums[key], key))
     return area
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 7  harvest: seconds of a collective on a network whose links are set up between its steps
-# ------------------------------------------------------------------------------------------------------------------
+# --- 7  harvest: seconds of a collective on a network whose links are set up between its steps ---
+
+Step = namedtuple("Step", "bytes overlap volumes")  # volumes: of the pairs (source, destination), in order
+Alone = namedtuple("Alone", "longest U d0 many")  # what a pattern needs alone; many: a GPU has more partners than ports
 
 
-class Step:
-    """A step: bytes, alpha's seconds hidden, and its pairs (source, destination) with volumes, in order."""
-
-    def __init__(self, data, gpus):
-        self.bytes, self.overlap = above_zero(data["bytes"], "bytes"), number(data.get("overlap", 0), "overlap")
-        volumes = {}
-        if data.get("shift") is not None:
-            shift = whole(data["shift"], 1, gpus - 1, "shift")
-            volumes = {(u, (u + shift) % gpus): 1 for u in range(gpus)}
-        else:
-            pairs = data["pairs"]
-            each = data.get("volumes") or [1] * len(pairs)
-            need(len(each) == len(pairs), "volumes: one a pair")
-            for (u, v), volume in zip(pairs, each):
-                whole(u, 0, gpus - 1, "pairs"), whole(v, 0, gpus - 1, "pairs")
-                volumes[u, v] = volumes.get((u, v), 0) + above_zero(volume, "volumes")
-        need(volumes and all(u != v for u, v in volumes), "pairs: between different GPUs")
-        self.pairs, self.volumes = list(volumes), volumes
+def read_step(data, gpus):
+    bytes_, overlap = above_zero(data["bytes"], "bytes"), number(data.get("overlap", 0), "overlap")
+    if data.get("shift") is not None:
+        shift = whole(data["shift"], 1, gpus - 1, "shift")
+        return Step(bytes_, overlap, {(u, (u + shift) % gpus): 1 for u in range(gpus)})
+    volumes, each = {}, data.get("volumes") or [1] * len(data["pairs"])
+    need(len(each) == len(data["pairs"]), "volumes: one a pair")
+    for (u, v), volume in zip(data["pairs"], each):
+        pair = (whole(u, 0, gpus - 1, "pairs"), whole(v, 0, gpus - 1, "pairs"))
+        volumes[pair] = volumes.get(pair, 0) + above_zero(volume, "volumes")
+    need(volumes and all(u != v for u, v in volumes), "pairs: between different GPUs")
+    return Step(bytes_, overlap, volumes)
 
 
 class Harvest:
     """A harvest instance."""
 
     def __init__(self, data, folder):
-        self.data = data
         self.n, self.p = whole(data["gpus"], 2, 2**20, "gpus"), whole(data["ports"], 1, 2**20, "ports")
-        self.b, self.alpha = above_zero(data["port_bandwidth"], "port_bandwidth"), number(data["alpha"], "alpha")
-        self.hop = 0 if data.get("latency", "on") == "off" else number(data["delta"], "delta")
-        self.R, self.circuit = (
-            number(data["reconfiguration_delay"], "reconfiguration_delay"),
-            data.get("delay_per_circuit") or 0,
-        )
-        self.table = data.get("delay_by_ports") or []
-        self.steps = [Step(step, self.n) for step in data["steps"]]
+        self.b = above_zero(data["port_bandwidth"], "port_bandwidth")
+        keys = ("alpha", "delta", "reconfiguration_delay")
+        self.alpha, self.hop, self.R = (number(data[key], key) for key in keys)
+        if data.get("latency", "on") == "off":
+            self.hop = 0
+        self.circuit, self.table = data.get("delay_per_circuit") or 0, data.get("delay_by_ports") or []
+        self.steps = [read_step(step, self.n) for step in data["steps"]]
 
     def delay(self, ports):
         """Return what the table says of a change of so many ports."""
@@ -1933,267 +1488,194 @@ class Harvest:
 
     def replay(self, held):
         """Return the completion time: the doubles that the page names, added exactly and rounded once."""
-        n, steps = self.n, len(self.steps)
-        start = held.array("topology_start", 0, 2**31)
-        source = held.array("link_src", 0, n - 1)
+        n, source = self.n, held.array("link_src", 0, self.n - 1)
         target = held.array("link_dst", 0, n - 1, (len(source),))
         count = held.array("link_count", 1, self.p, (len(source),))
-        need(
-            start and start[0] == 0 and start[-1] == len(source) and start == sorted(start),
-            "topology_start: not rising from 0 to the end",
-        )
         topologies = []
-        for first, last in pairwise(start):
+        for first, last in pairwise(held.starts("topology_start", len(source))):
             links = {(source[i], target[i]): count[i] for i in range(first, last)}
-            need(
-                len(links) == last - first and all(u != v for u, v in links), "link_src, link_dst: twice, or to itself"
-            )
-            for end in (0, 1):
-                degree = Counter()
-                for pair, times in links.items():
-                    degree[pair[end]] += times
-                need(max(degree.values(), default=0) <= self.p, f"link_count: more than {self.p} ports of a GPU")
+            distinct = len(links) == last - first and all(u != v for u, v in links)
+            need(distinct, "link_src, link_dst: twice, or to itself")
+            ports = Counter()
+            for (u, v), times in links.items():
+                ports.update({("out", u): times, ("in", v): times})
+            need(max(ports.values(), default=0) <= self.p, f"link_count: more than {self.p} ports of a GPU")
             topologies.append(links)
-        of_step = held.array("topology_of_step", 0, len(topologies) - 1, (steps,))
-        begin = held.array("flow_start", 0, 2**31, (steps + 1,))
+        of_step = held.array("topology_of_step", 0, len(topologies) - 1, (len(self.steps),))
         pair = held.array("pair", 0, 2**31)
-        rows = (len(pair),)
-        if len(pair) > MOST_TRANSFERS:
-            raise NotCovered(f"{len(pair)} flows")
-        hop, u, v = (
-            held.array("hop", 0, 2**31, rows),
-            held.array("src", 0, n - 1, rows),
-            held.array("dst", 0, n - 1, rows),
-        )
-        share = held.shaped("share").values
-        need(
-            begin[0] == 0 and begin[-1] == len(pair) == len(share) and begin == sorted(begin),
-            "flow_start: not rising from 0 to the end",
-        )
-        need(all(type(x) in (int, float) and 0 < x <= 1 + 1e-9 for x in share), "share: not above 0 and at most 1")
-        terms, before = [], None
+        cover(len(pair) <= MOST_TRANSFERS, f"{len(pair)} flows")
+        hop, share = held.array("hop", 0, 2**31, (len(pair),)), held.shaped("share").values
+        u, v = held.arrays_of("src dst", 0, n - 1, (len(pair),))
+        begin = held.starts("flow_start", len(share), len(self.steps) + 1)
+        good = len(share) == len(pair) and all(type(x) in (int, float) and 0 < x <= 1 + 1e-9 for x in share)
+        need(good, "share: one a row, above 0 and at most 1")
+        terms, before, rows = [], None, list(zip(pair, hop, u, v, share))
         for i, step in enumerate(self.steps):
             now = topologies[of_step[i]]
-            rows = range(begin[i], begin[i + 1])
-            terms += self.flows(i, step, now, [(pair[r], hop[r], u[r], v[r], share[r]) for r in rows])
+            terms += self.flows(i, step, now, rows[begin[i] : begin[i + 1]])
             if before is not None and now != before:
                 terms.append(self.change(before, now, step.overlap))
             before = now
         return math.fsum(terms)
 
     def flows(self, i, step, links, rows):
-        """Check the flows of a step; return its times."""
         need(rows, f"step {i}: no flows")
-        net, load, longest = defaultdict(Fraction), defaultdict(list), 0
+        net, load, longest, pairs = defaultdict(Fraction), defaultdict(list), 0, list(step.volumes)
         for pair, hop, u, v, share in rows:
-            need(pair < len(step.pairs) and hop <= len(rows), f"step {i}: pair {pair}, hop {hop}")
+            need(pair < len(pairs) and hop <= len(rows), f"step {i}: pair {pair}, hop {hop}")
             need((u, v) in links, f"step {i}: {u} to {v} is no link of its topology")
-            source, target = step.pairs[pair]
+            source, target = pairs[pair]
             need((hop or u == source) and u != target, f"step {i}: a flow of pair {pair} leaves {u}")
-            exact = Fraction(share)
-            net[pair, hop, u] += exact
+            net[pair, hop, u] += Fraction(share)
             if v != target:
-                net[pair, hop + 1, v] -= exact
+                net[pair, hop + 1, v] -= Fraction(share)
             load[u, v].append(share * step.volumes[source, target])
             longest = max(longest, hop + 1)
-        wrong = [Fraction(0)] * len(step.pairs)
-        for k, (source, _) in enumerate(step.pairs):
+        wrong = [Fraction(0)] * len(pairs)
+        for k, (source, _) in enumerate(pairs):
             net[k, 0, source] -= 1
         for (pair, _, _), amount in net.items():
             wrong[pair] += abs(amount)
         worst = max(wrong)
         need(worst <= Fraction(1e-9), f"step {i}: a pair's flows are wrong by {float(worst):.3g}")
         most = max(math.fsum(loads) / links[link] for link, loads in load.items())
-        if worst > Fraction(1e-14):
-            most /= 1 - float(worst)
+        most /= 1 - float(worst) if worst > Fraction(1e-14) else 1
         return [self.alpha, self.hop * longest, step.bytes * most / self.b]
 
     def change(self, before, after, overlap):
-        """Return what a change of topology costs."""
-        up, ports = 0, Counter()
+        up, ports = 0, defaultdict(lambda: [0, 0])  # of a GPU's leaving or entering links: lost, gained
         for link in before.keys() | after.keys():
             gain = after.get(link, 0) - before.get(link, 0)
             up += max(0, gain)
-            for end in (0, 1):
-                ports[end, link[end], gain > 0] += abs(gain)
-        nodes = {key[:2] for key in ports}
-        moved = sum(max(ports[(*node, True)], ports[(*node, False)]) for node in nodes)
-        total = Fraction(self.R) + up * Fraction(self.circuit) + Fraction(self.delay(moved))
-        return max(0, float(total) - overlap)
+            for end in enumerate(link):
+                ports[end][gain > 0] += abs(gain)
+        moved = sum(map(max, ports.values()))
+        return max(0, float(Fraction(self.R) + up * Fraction(self.circuit) + Fraction(self.delay(moved))) - overlap)
 
-    # -- certificate -----------------------------------------------------------------------------------------------
-
+    # -- certificate: a step alone, intervals on one topology, all steps
     def certify(self, held, bound):
-        """Check that a certificate proves the bound: a step alone, intervals on one topology, all steps."""
-        exponent = held.whole("unit_exponent", -1000, 1000)
-        self.unit = Fraction(1, 2**exponent) if exponent >= 0 else Fraction(2**-exponent)
-        self.exact = {key: Fraction(getattr(self, key)) for key in ("b", "alpha", "hop", "R")}
-        self.patterns, self.of_step = [], []
+        self.unit = 1 / Fraction(2) ** held.whole("unit_exponent", -1000, 1000)
+        self.patterns, self.of_step, least = [], [], {}
         for step in self.steps:
             pattern = {pair: Fraction(volume) for pair, volume in step.volumes.items()}
             if pattern not in self.patterns:
                 self.patterns.append(pattern)
             self.of_step.append(self.patterns.index(pattern))
         self.facts = [self.alone(pattern) for pattern in self.patterns]
-        count, least = len(self.steps), {}
         for i, step in enumerate(self.steps):
-            longest, U, d0, many = self.facts[self.of_step[i]]
-            s, h = Fraction(step.bytes) / self.exact["b"], self.exact["hop"]
-            time = self.exact["alpha"] + (h * longest + s * d0 if many else min(h + s * U, 2 * h + s * d0))
-            least[i, i] = math.floor(time / self.unit)
-        intervals = held.get("intervals")
-        need(type(intervals) is list, "intervals: a list")
-        if not intervals:
-            proven = sum(least.values()) * self.unit
-        else:
+            fact, s, h = self.facts[self.of_step[i]], Fraction(step.bytes) / Fraction(self.b), Fraction(self.hop)
+            time = h * fact.longest + s * fact.d0 if fact.many else min(h + s * fact.U, 2 * h + s * fact.d0)
+            least[i, i] = (Fraction(self.alpha) + time) // self.unit
+        if intervals := held.list("intervals"):
             self.set_orbits(held)
             for entry in map(Held, intervals):
-                first = entry.whole("first", 0, count - 1)
-                last = entry.whole("last", first, count - 1)
-                found = math.floor(self.interval(first, last, entry.get("rows")) / self.unit)
+                last = entry.whole("last", 0, len(self.steps) - 1)
+                first = entry.whole("first", 0, last)
+                found = self.interval(range(first, last + 1), entry.list("rows")) // self.unit
                 least[first, last] = max(found, least.get((first, last), 0))
-            proven = self.all_steps(count, least) * self.unit
+        proven = (self.all_steps(least) if intervals else sum(least.values())) * self.unit
         need(bound <= proven, f"intervals: prove {float(proven)} s, not {float(bound)} s")
 
-    def all_steps(self, count, least):
+    def all_steps(self, least):
         """Return units: the least, over all ways to cut the steps into intervals, of changes and intervals."""
-        best, free = {}, Fraction(self.circuit) if not self.table else 0
-        for length in range(count):
-            for a in range(count - length):
-                c = a + length
+        best, up_to = {}, [0]
+        change = Fraction(self.R) + Fraction(self.delay(2)) + (0 if self.table else Fraction(self.circuit))
+        for c, _step in enumerate(self.steps):
+            for a in range(c, -1, -1):
                 best[a, c] = max([least.get((a, c), 0)] + [best[a, m] + best[m + 1, c] for m in range(a, c)])
-        up_to = [0]
-        for c in range(count):
             ways = []
             for a in range(c + 1):
-                cost = self.exact["R"] + Fraction(self.delay(2)) + free - Fraction(self.steps[a].overlap) if a else 0
-                ways.append(up_to[a] + math.floor(max(0, cost) / self.unit) + best[a, c])
+                cost = max(0, change - Fraction(self.steps[a].overlap)) // self.unit if a else 0
+                ways.append(up_to[a] + cost + best[a, c])
             up_to.append(min(ways))
-        return up_to[count]
+        return up_to[-1]
 
     def alone(self, pattern):
-        """Return (least hops, U, d0, whether one GPU has more partners than ports) of a pattern alone."""
-        n, p = self.n, self.p
-        sides = [defaultdict(list), defaultdict(list)]
+        """Return what a pattern needs alone (page: A step alone)."""
+        n, p, sides = self.n, self.p, [defaultdict(list), defaultdict(list)]
         for pair, volume in pattern.items():
-            sides[0][pair[0]].append(volume)
-            sides[1][pair[1]].append(volume)
+            for side, gpu in zip(sides, pair):
+                side[gpu].append(volume)
         lists = [volumes for side in sides for volumes in side.values()]
         partners, total = max(map(len, lists)), sum(pattern.values())
 
         def whole_links(volumes):
             """The least load of a link if each volume has links of its own."""
             loads = sorted({volume / k for volume in volumes for k in range(1, p + 1)})
-            fits = lambda w: sum(math.ceil(volume / w) for volume in volumes) <= p  # noqa: E731
-            return loads[bisect_left(loads, True, key=fits)]
+            return loads[bisect_left(loads, True, key=lambda w: sum(math.ceil(x / w) for x in volumes) <= p)]
 
         def direct(volumes, u):
             """The most that p links of load u can bring in one hop: volumes cut into parts."""
-            parts = []
-            for volume in volumes:
-                full = min(p, volume // u)
-                parts += [u] * full + ([volume - full * u] if full < p else [])
+            parts = [min(u, volume - k * u) for volume in volumes for k in range(min(p, math.ceil(volume / u)))]
             return sum(sorted(parts)[-p:])
 
         def refuted(u):
             return any(2 * total - sum(direct(volumes, u) for volumes in side.values()) > p * n * u for side in sides)
 
         d0 = max(map(sum, lists)) / p
-        if refuted(d0):
-            step = d0 / 2
-            for _ in range(48):
-                d0, step = (d0 + step if refuted(d0 + step) else d0), step / 2
+        step, rounds = d0 / 2, 48 if refuted(d0) else 0
+        for _ in range(rounds):
+            d0, step = (d0 + step if refuted(d0 + step) else d0), step / 2
         longest, reach = 1, p
         while reach < partners:
             longest, reach = longest + 1, reach + p ** (longest + 1)
-        many = partners > p
-        return longest, None if many else max(map(whole_links, lists)), d0, many
+        return Alone(longest, None if partners > p else max(map(whole_links, lists)), d0, partners > p)
 
     def set_orbits(self, held):
         """Set the orbits of pairs under the certificate's permutations of GPUs, and read its bundles' prices."""
-        n = self.n
-        generators = rows_of(held.array("generators", 0, n - 1, (None, n)), n)
-        for g in generators:
-            check_permutation(g, n, "generators")
-            for pattern in self.patterns:
-                need(
-                    all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items()),
-                    "generators: change a pattern",
-                )
-        self.orbit = number_orbits(sorted({pair for pattern in self.patterns for pair in pattern}), generators)
-        self.sizes = []
-        for pattern in self.patterns:
-            sizes = defaultdict(Fraction)
+        n, generators = self.n, held.permutations("generators", self.n)
+        for g, pattern in product(generators, self.patterns):
+            kept = all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items())
+            need(kept, "generators: change a pattern")
+
+        def images(pair):
+            return [(g[pair[0]], g[pair[1]]) for g in generators]
+
+        self.orbit = orbits_of(sorted({pair for pattern in self.patterns for pair in pattern}), images)
+        self.sizes = [defaultdict(Fraction) for _ in self.patterns]
+        for sizes, pattern in zip(self.sizes, self.patterns):
             for pair, volume in pattern.items():
                 sizes[self.orbit[pair]] += volume
-            self.sizes.append(sizes)
-        self.bundles = []
-        bundles = held.get("bundles")
-        need(type(bundles) is list, "bundles: a list")
-        if bundles:
-            need(n <= 512, "bundles: of at most 512 GPUs")
-            label = number_orbits([(u, v) for u in range(n) for v in range(n)], generators)
-            for bundle in map(Held, bundles):
-                self.bundles.append(self.bundle(bundle, label))
+        bundles = held.list("bundles")
+        need(n <= 512 or not bundles, "bundles: of at most 512 GPUs")
+        label = orbits_of(product(range(n), range(n)), images) if bundles else {}
+        self.bundles = [self.bundle(bundle, label) for bundle in map(Held, bundles)]
 
     def bundle(self, held, label):
         """Check a bundle's prices; return (its patterns, D of each, its budget)."""
-        n = self.n
-        patterns = held.array("patterns", 0, len(self.patterns) - 1)
-        need(patterns and len(set(patterns)) == len(patterns), "bundles: a pattern stands twice")
-        labels = max(label.values()) + 1
-        prices = rows_of(held.array("prices", 0, 2**40, (len(patterns), labels)), labels)
-        r, c = (held.array(key, 0, 2**40, (n,)) for key in ("of_source", "of_destination"))
-        total = [sum(column) for column in zip(*prices)]
-        need(
-            all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v),
-            "bundles: a link's prices are above its budget",
-        )
-        volumes = {}
+        n, patterns, labels = self.n, held.distinct("patterns", len(self.patterns)), max(label.values()) + 1
+        prices = held.rows("prices", 0, 2**40, labels, len(patterns))
+        r, c = held.arrays_of("of_source of_destination", 0, 2**40, (n,))
+        total, volumes = [sum(column) for column in zip(*prices)], Counter()
+        paid = all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v)
+        need(patterns and paid, "bundles: a link's prices are above its budget")
         for k, price in zip(patterns, prices):
-            by_source, volumes[k] = defaultdict(list), 0
-            for (u, v), volume in self.patterns[k].items():
-                by_source[u].append((v, volume))
-            for u, mine in by_source.items():
-                far = self.dense_distances(
-                    u, [[price[label[a, b]] for b in range(n)] for a in range(n)] if u == min(by_source) else None
-                )
-                volumes[k] += sum(volume * far[v] for v, volume in mine)
+            matrix = [[price[label[a, b]] for b in range(n)] for a in range(n)]
+            for u, pairs in groupby(sorted(self.patterns[k]), key=itemgetter(0)):
+                far, left = list(matrix[u]), set(range(n)) - {u}  # cheapest paths over all ordered pairs
+                while left:
+                    near = min(left, key=far.__getitem__)
+                    left.remove(near)
+                    here = far[near]
+                    far = [x if x <= here + y else here + y for x, y in zip(far, matrix[near])]
+                volumes[k] += sum(self.patterns[k][pair] * far[pair[1]] for pair in pairs)
         return patterns, volumes, self.p * (sum(r) + sum(c))
 
-    def dense_distances(self, source, matrix=None):
-        """Return cheapest paths from a GPU over all ordered pairs (a matrix is kept for the next GPUs)."""
-        self.matrix = matrix or self.matrix
-        far, left = list(self.matrix[source]), set(range(self.n)) - {source}
-        far[source] = 0
-        while left:
-            u = min(left, key=far.__getitem__)
-            left.remove(u)
-            here = far[u]
-            far = [x if x <= here + y else here + y for x, y in zip(far, self.matrix[u])]
-        return far
-
-    def interval(self, first, last, rows):
+    def interval(self, steps, rows):
         """Return the seconds that rows with multipliers prove for some steps on one topology."""
-        need(type(rows) is list, "rows: a list")
-        steps = range(first, last + 1)
-        mine = {self.of_step[i] for i in steps}
-        cost, left = defaultdict(Fraction), {}
+        mine, cost, left = {self.of_step[i] for i in steps}, defaultdict(Fraction), {}
         for i in steps:
             k = self.of_step[i]
-            cost["L", k] += self.exact["hop"]
-            cost["u", k] += Fraction(self.steps[i].bytes) / self.exact["b"]
-            left["L", k], left["u", k] = self.facts[k][0], self.facts[k][2]
-            left.update((("a", o), 1) for o in self.sizes[k])
-        proven = len(steps) * self.exact["alpha"]
-        arcs = {pair for k in mine for pair in self.patterns[k]}
+            cost["L", k] += Fraction(self.hop)
+            cost["u", k] += Fraction(self.steps[i].bytes) / Fraction(self.b)
+            left |= {("L", k): self.facts[k].longest, ("u", k): self.facts[k].d0}
+            left |= {("a", orbit): 1 for orbit in self.sizes[k]}
+        proven, arcs = len(steps) * Fraction(self.alpha), {pair for k in mine for pair in self.patterns[k]}
+        kinds = {"longest": self.longest_row, "volume": self.volume_row, "direct": self.direct_row,
+                 "tree": self.tree_row, "cycle": self.cycle_row, "rate": self.rate_row}  # fmt: skip
         for row in map(Held, rows):
-            multiplier = Fraction(number(row.get("multiplier"), "multiplier"))
-            need(multiplier >= 0, "multiplier: below 0")
-            kinds = {"longest": self.longest_row, "volume": self.volume_row, "tree": self.tree_row,
-                     "cycle": self.cycle_row, "rate": self.rate_row, "direct": self.direct_row}  # fmt: skip
-            need(row.text("row") in kinds, f"row: {short(row.get('row'))} is unknown")
-            coefficients, right = kinds[row.get("row")](row, mine, arcs, steps)
+            multiplier = Fraction(number(row.get("multiplier"), "multiplier", 0))
+            coefficients, right = row.choose("row", kinds)(row, mine, arcs, steps)
             for variable, coefficient in coefficients.items():
                 cost[variable] -= multiplier * coefficient
             proven += multiplier * right
@@ -2202,30 +1684,31 @@ class Harvest:
             proven += rest * left[variable]
         return proven
 
+    # each row returns the coefficients of its variables and its right side (page: Intervals)
+
     def pattern_of(self, row, mine):
-        """Return the pattern of a row; it must be one of the interval's."""
-        k = row.whole("pattern", 0, len(self.patterns) - 1)
-        need(k in mine, f"pattern {k}: is none of the interval's")
-        return k
+        return one_of(row.whole("pattern", 0, len(self.patterns) - 1), mine, "pattern")
 
     def longest_row(self, row, mine, arcs, steps):
-        """The greatest number of hops is not below that of an orbit."""
         k = self.pattern_of(row, mine)
-        o = row.whole("orbit", 0, 2**31)
-        need(o in self.sizes[k], f"orbit {o}: not in pattern {k}")
-        return {("L", k): 1, ("a", o): -1}, 0
+        return {("L", k): 1, ("a", one_of(row.whole("orbit", 0, 2**31), self.sizes[k], "orbit")): -1}, 0
 
     def volume_row(self, row, mine, arcs, steps):
-        """All links of load u carry all volumes, once a hop."""
         k = self.pattern_of(row, mine)
         return {("u", k): self.p * self.n, **{("a", o): -size for o, size in self.sizes[k].items()}}, 0
 
+    def direct_row(self, row, mine, arcs, steps):
+        k = self.pattern_of(row, mine)
+        _, U, d0, many = self.facts[k]
+        need(not many, "direct: a GPU has more partners than ports")
+        need(len({self.steps[i].bytes for i in steps if self.of_step[i] == k}) == 1, "direct: steps of unlike bytes")
+        return {("L", k): U - d0, ("u", k): 1}, 2 * U - d0
+
     def tree_row(self, row, mine, arcs, steps):
-        """GPUs are not all near one GPU: only p are a hop away, p^2 two hops, …"""
-        nodes = row.array("nodes", 0, self.n - 1)
+        nodes, inwards = row.distinct("nodes", self.n), row.flag("inwards")
         parents = row.array("parents", -(2**31), 2**31, (len(nodes),))
-        inwards, coefficients, paths = row.flag("inwards"), Counter(), [Counter()]
-        need(nodes and len(set(nodes)) == len(nodes), "tree: nodes must be distinct")
+        coefficients, paths = Counter(), [Counter()]
+        need(nodes, "tree: no nodes")
         for i in range(1, len(nodes)):
             need(0 <= parents[i] < i, "tree: a parent stands before its child")
             arc = (nodes[parents[i]], nodes[i])
@@ -2234,271 +1717,195 @@ class Harvest:
             paths.append(paths[parents[i]] + Counter([("a", self.orbit[arc])]))
             coefficients.update(paths[i])
         right, hops, missing = 0, 1, len(nodes) - 1
-        while missing > 0:
+        while missing > 0:  # p GPUs are a hop away, p^2 two hops, …
             right += hops * min(missing, self.p**hops)
             missing, hops = missing - self.p**hops, hops + 1
         return coefficients, right
 
     def cycle_row(self, row, mine, arcs, steps):
-        """With one port a GPU, a closed walk goes round a whole component."""
-        need(self.p == 1, "cycle: only with one port")
-        nodes, coefficients = row.array("nodes", 0, self.n - 1), Counter()
-        need(len(nodes) >= 2, "cycle: at least two nodes")
-        for arc in zip(nodes, nodes[1:] + nodes[:1]):
-            need(arc in arcs, f"cycle: {arc} is no pair of the interval")
-            coefficients["a", self.orbit[arc]] += 1
-        beside = [[] for _ in range(self.n)]
+        nodes, beside = row.array("nodes", 0, self.n - 1), defaultdict(set)
+        need(self.p == 1 and len(nodes) >= 2, "cycle: only with one port, at least two nodes")
+        walk = list(zip(nodes, nodes[1:] + nodes[:1]))
+        need(arcs.issuperset(walk), "cycle: not over pairs of the interval")
         for u, v in arcs:
-            beside[u].append(v)
-            beside[v].append(u)
-        return coefficients, sum(hops is not None for hops in hops_from(nodes[0], self.n, beside))
+            beside[u].add(v)
+            beside[v].add(u)
+        return Counter(("a", self.orbit[arc]) for arc in walk), len(closure(nodes[:1], lambda u: beside[u]))
 
     def rate_row(self, row, mine, arcs, steps):
-        """A bundle's prices pay for every unit of volume; (x - 1)^2 >= 0 makes the product of rate and time linear."""
         patterns, D, budget = self.bundles[row.whole("bundle", 0, len(self.bundles) - 1)]
-        rates, coefficients, right = row.get("rates"), {}, -(2**40) * budget
-        need(type(rates) is list and rates, "rates: a list")
-        for rate in rates:
-            need(type(rate) is list and len(rate) == 2, "rates: rows of two")
-            k, r = whole(rate[0], 0, len(self.patterns) - 1, "rates"), whole(rate[1], 1, 2**62, "rates")
-            need(
-                k in mine and k in patterns and ("u", k) not in coefficients,
-                "rates: patterns of the interval and bundle, once",
-            )
+        coefficients, right = {}, -(2**40) * budget
+        for k, r in row.list("rates"):
+            whole(k, 0, len(self.patterns) - 1, "rates"), whole(r, 1, 2**62, "rates")
+            once = k in mine and k in patterns and ("u", k) not in coefficients
+            need(once, "rates: patterns of the interval and bundle, once")
             rho = Fraction(r) / max(self.patterns[k].values())
             coefficients["u", k] = D[k] * rho**2
             right += 2 * 2**20 * D[k] * rho
+        need(coefficients, "rates: none")
         return coefficients, right
 
-    def direct_row(self, row, mine, arcs, steps):
-        """A pattern goes over whole links in one hop, or takes two hops."""
-        k = self.pattern_of(row, mine)
-        _, U, d0, many = self.facts[k]
-        need(not many, "direct: a GPU has more partners than ports")
-        need(len({self.steps[i].bytes for i in steps if self.of_step[i] == k}) == 1, "direct: steps of unlike bytes")
-        return {("L", k): U - d0, ("u", k): 1}, 2 * U - d0
+
+# --- 8  mlfm: phases in which every rank sends and receives at most once ---
 
 
-def number_orbits(pairs, generators):
-    """Return a dict pair → number of its orbit, numbered in the order of their least pairs; ``pairs`` are sorted."""
-    numbers, count = {}, 0
-    for pair in pairs:
-        if pair not in numbers:
-            numbers[pair], front = count, [pair]
-            while front:
-                u, v = front.pop()
-                for g in generators:
-                    image = (g[u], g[v])
-                    if image not in numbers:
-                        numbers[image] = count
-                        front.append(image)
-            count += 1
-    return numbers
-
-
-# ------------------------------------------------------------------------------------------------------------------
-# 8  mlfm: phases in which every rank sends and receives at most once
-# ------------------------------------------------------------------------------------------------------------------
-
-
-class Mlfm:
+class Mlfm(Instance):
     """An mlfm instance: leaf (layer, column) is layer·(d + 1) + column, a spine is a pair of columns a < b."""
 
     def __init__(self, data, folder):
-        self.data, d = data, whole(data["d"], 1, 2**12, "d")
-        self.d, self.columns = d, d + 1
-        self.pairs = [(a, b) for a in range(d + 1) for b in range(a + 1, d + 1)]
-        self.spine = {pair: s for s, pair in enumerate(self.pairs)}
-        self.detour = data.get("routes", "minimal") == "detour"
-        failed = data.get("failed") or {}
-        leaf = lambda end: end[0] * (d + 1) + end[1]  # noqa: E731
+        d = whole(data["d"], 1, 2**12, "d")
+        self.columns, self.leaves, self.arguments = (
+            d + 1,
+            d * (d + 1),
+            {"ranks": self.busiest_rank, "links": self.links},
+        )
+        self.pairs, self.detour = list(combinations(range(d + 1), 2)), data.get("routes", "minimal") == "detour"
+        spine, failed = {pair: s for s, pair in enumerate(self.pairs)}, data.get("failed") or {}
+
+        def leaf(end):
+            return end[0] * (d + 1) + end[1]
+
         dead_leaves = {leaf(end) for end in failed.get("leaves", ())}
         dead_servers = {tuple(server) for server in failed.get("servers", ())}
-        dead_spines = {self.spine[tuple(sorted(pair))] for pair in failed.get("spines", ())}
-        cables = {(leaf(cut["leaf"]), self.spine[tuple(sorted(cut["spine"]))]) for cut in failed.get("links", ())}
-        self.leaves = d * (d + 1)
+        dead_spines = {tuple(sorted(pair)) for pair in failed.get("spines", ())}
+        cables = {(leaf(cable["leaf"]), tuple(sorted(cable["spine"]))) for cable in failed.get("links", ())}
+        need(dead_spines | {pair for _, pair in cables} <= spine.keys(), "failed: a spine that is none")
         self.works = {}  # (leaf, other column) → whether the cable from the leaf to that spine works
-        for x in range(self.leaves):
-            for c in range(d + 1):
-                if c != x % (d + 1):
-                    s = self.spine[min(c, x % (d + 1)), max(c, x % (d + 1))]
-                    self.works[x, c] = x not in dead_leaves and s not in dead_spines and (x, s) not in cables
+        for x, c in product(range(self.leaves), range(d + 1)):
+            pair = (min(c, x % (d + 1)), max(c, x % (d + 1)))
+            if pair in spine:
+                self.works[x, c] = x not in dead_leaves and pair not in dead_spines and (x, pair) not in cables
         block, demand = data.get("block"), data.get("demand")
-        if block is not None:
-            sides = [block[key] for key in ("layers", "columns", "servers")]
-            servers = list(product(*map(range, sides)))
-        elif data.get("subset") is not None:
+        self.block = [
+            (block or {"layers": d, "columns": d + 1, "servers": d})[x] for x in ("layers", "columns", "servers")
+        ]
+        servers = product(*map(range, self.block))
+        if block is None and data.get("subset") is not None:
             servers = [tuple(server) for server in data["subset"]]
-        elif demand is not None:
+        elif block is None and demand is not None:
             servers = sorted({tuple(row[end]) for row in demand for end in ("source", "target")})
-        else:
-            servers = list(product(range(d), range(d + 1), range(d)))
-        whole_machine = {"layers": d, "columns": d + 1, "servers": d}
-        self.block = [(block or whole_machine)[key] for key in ("layers", "columns", "servers")]
-        self.servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
-        self.leaf = [leaf(server) for server in self.servers]
-        self.N, rank = len(self.servers), {server: x for x, server in enumerate(self.servers)}
-        self.demand = None
+        servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
+        self.leaf, self.N, self.demand = [leaf(server) for server in servers], len(servers), None
         if demand is not None:
-            self.demand = Counter()
+            rank, self.demand = {server: x for x, server in enumerate(servers)}, Counter()
             for row in demand:
                 ends = (rank.get(tuple(row["source"])), rank.get(tuple(row["target"])))
                 if None not in ends:
                     self.demand[ends] += whole(row.get("count", 1), 1, 2**40, "count")
 
-    # -- the forms in which a schedule is stored: all become phases of (source, target, spine, middle, second) ---------
-
+    # -- replay
     def replay(self, held):
-        """Return the number of congestion-free phases."""
-        form, _most = held.text("form"), 2**20
         forms = {"table": self.table, "product": self.product, "repaired": self.repaired, "columns": self.column_flows}
-        need(form in forms, f"form: {short(form)} is unknown")
-        routes, value, sent, _most = {}, 0, Counter(), 0
-        for f, phase in enumerate(forms[form](held)):
-            used, receivers, load = [], set(), Counter()
-            for x, y, spine, middle, second in phase:
+        routes, value, sent = {}, 0, Counter()
+        for f, phase in enumerate(held.choose("form", forms)(held)):
+            used, load = [], Counter()
+            for x, y, *route in phase:
                 need(0 <= x < self.N and 0 <= y < self.N, f"phase {f}: {y} is no rank")
-                need(y not in receivers, f"phase {f}: rank {y} receives twice")
-                receivers.add(y)
                 sent[x, y] += 1
-                key = (self.leaf[x], self.leaf[y], spine, middle, second)
+                key = (self.leaf[x], self.leaf[y], *route)
                 if key not in routes:
                     routes[key] = self.route(*key)
                 used.append(routes[key])
                 load.update(routes[key])
-            need(len({transfer[0] for transfer in phase}) == len(phase), f"phase {f}: a rank sends twice")
+            once = all(len({transfer[end] for transfer in phase}) == len(phase) for end in (0, 1))
+            need(once, f"phase {f}: a rank sends or receives twice")
             value += self.split(used, load)
-        if self.demand is None:
-            need(len(sent) == self.N**2 == sum(sent.values()), "not every ordered pair of ranks is sent once")
-        else:
-            need(sent == self.demand, "what is sent is not what is asked for")
+        wanted = dict.fromkeys(product(range(self.N), repeat=2), 1) if self.demand is None else self.demand
+        need(sent == Counter(wanted), "what is sent is not what is asked for")
         return value
 
-    def whole_array(self, held, key, shape, default=None):
-        """Return an array of numbers in -1..2^20."""
-        return held.array(key, -1, 2**20, shape, default)
+    def columns_of(self, held, keys, shape=(None,), default=None):
+        """Return columns of numbers in -1..2^20, all as long as the first."""
+        found = []
+        for key in keys.split():
+            found.append(held.array(key, -1, 2**20, (len(found[0]),) if found and shape == (None,) else shape, default))
+        return found
+
+    # the forms in which a schedule is stored: each yields phases of (source, target, spine, middle, second)
 
     def table(self, held):
-        """Yield phases that are stored as tables."""
-        N = self.N
-        dest = self.whole_array(held, "dest", (None, N))
+        N, [dest] = self.N, self.columns_of(held, "dest", (None, self.N))
         shape = (len(dest) // N, N)
-        if len(dest) > MOST_TRANSFERS:
-            raise NotCovered(f"{len(dest)} transfers")
-        spine = self.whole_array(held, "spine", shape)
-        middle, second = (self.whole_array(held, key, shape, ()) or [-1] * len(dest) for key in ("middle", "second"))
+        cover(len(dest) <= MOST_TRANSFERS, f"{len(dest)} transfers")
+        rows = list(zip(dest, *self.columns_of(held, "spine", shape),
+                        *self.columns_of(held, "middle second", shape, [-1] * len(dest))))  # fmt: skip
         for at in range(0, len(dest), N):
-            yield [
-                (x, dest[at + x], spine[at + x], middle[at + x], second[at + x]) for x in range(N) if dest[at + x] >= 0
-            ]
+            yield [(x, *row) for x, row in enumerate(rows[at : at + N]) if row[0] >= 0]
 
     def product(self, held):
-        """Yield phases that shifts of layers and slots make of patterns."""
+        """Shifts of layers and slots make phases of patterns."""
         n, l, m = self.block  # noqa: E741
         need(n * l * m == self.N and held.whole("layers", 1, 2**20) == n, "form product: the ranks are not a block")
-        pattern = self.whole_array(held, "pattern", (None,))
-        layer, slot = (self.whole_array(held, key, (len(pattern),)) for key in ("layer_shift", "slot_shift"))
-        column = self.whole_array(held, "column", (None, l, m))
-        spine = self.whole_array(held, "spine", (len(column) // (l * m), l, m))
-        if len(pattern) * self.N > MOST_TRANSFERS:
-            raise NotCovered(f"{len(pattern) * self.N} transfers")
-        need(not pattern or (min(pattern) >= 0 and max(pattern) < len(column) // (l * m)), "pattern: one that is none")
+        shifts = list(zip(*self.columns_of(held, "pattern layer_shift slot_shift")))
+        [column] = self.columns_of(held, "column", (None, l, m))
+        [spine] = self.columns_of(held, "spine", (len(column) // (l * m), l, m))
+        cover(len(shifts) * self.N <= MOST_TRANSFERS, f"{len(shifts) * self.N} transfers")
+        need(all(0 <= t < len(column) // (l * m) for t, _, _ in shifts), "pattern: one that is none")
         need(all(0 <= c < l for c in column), "column: one that is none")
-        for t, a, b in zip(pattern, layer, slot):
+        for t, a, b in shifts:
             phase = []
-            for i, j, k in product(range(n), range(l), range(m)):
-                to, at = column[(t * l + j) * m + k], (t * l + j) * m + k
-                layer_to = (i + a) % n
-                same = layer_to == i and to == j
-                phase.append(
-                    ((i * l + j) * m + k, (layer_to * l + to) * m + (k + b) % m, -1 if same else spine[at], -1, -1)
-                )
+            for x, (i, j, k) in enumerate(product(range(n), range(l), range(m))):
+                at, layer = (t * l + j) * m + k, (i + a) % n
+                to = (layer * l + column[at]) * m + (k + b) % m
+                phase.append((x, to, -1 if (layer, column[at]) == (i, j) else spine[at], -1, -1))
             yield phase
 
     def repaired(self, held):
-        """Yield the phases of a product in which some flows are moved to other groups of phases."""
+        """The phases of a product in which some flows are moved to other groups of phases."""
         s, G = held.whole("slots", 1, 2**20), held.whole("groups", 1, 2**20)
-        group = self.whole_array(held, "moved_group", (None,))
-        rows = [
-            self.whole_array(held, "moved_" + key, (len(group),))
-            for key in ("source", "dest", "spine", "middle", "second")
-        ]
-        flows, gone = defaultdict(list), set()
-        for g, x, y, *route in zip(group, *rows):
+        keys = "moved_group moved_source moved_dest moved_spine moved_middle moved_second"
+        flows, gone = defaultdict(dict), set()
+        for g, x, y, *route in zip(*self.columns_of(held, keys)):
             need(0 <= g < G and 0 <= x < self.N and 0 <= y < self.N, "moved: a group or rank that is none")
-            flows[g].append((x, y, *route))
+            need(x not in flows[g], "moved: two flows of one rank in a group")
+            flows[g][x] = (y, *route)
             gone.add((x, y // s))
         phases = list(self.product(held))
         need(G * s >= len(phases), "groups: fewer than the product's")
-        if G * s * self.N > MOST_TRANSFERS:
-            raise NotCovered(f"{G * s * self.N} transfers")
+        cover(G * s * self.N <= MOST_TRANSFERS, f"{G * s * self.N} transfers")
         for f in range(G * s):
-            phase = [row for row in (phases[f] if f < len(phases) else ()) if (row[0], row[1] // s) not in gone]
-            moved = {x: (x, y // s * s + (y % s + f % s) % s, *route) for x, y, *route in flows[f // s]}
-            need(len(moved) == len(flows[f // s]), "moved: two flows of one rank in a group")
-            yield [row for row in phase if row[0] not in moved] + list(moved.values())
+            phase = {row[0]: row for row in (phases[f] if f < len(phases) else ()) if (row[0], row[1] // s) not in gone}
+            for x, (y, *route) in flows[f // s].items():
+                phase[x] = (x, y // s * s + (y % s + f % s) % s, *route)
+            yield list(phase.values())
 
     def column_flows(self, held):
-        """Yield phases that are stored as flows of columns, the same for every layer."""
+        """Flows of columns, the same for every layer."""
         n, l, m = (held.whole(key, 1, 2**20) for key in ("layers", "columns", "slots"))  # noqa: E741
         c, G, stride = held.whole("length", 1, 2**20), held.whole("groups", 0, 2**20), held.whole("stride", 1, 2**20)
-        need(
-            n * l * m == self.N and m % c == 0 and stride == self.columns,
-            "layers, columns, slots, length, stride: do not fit",
-        )
-        need(self.block == [n, l, m], "layers, columns, slots: not the block's")
-        group = self.whole_array(held, "group", (None,))
-        keys = ("source", "slot", "target", "first", "shift", "spine", "middle", "second")
-        rows = [self.whole_array(held, key, (len(group),)) for key in keys]
-        if len(group) * c * n > MOST_TRANSFERS:
-            raise NotCovered(f"{len(group) * c * n} transfers")
-        flows, seen = defaultdict(list), set()
-        for g, *row in zip(group, *rows):
-            source, slot, target, first, shift, spine, middle, second = row
-            need(
-                0 <= g < G and 0 <= source < l and 0 <= slot < m and 0 <= target < l and 0 <= first < m,
-                "a flow out of range",
-            )
-            need(
-                0 <= shift < n and (g, source, slot) not in seen,
-                "two flows of a server in a group, or a shift that is none",
-            )
-            seen.add((g, source, slot))
+        fits = n * l * m == self.N and m % c == 0 and stride == self.columns and self.block == [n, l, m]
+        need(fits, "layers, columns, slots, length, stride: do not fit")
+        rows = list(zip(*self.columns_of(held, "group source slot target first shift spine middle second")))
+        cover(len(rows) * c * n <= MOST_TRANSFERS, f"{len(rows) * c * n} transfers")
+        flows = defaultdict(list)
+        for g, *row in rows:
+            limits = zip((g, *row), (G, l, m, l, m, n))
+            need(all(0 <= x < most for x, most in limits), "a group, server, target or shift that is none")
             flows[g].append(row)
         for f in range(G * c):
             phase, t = [], f % c
             for source, slot, target, first, shift, spine, middle, second in flows[f // c]:
                 to = c * (first // c) + (first % c + t) % c
                 for i in range(n):
-                    by = middle if middle < 0 else i * stride + middle
-                    phase.append(
-                        ((i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to, spine, by, second)
-                    )
+                    x, y = (i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to
+                    phase.append((x, y, spine, middle if middle < 0 else i * stride + middle, second))
             yield phase
-
-    # -- replay ----------------------------------------------------------------------------------------------------
 
     def route(self, P, Q, spine, middle, second):
         """Return the links (leaf, other column, way: 0 up, 1 down) of a route between leaves."""
         if P == Q:
             need(spine == middle == second == -1, "a route within a leaf crosses no spine")
             return ()
-        need(0 <= spine < len(self.pairs), f"spine {spine}: is none")
         if middle == -1:
             need(second == -1, "second: without a leaf in the middle")
             return self.crossing(P, Q, spine)
-        need(
-            self.detour and 0 <= middle < self.leaves and 0 <= second < len(self.pairs),
-            "a route over a leaf in the middle",
-        )
-        need(
-            middle % self.columns not in (P % self.columns, Q % self.columns),
-            "middle: a leaf of the sender's or receiver's column",
-        )
+        third = middle % self.columns not in (P % self.columns, Q % self.columns)
+        good = self.detour and 0 <= middle < self.leaves and third
+        need(good, "middle: only where routes may detour, a leaf of neither the sender's nor the receiver's column")
         return self.crossing(P, middle, spine) + self.crossing(middle, Q, second)
 
     def crossing(self, P, Q, spine):
-        """Return the two links from leaf to leaf over a spine."""
+        need(0 <= spine < len(self.pairs), f"spine {spine}: is none")
         a, b, pair = P % self.columns, Q % self.columns, self.pairs[spine]
         need(a in pair and b in pair, f"spine {pair}: does not join leaves {P} and {Q}")
         up, down = (P, sum(pair) - a), (Q, sum(pair) - b)
@@ -2507,71 +1914,51 @@ class Mlfm:
 
     def split(self, used, load):
         """Return the fewest congestion-free phases into which transfers split, given the links of each."""
-        worst = max(load.values(), default=0)
+        worst, on = max(load.values(), default=0), defaultdict(set)
         if worst <= 1 or all(len(links) <= 2 for links in used):
             return max(1, worst)
-        on = defaultdict(list)
         for i, links in enumerate(used):
             for link in links:
-                on[link].append(i)
-        joined = {i: {j for link in links for j in on[link]} - {i} for i, links in enumerate(used)}
+                on[link].add(i)
+        joined = {i: set().union(*(on[link] for link in links)) - {i} for i, links in enumerate(used)}
         joined = {i: others for i, others in joined.items() if others}
-        colours = worst
-        while not colourable(joined, colours):
-            colours += 1
-        return colours
+        while not colourable(joined, worst):
+            worst += 1
+        return worst
 
-    def certify(self, held, bound):
-        """Check that a certificate proves a number of phases that is at least the bound."""
-        binding = held.text("binding")
-        need(binding in ("ranks", "links"), f"binding: {short(binding)} is unknown")
-        if binding == "ranks":
-            ends = [Counter(), Counter()]
-            for pair, count in (self.demand or {}).items():
-                ends[0][pair[0]] += count
-                ends[1][pair[1]] += count
-            proven = self.N if self.demand is None else max([*ends[0].values(), *ends[1].values()], default=0)
-        else:
-            proven = self.links(held)
-        need(bound <= proven, f"{binding}: proves {proven} phases, not {float(bound)}")
+    # -- certificates
+    def busiest_rank(self, held):
+        ends = Counter()
+        for (x, y), count in (self.demand or {}).items():
+            ends.update({("out", x): count, ("in", y): count})
+        return self.N if self.demand is None else max(ends.values(), default=0)
 
     def links(self, held):
-        """Return what weights on links prove: every transfer pays the cheapest route."""
-        rows = rows_of(held.array("links", 0, 2**20, (None, 3)), 3)
-        weights = held.array("weights", 0, 10**9, (len(rows),))
-        weight = dict(zip(map(tuple, rows), weights))
-        need(
-            len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight),
-            "links: twice, or none",
-        )
+        """What weights on links prove: every transfer pays the cheapest route."""
+        rows, n = [tuple(row) for row in held.rows("links", 0, 2**20, 3)], self.columns
+        weight = dict(zip(rows, held.array("weights", 0, 10**9, (len(rows),))))
+        known = len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight)
+        need(known, "links: twice, or none")
         cost = {(*key, way): weight.get((*key, way), 0) for key, works in self.works.items() for way in (0, 1) if works}
-        total, n = sum(cost.values()), self.columns
+        total, needed = sum(cost.values()), 0
         need(total > 0, "weights: of all links that work are 0")
 
         def one(P, Q):
             a, b = P % n, Q % n
             ways = [(b, a)] if a != b else [(c, c) for c in range(n) if c != a]
-            return min(
-                (cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways), default=INFINITE
-            )
+            sums = (cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways)
+            return min(sums, default=INFINITE)
 
-        wanted = Counter()
+        of_leaf, wanted = Counter(self.leaf), Counter()
         if self.demand is None:
-            of_leaf = Counter(self.leaf)
-            for P, p in of_leaf.items():
-                for Q, q in of_leaf.items():
-                    wanted[P, Q] = p * q
-        else:
-            for (x, y), count in self.demand.items():
-                wanted[self.leaf[x], self.leaf[y]] += count
-        table = {(P, Q): one(P, Q) for P in range(self.leaves) for Q in range(self.leaves)} if self.detour else None
-        needed = 0
+            wanted = {(P, Q): of_leaf[P] * of_leaf[Q] for P, Q in product(of_leaf, repeat=2)}
+        for (x, y), count in (self.demand or {}).items():
+            wanted[self.leaf[x], self.leaf[y]] += count
+        table = {ends: one(*ends) for ends in product(range(self.leaves), repeat=2)} if self.detour else {}
         for (P, Q), count in wanted.items():
             if P != Q:
-                length = one(P, Q)
-                if self.detour:
-                    over = (R for R in range(self.leaves) if R % n not in (P % n, Q % n))
-                    length = min([length] + [table[P, R] + table[R, Q] for R in over])
+                over = (R for R in range(self.leaves if self.detour else 0) if R % n not in (P % n, Q % n))
+                length = min([one(P, Q)] + [table[P, R] + table[R, Q] for R in over])
                 need(length < INFINITE, f"leaves {P} and {Q}: no route joins them")
                 needed += count * length
         return ceiling(needed, total)
@@ -2579,53 +1966,50 @@ class Mlfm:
 
 def colourable(joined, colours):
     """Return whether a graph (node → neighbours) can be coloured with so many colours, by search."""
-    if len(joined) > 1000:
-        raise NotCovered(f"{len(joined)} transfers that share links with detours")
+    cover(len(joined) <= 1000, f"{len(joined)} transfers that share links with detours")
     given, left = {}, [200_000]
 
     def search():
-        if len(given) == len(joined):
-            return True
         left[0] -= 1
-        if left[0] < 0:
-            raise NotCovered("splitting a phase with detours takes too long")
+        cover(left[0] >= 0, "splitting a phase with detours takes too long")
         free = {i: {given[j] for j in joined[i] if j in given} for i in joined if i not in given}
+        if not free:
+            return True
         i = max(free, key=lambda i: (len(free[i]), len(joined[i])))
-        for colour in range(min(colours, len(set(given.values())) + 1)):
-            if colour not in free[i]:
-                given[i] = colour
-                if search():
-                    return True
-                del given[i]
+        for colour in set(range(min(colours, len(set(given.values())) + 1))) - free[i]:
+            given[i] = colour
+            if search():
+                return True
+            del given[i]
         return False
 
     sys.setrecursionlimit(10_000)
     return search()
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 9  optree: steps of an allgather over optical rings and lines
-# ------------------------------------------------------------------------------------------------------------------
+# --- 9  optree: steps of an allgather over optical rings and lines ---
 
 
-class Optree:
-    """An optree instance: dimensions (side, stride, whether a ring), wavelengths w, and the most hops of a circuit."""
+class Optree(Instance):
+    """An optree instance: dimensions (side, stride, whether a ring), wavelengths w, most hops H of a circuit."""
 
     def __init__(self, data, folder):
-        self.data, grid = data, data.get("grid")
         self.N, self.w = whole(data["nodes"], 2, 2**31, "nodes"), whole(data["wavelengths"], 1, 2**31, "wavelengths")
-        sides = [self.N] if grid is None else [whole(side, 2, 2**31, "sides") for side in grid["sides"]]
-        kinds = ["ring"] if grid is None else grid["kinds"]
-        need(math.prod(sides) == self.N and len(kinds) == len(sides), "grid: the product of its sides is not nodes")
-        self.grid, self.dimensions, stride = grid is not None, [], self.N
-        for side, kind in zip(sides, kinds):
+        self.grid, self.dimensions, stride = data.get("grid") is not None, [], self.N
+        grid = data["grid"] if self.grid else {"sides": [self.N], "kinds": ["ring"]}
+        sides = [whole(side, 2, 2**31, "sides") for side in grid["sides"]]
+        fits = math.prod(sides) == self.N and len(grid["kinds"]) == len(sides)
+        need(fits, "grid: the product of its sides is not nodes")
+        for side, kind in zip(sides, grid["kinds"]):
             stride //= side
             self.dimensions.append((side, stride, {"ring": True, "line": False}[kind]))
-        self.longest = max(sides)
-        self.H = self.longest - 1
-        power, crosstalk = data.get("power"), data.get("crosstalk")
-        if power is not None or crosstalk is not None:
-            self.H = max((h for h in range(self.longest) if self.allowed(h + 1, power, crosstalk)), default=0)
+        self.longest, self.H, budgets = max(sides), max(sides) - 1, [data.get("power"), data.get("crosstalk")]
+        if budgets != [None, None]:
+            self.H = max((h for h in range(self.longest) if self.allowed(h + 1, *budgets)), default=0)
+        on_grid = {"turns": lambda held: len(sides), "cut": self.cut, "reach": self.grid_reach}
+        on_ring = {"receive": lambda held: ceiling(self.N - 1, 2 * self.w), "reach": self.ring_reach,
+                   "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2)}  # fmt: skip
+        self.arguments = on_grid if self.grid else on_ring
 
     @staticmethod
     def allowed(L, power, noise):
@@ -2640,80 +2024,68 @@ class Optree:
         signal = 10 * math.log10(noise["signal_mw"] / total) if total else INFINITE
         return 0.5 * math.exp(-signal / 4) < noise["max_ber"]
 
+    # -- replay
     def replay(self, held):
         """Return the number of steps of circuits that bring every item to every node, or of a counted algorithm."""
         if "algorithm" in held:
             return self.counted(held)
-        steps = held.array("step", 1, 2**62)
-        rows = (len(steps),)
-        if len(steps) > MOST_TRANSFERS or self.N**2 > MOST_CELLS:
-            raise NotCovered(f"{len(steps)} circuits")
-        source, target, origin = (held.array(key, 0, self.N - 1, rows) for key in ("src", "dst", "origin"))
-        direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, rows)
-        wavelength = held.array("wavelength", 0, self.w - 1, rows)
-        here = [INFINITE] * self.N**2  # the earliest step at which an item comes to a node
-        for v in range(self.N):
-            here[v * self.N + v] = 0
-        for item, v, step in zip(origin, target, steps):
-            here[item * self.N + v] = min(step, here[item * self.N + v])
-        used, known, now = set(), {}, 0
-        places = 2 * len(self.dimensions) * self.N
-        for i in sorted(range(len(steps)), key=steps.__getitem__):
-            step, key, item = steps[i], (source[i], target[i], direction[i]), origin[i]
-            if step != now:
-                used, now = set(), step
-            if key not in known:
-                known[key] = self.path(*key)
-            size = len(used)
-            used.update([wavelength[i] * places + link for link in known[key]])
-            if len(used) != size + len(known[key]):
-                raise Fault(f"step {step}: wavelength {wavelength[i]} is used twice between {key[0]} and {key[1]}")
-            if here[item * self.N + source[i]] >= step:
-                raise Fault(f"step {step}: node {source[i]} sends item {item}, which it has not")
-        need(INFINITE not in here, "some node misses an item at the end")
+        steps, N = held.array("step", 1, 2**62), self.N
+        cover(len(steps) <= MOST_TRANSFERS and N**2 <= MOST_CELLS, f"{len(steps)} circuits")
+        source, target, origin = held.arrays_of("src dst origin", 0, N - 1, (len(steps),))
+        direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, (len(steps),))
+        wavelength = held.array("wavelength", 0, self.w - 1, (len(steps),))
+        rows, known = sorted(zip(steps, source, target, origin, direction, wavelength)), {}
+        places = 2 * len(self.dimensions) * N  # numbers of links
+        for step, circuits in groupby(rows, key=itemgetter(0)):
+            used, count = set(), 0
+            for _, u, v, _, way, colour in circuits:
+                if (u, v, way) not in known:
+                    known[u, v, way] = self.path(u, v, way)
+                used.update([colour * places + link for link in known[u, v, way]])
+                count += len(known[u, v, way])
+            need(len(used) == count, f"step {step}: a wavelength is used twice on a link")
+        here = [[0 if u == v else INFINITE for u in range(N)] for v in range(N)]
+        replay_copies(steps, source, target, origin, here)
         return max(steps, default=0)
 
     def path(self, u, v, way):
         """Return the links, each as one number, that a circuit passes."""
-        need(u != v, f"circuit from {u} to itself")
         side, stride, ring = self.dimensions[way // 2]
         a, b = u // stride % side, v // stride % side
-        need(u - a * stride == v - b * stride, f"circuit {u} to {v}: not along dimension {way // 2}")
+        need(u != v and u - a * stride == v - b * stride, f"circuit {u} to {v}: not along dimension {way // 2}")
         hops = (b - a if way % 2 == 0 else a - b) % side
         need(ring or (b > a) == (way % 2 == 0), f"circuit {u} to {v}: leads off the line")
         need(hops <= self.H, f"circuit {u} to {v}: {hops} hops, at most {self.H}")
-        places = range(a, a + hops) if way % 2 == 0 else range(a - hops, a)
-        return [(u + (x % side - a) * stride) * 2 * len(self.dimensions) + way for x in places]
+        first = a if way % 2 == 0 else a - hops
+        return [(u + (x % side - a) * stride) * 2 * len(self.dimensions) + way for x in range(first, first + hops)]
 
     def counted(self, held):
-        """Return the steps of an algorithm that is stated as a formula."""
-        N, w = self.N, self.w
+        """Return the steps of an algorithm that is stated as a formula (page: Counted algorithms)."""
         need(not self.grid, "algorithm: only counted on one ring")
-        name, numbers = held.text("algorithm"), held.array("numbers", 1, 2**31)
+        N, w, numbers = self.N, self.w, held.array("numbers", 1, 2**31)
+        names = ("ring", "neighbor_exchange", "one_stage", "formula", "wrht", "stages")
+        name = held.choose("algorithm", {name: name for name in names})
+        numbered = {"formula": 1, "wrht": 1, "stages": max(1, len(numbers))}.get(name, 0)
+        need(len(numbers) == numbered, f"numbers: {numbered} of them")
         if name == "ring":
-            need(not numbers, "numbers: none")
             steps, longest = N - 1, 1
         elif name == "neighbor_exchange":
-            need(not numbers and N % 2 == 0, "neighbor_exchange: an even number of nodes")
+            need(N % 2 == 0, "neighbor_exchange: an even number of nodes")
             steps, longest = 1 + (N // 2 - 1) * ceiling(2, w), 1
         elif name == "one_stage" or (name == "formula" and numbers == [1]):
-            need(name == "formula" or not numbers, "numbers: none")
             steps, longest = ceiling(ceiling(N * N, 8), w), N // 2
         elif name == "formula":
-            need(len(numbers) == 1 and numbers[0] <= 64, "numbers: one k up to 64")
-            k = numbers[0]
+            k = whole(numbers[0], 1, 64, "numbers")
             right = (2 * k - 1) ** k * N ** (k + 1)
             steps = least_with(lambda S: (8 * w * S) ** k >= right)
             longest = N - (least_with(lambda x: x**k > N ** (k - 1)) - 1)  # N - ⌊N^(1 - 1/k)⌋
         elif name == "wrht":
-            need(len(numbers) == 1 and numbers[0] <= 2, "numbers: 1 or 2")
-            M = 2 * w + 1
+            M, v = 2 * w + 1, whole(numbers[0], 1, 2, "numbers")
             t = least_with(lambda t: M**t >= N)
-            steps = 1 + ceiling(M**t - M, M - 1) + (t - 2 + numbers[0]) * M ** (t - 1)
             last = M ** (t - 1)
+            steps = 1 + ceiling(M**t - M, M - 1) + (t - 2 + v) * last
             longest = min(N // 2, max(w * (last // M), ceiling(N, last) // 2 * last, 1))
         else:
-            need(name == "stages" and numbers, f"algorithm: {short(name)} is unknown")
             steps, longest = self.stages(numbers)
         need(longest <= self.H, f"{name}: needs circuits of {longest} hops, at most {self.H}")
         return steps
@@ -2724,37 +2096,19 @@ class Optree:
         need(g < N and ceiling(N, g) == r, f"stages: {radices} do not fit {N} nodes")
         steps, longest = ceiling(ceiling(g * (r * r // 4), 2), w), min(N - 1, r // 2 * g)
         for r in radices[1:]:
-            s = g // r
-            rightwards, leftwards = [0] * (r * s), [0] * (r * s)
-            for i in range(r):
-                for q in range(s):
-                    items = N // (r * s) + (i * s + q < N % (r * s))
-                    for other in range(r):
-                        a, b = i * s + q, other * s + q
-                        for x in range(a, b):
-                            rightwards[x] += items
-                        for x in range(b, a):
-                            leftwards[x] += items
-            steps += ceiling(max(rightwards + leftwards), w)
+            s, over = g // r, Counter()  # circuits over (direction, link)
+            for i, q in product(range(r), range(s)):
+                items = N // (r * s) + (i * s + q < N % (r * s))
+                for other in range(r):
+                    low, high = sorted((i, other))
+                    for x in range(low * s + q, high * s + q):
+                        over[other > i, x] += items
+            steps += ceiling(max(over.values(), default=0), w)
             longest, g = max(longest, (r - 1) * s), s
         return steps, longest
 
-    def certify(self, held, bound):
-        """Check that a certificate proves a number of steps that is at least the bound."""
-        binding = held.text("binding")
-        ring = {
-            "receive": lambda held: ceiling(self.N - 1, 2 * self.w),
-            "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2),
-            "reach": self.ring_reach,
-        }
-        grid = {"turns": lambda held: len(self.dimensions), "cut": self.cut, "reach": self.grid_reach}
-        prove = grid if self.grid else ring
-        need(binding in prove, f"binding: {short(binding)} is unknown")
-        proven = prove[binding](held)
-        need(bound <= proven, f"{binding}: proves {proven} steps, not {float(bound)}")
-
+    # -- certificates
     def weights(self, held, most_weights, most):
-        """Return the weights of the steps."""
         weights = held.array("weights", 0, most)
         need(1 <= len(weights) <= most_weights and self.N <= 8192, f"weights: 1 to {most_weights}, at most 8192 nodes")
         return weights
@@ -2762,10 +2116,9 @@ class Optree:
     def ring_reach(self, held):
         """An item that gets round the ring in T steps takes that many weighted hops."""
         N, weights = self.N, self.weights(held, self.N - 1, 10**9)
-        need(any(weights), "weights: all are 0")
         M, rest = min(N - 1, self.H), [0, 0] + [INFINITE] * (N - 1)
-        if N * M * len(weights) > 3 * 10**8:
-            raise NotCovered(f"reach: {N} nodes, {len(weights)} steps")
+        need(any(weights), "weights: all are 0")
+        cover(N * M * len(weights) <= 3 * 10**8, f"reach: {N} nodes, {len(weights)} steps")
         for weight in reversed(weights):
             one = [0]
             for x in range(1, M + 1):
@@ -2779,22 +2132,20 @@ class Optree:
         return len(weights) + 1
 
     def cut(self, held):
-        """What has to enter a set of nodes."""
         inside, crossing = set(held.array("nodes", 0, self.N - 1)), 0
         need(0 < len(inside) < self.N, "nodes: all or none")
-        for v in range(self.N):
-            for side, stride, ring in self.dimensions:
-                place = v // stride % side
-                if place + 1 < side or ring:
-                    crossing += (v in inside) != (v + ((place + 1) % side - place) * stride in inside)
+        for v, (side, stride, ring) in product(range(self.N), self.dimensions):
+            place = v // stride % side
+            if place + 1 < side or ring:
+                crossing += (v in inside) != (v + ((place + 1) % side - place) * stride in inside)
         return ceiling(self.N - len(inside), crossing * self.w)
 
     def grid_reach(self, held):
         """What the holders of an item can reach in a step costs hops, a step later less."""
         N, T = self.N, held.whole("horizon", 1, self.N)
         weights, later = self.weights(held, min(T, 32), 10**6), held.whole("later", 0, 10**9)
-        K, rings = min(self.H, self.longest // 2), [side for side, _, _ in self.dimensions]
-        within = [[min(2 * k, side - 1) for side in rings] for k in range(K + 1)]
+        K = min(self.H, self.longest // 2)
+        within = [[min(2 * k, side - 1) for side, _, _ in self.dimensions] for k in range(K + 1)]
         every, most, rest = [sum(x) for x in within], [max(x) for x in within], [sum(x) - min(x) for x in within]
         cost = [later * (N - h) for h in range(N + 1)]
         for t in range(len(weights), 0, -1):
@@ -2805,9 +2156,8 @@ class Optree:
                     spread = max(0, every[K] - (h - 1))
                     limits.append([min(spread, every[k] + (h - 1) * most[k]) + (h - 1) * rest[k] for k in range(K + 1)])
                 cost[h] = least_growth(weights[t - 1], limits, old, h, N)
-        links = sum(self.N // side * (side if ring else side - 1) for side, _, ring in self.dimensions) * 2
-        capacity = links * self.w * (sum(weights) + (T - len(weights)) * later)
-        need(N * cost[1] > capacity, "reach: proves nothing")
+        links = sum(N // side * (side if ring else side - 1) for side, _, ring in self.dimensions) * 2
+        need(N * cost[1] > links * self.w * (sum(weights) + (T - len(weights)) * later), "reach: proves nothing")
         return T + 1
 
 
@@ -2833,9 +2183,7 @@ def least_with(holds):
     return bisect_left(range(high + 1), True, lo=1, key=holds)
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 10  bine: bytes on global links
-# ------------------------------------------------------------------------------------------------------------------
+# --- 10  bine: bytes on global links ---
 
 
 def labels(text, ranks=None):
@@ -2845,142 +2193,105 @@ def labels(text, ranks=None):
         label, _, count = word.rpartition("x")
         need(label and count.isdecimal() and 1 <= int(count) <= 2**24, f"allocation: {short(word)}")
         found += [label] * int(count)
+    need(found and ranks in (None, len(found)), "nodes: as many as the allocation has ranks")
     numbers = {label: number for number, label in enumerate(dict.fromkeys(found))}
-    need(found and (ranks is None or len(found) == ranks), "nodes: as many as the allocation has ranks")
     return [numbers[label] for label in found]
 
 
-class Bine:
+class Bine(Instance):
     """A bine instance: jobs are lists of (group, node) a rank, or one torus."""
 
     def __init__(self, data, folder):
-        self.data, self.torus, self.collective = data, data.get("torus"), data["collective"]
-        self.problem, self.root = data.get("problem", "any"), data.get("root") or 0
+        self.torus, self.collective, self.problem = data.get("torus"), data["collective"], data.get("problem", "any")
         self.costs = [Fraction(number(cost, "costs")) for cost in data.get("costs") or (0, 0, 1)]
         self.bytes, self.rounds = Fraction(above_zero(data["bytes"], "bytes")), data.get("rounds")
+        self.root, self.jobs = data.get("root") or 0, []
+        for job in data["jobs"] if self.torus is None else ():
+            groups = labels(job["allocation"])
+            nodes = labels(job["nodes"], len(groups)) if job.get("nodes") is not None else range(len(groups))
+            self.jobs.append(list(zip(groups, nodes)))
         if self.torus is not None:
-            self.sides = [whole(side, 1, 2**20, "torus") for side in self.torus]
-            self.jobs = [[(v, v) for v in range(math.prod(self.sides))]]
-        else:
-            self.jobs = []
-            for job in data["jobs"]:
-                groups = labels(job["allocation"])
-                nodes = labels(job["nodes"], len(groups)) if job.get("nodes") is not None else range(len(groups))
-                self.jobs.append(list(zip(groups, nodes)))
-        small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
-        self.blocks = [
-            len(job) ** 2 if self.collective == "alltoall" else 1 if small else len(job) for job in self.jobs
-        ]
-        self.small = small
+            self.jobs = [[(v, v) for v in range(math.prod(whole(side, 1, 2**20, "torus") for side in self.torus))]]
         need(all(0 <= self.root < len(job) for job in self.jobs), "root: is no rank")
+        self.small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
+        self.arguments = dict.fromkeys(("receive", "isoperimetric", "prices"), self.proven)
+
+    def blocks(self, p):
+        """Return (number of blocks of a job of p ranks, bytes of one)."""
+        count = p * p if self.collective == "alltoall" else 1 if self.small else p
+        return count, self.bytes / (p if self.collective == "alltoall" else count)
 
     def crossings(self, job, u, v):
-        """Return what a byte from rank u to rank v counts."""
+        total, stride = 0, len(job)
+        for side in self.torus or ():
+            stride //= side
+            apart = abs(u // stride % side - v // stride % side)
+            total += min(apart, side - apart)
         if self.torus is not None:
-            total, stride = 0, len(job)
-            for side in self.sides:
-                stride //= side
-                apart = abs(u // stride % side - v // stride % side)
-                total += min(apart, side - apart)
             return total
         return self.costs[2] if job[u][0] != job[v][0] else self.costs[1] if job[u][1] != job[v][1] else self.costs[0]
 
-    def block_bytes(self, j, shares):
-        """Return the bytes of a block of job j."""
-        parts = len(self.jobs[j]) if self.collective == "alltoall" else self.blocks[j]
-        return self.bytes / (shares * parts)
-
+    # -- replay
     def replay(self, held):
-        """Return the weighted bytes of a schedule of all jobs."""
-        shares = held.whole("shares", 1, 2**31)
-        of_job = held.array("job", 0, len(self.jobs) - 1)
-        keys = ("round", "src", "dst", "first", "count", "adds")
-        columns = [held.array(key, 0, 2**31, (len(of_job),)) for key in keys]
+        shares, of_job = held.whole("shares", 1, 2**31), held.array("job", 0, len(self.jobs) - 1)
+        columns = held.arrays_of("round src dst first count", 0, 2**31, (len(of_job),))
+        columns.append(held.array("adds", 0, 1, (len(of_job),)))
         need(of_job == sorted(of_job), "job: rows are not in the order of jobs")
-        layout, starts = held.array("layout", 0, 2**31), held.array("starts", 0, 2**31, (len(self.jobs) + 1,))
-        rows = [[] for _ in self.jobs]
+        layout = held.array("layout", 0, 2**31)
+        starts = held.starts("starts", len(layout), len(self.jobs) + 1)
+        cover(sum(columns[4]) <= 20 * MOST_TRANSFERS, f"{sum(columns[4])} blocks in {len(of_job)} messages")
+        rows, total = [[] for _ in self.jobs], Fraction(0)
         for j, *row in zip(of_job, *columns):
             rows[j].append(row)
-        carried = sum(row[4] for mine in rows for row in mine)
-        if carried > 20 * MOST_TRANSFERS:
-            raise NotCovered(f"{carried} blocks in {len(of_job)} messages")
-        need(
-            starts[0] == 0 and starts[-1] == len(layout) and starts == sorted(starts),
-            "starts: not rising from 0 to the end",
-        )
-        total = Fraction(0)
         for j, job in enumerate(self.jobs):
-            mine, blocks = layout[starts[j] : starts[j + 1]], shares * self.blocks[j]
-            need(sorted(mine) == list(range(blocks)), f"layout: of job {j} is no permutation of its {blocks} blocks")
-            self.replay_job(j, job, rows[j], mine, blocks)
+            mine, (blocks, size) = layout[starts[j] : starts[j + 1]], self.blocks(len(job))
+            whole_layout = sorted(mine) == list(range(shares * blocks))
+            need(whole_layout, f"layout: of job {j} is no permutation of its {shares * blocks} blocks")
+            self.replay_job(j, len(job), rows[j], mine)
             if self.problem == "tree":
-                self.check_tree(job, rows[j])
+                self.check_tree(len(job), rows[j])
             elif self.problem == "butterfly":
-                self.check_butterfly(job, rows[j], shares)
-            counted = sum(row[4] * self.crossings(job, row[1], row[2]) for row in rows[j])
-            total += counted * self.block_bytes(j, shares)
+                self.check_butterfly(len(job), rows[j], shares)
+            total += sum(count * self.crossings(job, u, v) for _, u, v, _, count, _ in rows[j]) * size / shares
         return float(total)
 
-    def replay_job(self, j, job, rows, layout, blocks):
-        """Check possession and contributions of one job; sets of contributions are bits."""
-        p, collective, root = len(job), self.collective, self.root
-        everybody, sums = (1 << p) - 1, collective in ("reduce", "reduce_scatter", "allreduce")
-        if blocks * p > MOST_CELLS:
-            raise NotCovered(f"{blocks} blocks on {p} ranks")
-        sets = [[1 << v] * blocks if sums else [0] * blocks for v in range(p)]
+    def replay_job(self, j, p, rows, layout):
+        collective, root, blocks, everybody = self.collective, self.root, len(layout), (1 << p) - 1
+        sums = collective in ("reduce", "reduce_scatter", "allreduce")
+        cover(blocks * p <= MOST_CELLS, f"{blocks} blocks on {p} ranks")
+        for now, u, v, first, count, adds in rows:
+            need(u < p and v < p and u != v, f"job {j}, round {now}: from rank {u} to rank {v}")
+            need(count >= 1 and first + count <= blocks, f"job {j}, round {now}: blocks {first} to {first + count}")
+            need(sums or not adds, "adds: nothing is added here")
+        rounds = [row[0] for row in rows]
+        need(rounds == sorted(rounds), f"job {j}: rounds are not in order")
+        have = [[1 << v if sums else 0] * blocks for v in range(p)]
+        for b in range(0 if sums else blocks):
+            first = (
+                root if collective in ("broadcast", "scatter") else b // p % p if collective == "alltoall" else b % p
+            )
+            have[first][b] = everybody
+        moves = ((now, u, v, layout[first : first + count], adds) for now, u, v, first, count, adds in rows)
+        replay_rounds(moves, have, everybody)
         for b in range(blocks):
-            if collective in ("broadcast", "scatter"):
-                sets[root][b] = everybody
-            elif collective in ("gather", "allgather", "alltoall"):
-                sets[(b // p if collective == "alltoall" else b) % p][b] = everybody
-        at, last = 0, 0
-        while at < len(rows):
-            now, moved = rows[at][0], []
-            need(now >= last, f"job {j}: rounds are not in order")
-            last = now
-            while at < len(rows) and rows[at][0] == now:
-                _, u, v, first, count, adds = rows[at]
-                need(u < p and v < p and u != v, f"job {j}, round {now}: from rank {u} to rank {v}")
-                need(count >= 1 and first + count <= blocks, f"job {j}, round {now}: blocks {first} to {first + count}")
-                need(adds in (0, 1) and (sums or not adds), "adds: 0 or 1, and nothing is added here")
-                mine = layout[first : first + count]
-                moved.append((v, mine, [sets[u][b] for b in mine], adds))
-                at += 1
-            for v, mine, carried, adds in moved:
-                have = sets[v]
-                for b, what in zip(mine, carried):
-                    if adds:
-                        need(not have[b] & what, f"job {j}, round {now}: rank {v} adds to block {b} what it has")
-                        have[b] |= what
-                    else:
-                        need(
-                            what == everybody,
-                            f"job {j}, round {now}: rank {v} is sent block {b}, which is not there (or not complete)",
-                        )
-                        have[b] = everybody
-        for b in range(blocks):
-            if collective in ("broadcast", "allgather", "allreduce"):
-                ends = range(p)
-            else:
-                ends = (root if collective in ("reduce", "gather") else b % p,)
+            goals = range(p)
+            if collective not in ("broadcast", "allgather", "allreduce"):
+                goals = (root if collective in ("reduce", "gather") else b % p,)
             need(
-                all(sets[v][b] == everybody for v in ends), f"job {j}: block {b} is not (completely) where it should be"
+                all(have[v][b] == everybody for v in goals),
+                f"job {j}: block {b} is not (completely) where it should be",
             )
 
     def most_rounds(self, p):
-        """Return how many rounds a tree may take."""
         return self.rounds if self.rounds is not None else (p - 1).bit_length()
 
-    def check_tree(self, job, rows):
+    def check_tree(self, p, rows):
         """Check that messages form a tree: one into every rank but the root, one out of a rank a round."""
         back = self.collective in ("reduce", "gather")
         messages = {(now, v, u) if back else (now, u, v) for now, u, v, *_ in rows}
-        need(all(now < self.most_rounds(len(job)) for now, _, _ in messages), "tree: too many rounds")
-        into = Counter(v for _, _, v in messages)
-        need(
-            into == Counter(v for v in range(len(job)) if v != self.root),
-            "tree: not one message of every rank but the root",
-        )
+        need(all(now < self.most_rounds(p) for now, _, _ in messages), "tree: too many rounds")
+        into = sorted(v for _, _, v in messages)
+        need(into == [v for v in range(p) if v != self.root], "tree: not one message of every rank but the root")
         need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
 
     def volumes(self, p):
@@ -2988,72 +2299,58 @@ class Bine:
         q = p.bit_length() - 1
         need(p == 2**q, "butterfly: as many ranks as a power of two")
         falling = [p >> (i + 1) for i in range(q)]
-        if self.collective == "allreduce":
-            return [1] * q if self.small else falling + falling[::-1]
-        volumes = {"reduce_scatter": falling, "allgather": falling[::-1], "alltoall": [p // 2] * q}
-        need(self.collective in volumes, f"butterfly: not of {self.collective}")
-        return volumes[self.collective]
+        volumes = {"reduce_scatter": falling, "allgather": falling[::-1], "alltoall": [p // 2] * q,
+                   "allreduce": [1] * q if self.small else falling + falling[::-1]}  # fmt: skip
+        return volumes[one_of(self.collective, volumes, "butterfly")]
 
-    def check_butterfly(self, job, rows, shares):
+    def check_butterfly(self, p, rows, shares):
         """Check that in each round ranks are paired and send each other what a butterfly sends."""
-        p, sent, pairings = len(job), defaultdict(Counter), []
-        volumes = self.volumes(p)
+        sent, pairings, volumes = defaultdict(Counter), [], self.volumes(p)
         for now, u, v, _, count, _ in rows:
             sent[now][u, v] += count
         need(set(sent) == set(range(len(volumes))), f"butterfly: {len(volumes)} rounds")
         for now, volume in enumerate(volumes):
             partner = dict(sent[now].keys())
-            need(len(partner) == len(sent[now]) == p, f"round {now}: not one message of every rank")
-            need(all(partner.get(partner[v]) == v for v in partner), f"round {now}: ranks are not paired")
+            paired = len(partner) == len(sent[now]) == p and all(partner.get(partner[v]) == v for v in partner)
+            need(paired, f"round {now}: ranks are not paired")
             need(
-                set(sent[now].values()) == {volume * shares},
-                f"round {now}: messages are not of {volume * shares} blocks",
+                set(sent[now].values()) == {volume * shares}, f"round {now}: messages have not {volume * shares} blocks"
             )
             pairings.append(partner)
-        if self.collective == "allreduce" and not self.small:
-            need(pairings == pairings[::-1], "butterfly: does not go back through its pairings")
-        for a in pairings:
-            need(all(a[b[v]] == b[a[v]] for b in pairings for v in range(p)), "butterfly: pairings do not commute")
+        mirrored = self.collective == "allreduce" and not self.small
+        need(not mirrored or pairings == pairings[::-1], "butterfly: does not go back through its pairings")
+        commute = (a[b[v]] == b[a[v]] for a, b in combinations(pairings, 2) for v in range(p))
+        need(all(commute), "butterfly: pairings do not commute")
 
-    # -- certificates ----------------------------------------------------------------------------------------------
-
+    # -- certificates
     def partitions(self, job):
         """Return (weight, part of every rank) of each way to part a job's ranks."""
-        alone = list(range(len(job)))
+        alone, cost = list(range(len(job))), self.costs
         if self.torus is not None:
             return [(1, alone)]
-        cost = self.costs
-        ways = [
-            (cost[2] - cost[1], [group for group, _ in job]),
-            (cost[1] - cost[0], [node for _, node in job]),
-            (cost[0], alone),
-        ]
+        groups, nodes = zip(*job)
+        ways = [(cost[2] - cost[1], groups), (cost[1] - cost[0], nodes), (cost[0], alone)]
         return [(weight, part) for weight, part in ways if weight]
 
-    def certify(self, held, bound):
-        """Check that a certificate proves bytes that are at least the bound."""
-        binding, total, at = held.text("binding"), Fraction(0), 0
-        need(binding in ("receive", "isoperimetric", "prices"), f"binding: {short(binding)} is unknown")
+    def proven(self, held):
+        binding, total, at, prices = held.get("binding"), Fraction(0), 0, []
         if binding == "prices":
-            need(
-                self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None,
-                "prices: of a tree of broadcast or reduce",
-            )
+            fits = self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None
+            need(fits, "prices: of a tree of broadcast or reduce")
             scale, prices = held.whole("scale", 1, 2**24), held.array("prices", -(2**31) + 1, 2**31 - 1)
-        for j, job in enumerate(self.jobs):
+        for job in self.jobs:
             for weight, part in self.partitions(job):
                 if binding == "receive":
                     total += self.bytes * weight * self.received(part)
                 elif binding == "isoperimetric":
-                    total += weight * self.isoperimetric(part) * self.block_bytes(j, 1)
+                    total += weight * self.isoperimetric(part) * self.blocks(len(job))[1]
                 else:
                     rounds = self.most_rounds(len(job))
                     mine, at = prices[at : at + rounds], at + rounds
                     need(len(mine) == rounds, "prices: too few")
                     total += self.bytes * weight * self.priced(part, mine, scale)
-        need(binding != "prices" or at == len(prices), "prices: too many")
-        proven = Fraction(float(total))
-        need(bound <= proven, f"{binding}: proves {float(proven)} bytes, not {float(bound)}")
+        need(at == len(prices), "prices: too many")
+        return Fraction(float(total))
 
     def received(self, part):
         """Return how often the vector has to cross between parts."""
@@ -3067,8 +2364,7 @@ class Bine:
     def isoperimetric(self, part):
         """Return the blocks that a butterfly sends between parts: a part of k ranks holds at most f(k) within it."""
         need(self.problem == "butterfly", "isoperimetric: only of butterflies")
-        p = len(part)
-        weights = self.volumes(p)
+        p, weights = len(part), self.volumes(len(part))
         if self.collective == "allreduce" and not self.small:
             weights = [2 * volume for volume in weights[: len(weights) // 2]]
         weights = sorted(weights, reverse=True)
@@ -3077,17 +2373,13 @@ class Bine:
 
     def priced(self, part, prices, scale):
         """Return the messages between parts that prices of rounds prove."""
-        rounds, sizes = len(prices), Counter(part)
-        if max(sizes.values()) > 4096 or rounds > 64:
+        sizes = Counter(part)
+        if max(sizes.values()) > 4096 or len(prices) > 64:
             need(not any(prices), "prices: of parts of more than 4096 ranks must be 0")
             return len(sizes) - 1
-        need(min(prices, default=0) >= 0 or len(part) == 2**rounds, "prices: below 0")
-        total, known = 0, {}
-        for name, size in sizes.items():
-            root = int(name == part[self.root])
-            if (size, root) not in known:
-                known[size, root] = least_priced(size, root, prices, scale)
-            total += known[size, root]
+        need(min(prices, default=0) >= 0 or len(part) == 2 ** len(prices), "prices: below 0")
+        kinds = Counter((size, int(name == part[self.root])) for name, size in sizes.items())
+        total = sum(times * least_priced(*kind, prices, scale) for kind, times in kinds.items())
         return max(len(sizes) - 1, ceiling(total, scale))
 
 
@@ -3098,7 +2390,7 @@ def least_priced(size, root, prices, scale):
     costs = [INFINITE] * (size + 1)
     costs[root] = 0
     for price in prices:
-        after, above, behind = [INFINITE] * (size + 1), INFINITE, deque()
+        after, above, behind = [], INFINITE, deque()
         for y in range(size + 1):
             # from x to y >= 2x: costs[x] + (price + scale)·(y - 2x); from x to y < 2x: costs[x] + price·(y - 2x)
             if y % 2 == 0:
@@ -3109,16 +2401,12 @@ def least_priced(size, root, prices, scale):
             behind.append((here, y))
             while behind and 2 * behind[0][1] <= y:
                 behind.popleft()
-            after[y] = above + (price + scale) * y
-            if behind:
-                after[y] = min(after[y], behind[0][0] + price * y)
+            after.append(min(above + (price + scale) * y, behind[0][0] + price * y if behind else INFINITE))
         costs = after
     return costs[size]
 
 
-# ------------------------------------------------------------------------------------------------------------------
-# 11  The command
-# ------------------------------------------------------------------------------------------------------------------
+# --- 11  The command ---
 
 FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm, "optree": Optree, "bine": Bine}
 
@@ -3126,19 +2414,16 @@ FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm, 
 def records_of(paths):
     """Yield (name, folder, record or instance text) of everything below the paths, in order."""
     for path in paths:
-        files = [path]
-        if os.path.isdir(path):
-            files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-            files = [file for file in files if file.endswith((".json", ".jsonl"))]
-        for file in files:
+        files = sorted(os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+        files = [file for file in files if file.endswith((".json", ".jsonl"))]
+        for file in files if os.path.isdir(path) else [path]:
             with open(file, encoding="utf-8-sig") as lines:
                 text = lines.read()
-            if file.endswith(".jsonl"):
-                for number, line in enumerate(text.split("\n"), 1):
-                    if line.strip():
-                        yield f"{file}:{number}", os.path.dirname(file), line
-            else:
+            if not file.endswith(".jsonl"):
                 yield file, os.path.dirname(file), text
+            for number, line in enumerate(text.split("\n") if file.endswith(".jsonl") else (), 1):
+                if line.strip():
+                    yield f"{file}:{number}", os.path.dirname(file), line
 
 
 class Checker:
@@ -3148,9 +2433,7 @@ class Checker:
         self.files, self.places, self.best = {}, set(), {}
 
     def open_arrays(self, path):
-        """Return the arrays of a file, opened once."""
         if path not in self.files:
-            need(os.path.isfile(path), f"solution_file: there is no {os.path.basename(path)}")
             self.files[path] = Arrays(path)
         return self.files[path]
 
@@ -3158,67 +2441,53 @@ class Checker:
         """Return (family, accept, refuse or not covered, a message, the solution's and the certificate's kinds)."""
         family = "?"
         try:
-            record = read_json(text, "record")
+            record = read_json(text)
             need(type(record) is dict, "neither a record nor an instance")
             family = record.get("family") if type(record.get("family")) is str else "?"
             if record.get("format") == "synth-instance/1":
                 read_instance(text, folder)
                 return family, "accept", "an instance", []
             place = record.get("record_path")
-            if place is not None:
+            if "record_path" in record:
+                plain = re.fullmatch(r"[^/]+(/[^/]+)*\.json", place) and not {".", ".."} & set(place.split("/"))
                 need(
-                    type(place) is str and place.endswith(".json") and not place.startswith("/"),
-                    f"record_path: {short(place)}",
+                    plain and (folder, place) not in self.places,
+                    f"record_path: {short(place)} is none, or stands twice",
                 )
-                need(not {"", ".", ".."} & set(place.split("/")), f"record_path: {short(place)}")
-                need((folder, place) not in self.places, f"record_path: {place} stands twice")
                 self.places.add((folder, place))
             done, left, value, bound = check_record(record, folder, self.open_arrays)
-            self.compare(family, record["instance_sha256"], value if "replay" in done else None, bound)
+            values, bounds = self.best.setdefault((family, record["instance_sha256"]), ([], []))
+            values += [value] if value is not None else []
+            bounds += [bound] if bound is not None else []
+            apart = not values or not bounds or not exceeds(max(bounds), min(values))
+            need(apart, "a bound of one record exceeds the value of another")
         except Fault as fault:
             return family, "refuse", str(fault), []
         except NotCovered as why:
             return family, "not covered", str(why), []
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, OSError) as wrong:
+        except MISSHAPEN as wrong:
             return family, "refuse", f"not as the pages say: {wrong!r}", []
-        if left:
-            return family, "not covered", "; ".join(left), done
-        return family, "accept", ", ".join(done) or "states neither value nor certificate", done
-
-    def compare(self, family, sha, value, bound):
-        """Check that no replayed value of any record is below a certified bound of any on the same instance."""
-        values, bounds = self.best.setdefault((family, sha), ([], []))
-        values += [value] if value is not None else []
-        bounds += [bound] if bound is not None else []
-        if values and bounds:
-            need(
-                not exceeds(max(bounds), min(values)),
-                f"bound {max(bounds)} of one record exceeds value {min(values)} of another",
-            )
+        message = "; ".join(left) or ", ".join(done) or "states neither value nor certificate"
+        return family, "not covered" if left else "accept", message, done
 
 
 def main(arguments):
     """Check what the arguments name; print a line a record and a summary; return the exit code."""
-    quiet = "--faults" in arguments
-    checker, counts, kinds = Checker(), Counter(), Counter()
+    verdicts, checker, counts, kinds = ("accept", "refuse", "not covered"), Checker(), Counter(), Counter()
     for name, folder, text in records_of([argument for argument in arguments if argument != "--faults"]):
         family, verdict, message, done = checker.check(name, folder, text)
         counts[family, verdict] += 1
         kinds.update((family, what) for what in done)
-        if not quiet or verdict != "accept":
+        if "--faults" not in arguments or verdict != "accept":
             print(f"{verdict:11} {name}: {message}", flush=True)
     for family in sorted({family for family, _ in counts}):
-        total = sum(n for (other, _), n in counts.items() if other == family)
-        print(
-            f"{family:8} {total:5} records: "
-            + ", ".join(f"{counts[family, verdict]} {verdict}" for verdict in ("accept", "refuse", "not covered"))
-        )
-        print(
-            "         verified: "
-            + ", ".join(f"{n} × {what}" for (other, what), n in sorted(kinds.items()) if other == family)
-        )
-    return int(any(verdict == "refuse" and n for (_, verdict), n in counts.items()))
+        numbers = [counts[family, verdict] for verdict in verdicts]
+        print(f"{family:8} {sum(numbers):5} records: " + ", ".join(f"{n} {what}" for n, what in zip(numbers, verdicts)))
+        mine = [f"{n} × {what}" for (other, what), n in sorted(kinds.items()) if other == family]
+        print("         verified: " + ", ".join(mine))
+    return int(any(verdict == "refuse" for _, verdict in counts))
 
 
 if __name__ == "__main__":
+    gc.disable()  # nothing here is cyclic, and looking for cycles among a million rows takes most of the time
     sys.exit(main(sys.argv[1:]))

@@ -55,6 +55,19 @@ class Comparing:
     )
 
 
+@dataclass(frozen=True)
+class Reporting:
+    """What is reported, and where."""
+
+    collect_only: Annotated[bool, typer.Option("--collect", help="Run nothing: report what is there.")] = False
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page", help="Also write the comparison of one study's solvers as this Markdown file, PNGs beside."
+        ),
+    ] = None
+
+
 @grouped
 def study(
     targets: list[str] = typer.Argument(..., metavar="FAMILY|STUDY.toml…", help="Families or study files."),
@@ -62,7 +75,7 @@ def study(
     instead: InPlace = InPlace(),
     processes: Processes = Processes(),
     resuming: Resuming = Resuming(),
-    collect_only: bool = typer.Option(False, "--collect", help="Run nothing: report what is there."),
+    reporting: Reporting = Reporting(),
     comparing: Comparing = Comparing(),
 ) -> None:
     """Run studies: records, table.csv, figures, report.html and, with the extra `parquet`, table.parquet below
@@ -82,13 +95,15 @@ def study(
     memory_mb = processes.memory_mb
     studies = [load(target).with_options(instead.time_limit, instead.seed, instead.threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
-    if not collect_only:
+    if reporting.page is not None and (len(studies) > 1 or reporting.page.suffix != ".md"):
+        raise bad_option("--page", "takes a file .md, and one study", str(reporting.page))
+    if not reporting.collect_only:
         demand_records("--results", (run for one in prepared for run in one.runs))
     failed = 0
     for one in prepared:
-        if not collect_only:
+        if not reporting.collect_only:
             run_study(one, processes.jobs, resuming.resume, retry_failed, memory_mb)
-        failed += _collect(one)
+        failed += _collect(one, reporting.page)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -119,9 +134,9 @@ def run_study(
         return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
 
 
-def _collect(one: PreparedStudy) -> int:
+def _collect(one: PreparedStudy, page: Path | None = None) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
-    from synth.study.collect import collect
+    from synth.study.collect import collect, write_page
     from synth.study.measures import stated_baselines, summary
     from synth.study.report import alarms
 
@@ -139,6 +154,8 @@ def _collect(one: PreparedStudy) -> int:
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
     console.print(f"{one.folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
+    if page is not None:
+        console.print(f"{page}: {len(write_page(one, made, page)) - 1} files beside it", markup=False, soft_wrap=True)
     if all(path.suffix != ".parquet" for path in made.files):
         errors.print("no table.parquet: pip install 'collective-synth[parquet]'", markup=False)
     return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -196,6 +197,9 @@ class _Comparison:
         said = self.record.data.get("submitted") is not None
         if len({name == SUBMITTED, self.record["kind"] == "submitted", said}) > 1:
             self.faults.append("the record is handed in, or it is not: method, kind and submitted say so together")
+        version = self.record.data.get("solver_version")
+        if (version is None) != (solver is None) or not isinstance(version, str | None):
+            self.faults.append(f"the record states the solver version {version!r} of solver {solver!r}")
         if method is not None:
             self._states("kind", self.record["kind"], method.kind)
             self._solver(method, solver)
@@ -233,9 +237,6 @@ class _Comparison:
         elif solver is not None and solver not in able:
             right = _list(able) or "none"
             self.faults.append(f"the record states the solver {solver!r}, method {method.name} runs with {right}")
-        version = self.record.data.get("solver_version")
-        if (version is None) != (solver is None) or not isinstance(version, str | None):
-            self.faults.append(f"the record states the solver version {version!r} of solver {solver!r}")
 
     def _run(self) -> None:
         """Numbers of the run that cannot be computed again, but can be impossible."""
@@ -395,7 +396,8 @@ def _differences(stored: Any, found: Any, path: str) -> Iterator[tuple[str, str]
 
 
 def _number(value: Any, least: float) -> bool:
-    return is_finite(value) and bool(value >= least)
+    """Whether it is a number that a double can hold, and not below the least."""
+    return is_finite(value) and abs(value) <= sys.float_info.max and bool(value >= least)
 
 
 def _is_row(row: Any) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 from synth.errors import InputError
 from synth.records import lock
 from synth.records.record import Record
-from synth.study import figures, report, sizes
+from synth.study import figures, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
@@ -42,6 +42,18 @@ class Collected:
         """A short form for notebooks: where the page is, and the summary."""
         rows: str = self.summary().to_html(index=False, na_rep="–", float_format=lambda value: f"{value:.4g}")
         return card({"runs": str(len(self.table)), "report": str(self.report)}) + rows
+
+
+def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> list[Path]:
+    """Write the comparison of a study's solvers as a page in Markdown, with a folder of its name; return the files.
+
+    Raises :class:`InputError` where no two solvers were given the same instance."""
+    command = f"synth study {shlex.quote(str(prepared.study.source or prepared.study.name))} --page {path}"
+    records = read_records(prepared.folder)
+    try:
+        return solvers_page.write(path, prepared.study.title, command, collected.table, records)
+    except ValueError as wrong:
+        raise InputError(str(wrong), str(path)) from None
 
 
 def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:

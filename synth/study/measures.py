@@ -68,6 +68,51 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def solvers_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """The runs with a solver on those instances that every solver of the table was given."""
+    rows = table[table["solver"] != ""]
+    given = rows.groupby("instance_sha256")["solver"].transform("nunique")
+    return rows[given == rows["solver"].nunique()]
+
+
+def by_solver(table: pd.DataFrame) -> pd.DataFrame:
+    """One row per solver over :func:`solvers_rows`, all its methods together; a case is an instance with a seed.
+
+    ``runs``; ``with_value``; ``solved`` cases (proven within the gap by the run itself), ``certified`` of these by a
+    certificate; ``refused`` runs (over a solver's licence or the method's limit of size); ``mean_gap`` to the best
+    bound; ``time_s`` (shifted geometric mean over the ``common`` cases that every solver solved), ``quickest`` (on how
+    many of these); ``to_gap_s`` (to within 1 % of the best bound, shifted geometric mean over the runs that got there).
+    """
+    rows = solvers_rows(table)
+    good = rows[rows["status"].isin(VALUE_COUNTS) & rows["value"].notna()]
+    times = good[good["solved"].astype(bool)].pivot_table(
+        index=["instance_sha256", "seed"], columns="solver", values="total_s", aggfunc="min"
+    )
+    times = times.reindex(columns=sorted(rows["solver"].unique()))
+    common = times.dropna()
+    found = []
+    for solver in times.columns:
+        own, held = rows[rows["solver"] == solver], good[good["solver"] == solver]
+        proven = held[held["solved"].astype(bool)]
+        found.append(
+            {
+                "solver": solver,
+                "runs": len(own),
+                "with_value": len(held),
+                "solved": int(times[solver].notna().sum()),
+                "certified": int((proven["proof"] == "certified").sum()),
+                "refused": int(own["termination"].isin(("size_limit", "unsupported")).sum()),
+                "mean_gap": float(held["gap"].mean()),
+                "common": len(common),
+                "time_s": shifted_geometric_mean(common[solver].to_numpy()),
+                "quickest": int((common[solver] == common.min(axis=1)).sum()),
+                "reached": int(held["to_gap_s"].notna().sum()),
+                "to_gap_s": shifted_geometric_mean(held["to_gap_s"].dropna().to_numpy()),
+            }
+        )
+    return pd.DataFrame(found)
+
+
 def _spread(held: pd.DataFrame) -> float:
     """Mean over instances with values of several seeds of (worst - best) / best; NaN where there is none."""
     of = held[held["value"] > 0].groupby(["instance", "instance_sha256"])["value"].agg(["min", "max", "count"])

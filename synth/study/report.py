@@ -128,7 +128,7 @@ def write(
         study_file=ran.study_file,
         style=(page / "report.css").read_text(),
         script=(page / "report.js").read_text(),
-        facts=_facts(table),
+        facts=facts(table),
         alarms=alarms(table),
         skipped=ran.notes,
         parts=list(_parts(table, path.parent, figures, records, {one["key"] for one in animations})),
@@ -286,7 +286,8 @@ def _rows(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
 
 
-def _facts(table: pd.DataFrame) -> list[tuple[str, str]]:
+def facts(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """When, with what and under which limits the runs were made, as pairs (what, text)."""
     installed = []
     for name in VERSIONS:
         try:

@@ -90,6 +90,14 @@ def number(stored: Mapping[str, Any], key: str, least: float = -math.inf, most: 
     return found
 
 
+def objects(stored: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """A list of objects; it may be empty."""
+    found = stored.get(key)
+    if not isinstance(found, (list, tuple)) or not all(isinstance(entry, Mapping) for entry in found):
+        raise ValueError(f"{key} is not a list of objects")
+    return found
+
+
 def choice(stored: Mapping[str, Any], key: str, *choices: str) -> str:
     """One of a few words."""
     value = _scalar(stored, key)
@@ -169,7 +177,18 @@ def _array(stored: Mapping[str, Any], key: str, shape: Shape) -> Any:
     if not _fits(array.shape, shape):
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"{key} has shape {' x '.join(map(str, array.shape)) or 'of one number'}, not {wanted}")
+    if array.dtype.kind != "b" and _has_truth_value(stored[key]):  # numpy reads it as 0 or 1
+        raise ValueError(f"{key} holds a truth value among numbers")
     return array
+
+
+def _has_truth_value(listed: Any) -> bool:
+    """Whether nested lists hold a boolean."""
+    if not isinstance(listed, (list, tuple)):
+        return isinstance(listed, (bool, np.bool_))
+    return not {bool, np.bool_}.isdisjoint(map(type, listed)) or any(
+        _has_truth_value(entry) for entry in listed if isinstance(entry, (list, tuple))
+    )
 
 
 def _fits(found: tuple[int, ...], shape: Shape) -> bool:

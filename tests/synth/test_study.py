@@ -87,7 +87,7 @@ def test_shipped_study_has_runs(tmp_path, path):
     assert study.runs
     families = {instance.family for instance in study.instances}
     if path.stem == "synth-lib-solvers":  # of the library, whatever the family
-        assert families == {"bine", "harvest", "mlfm", "optree"}
+        assert families == {"bine", "harvest", "mlfm", "optree", "xtree"}
         assert {run.options.solver for run in study.runs} == {None, "highs", "scip", "gurobi", "cpsat"}
     else:
         assert families == {path.stem.split("-")[0]}

@@ -108,6 +108,15 @@ WRONG: dict[str, Any] = {
     "another family": put("family", value="faulty"),
     "another instance": put("instance", value="some-other-instance"),
     "a solver nobody has": put("solver", value="oracle"),
+    "a version without solver, of a method nobody knows": lambda data: data.update(
+        method="mine", solver=None, solver_version="1.2.3"
+    ),
+    "a solver without version, of a method nobody knows": lambda data: data.update(
+        method="mine", solver="highs", solver_version=None
+    ),
+    "a gap that no double holds": put("options", "relative_gap", value=10**400),
+    "seconds that no double holds": put("seconds", "solve", value=10**400),
+    "threads that no machine has": put("options", "threads", value=10**400),
     "a version without solver": lambda data: data.update(solver=None, solver_version="1.2.3"),
     "an unknown end": put("termination", value="triumphant"),
     "infeasible": put("termination", value="infeasible"),

@@ -54,6 +54,29 @@ def test_one_number(value: object) -> None:
         untrusted.number({"x": value}, "x")
 
 
+@given(st.integers(1, 3), st.integers(1, 3), st.data())
+@settings(derandomize=True, max_examples=some(60))
+def test_a_truth_value_among_numbers_is_refused(rows: int, columns: int, data: st.DataObject) -> None:
+    """JSON's true is no 1, though numpy makes one of it."""
+    table: list[list[float | bool]] = [[1] * columns for _ in range(rows)]
+    assert untrusted.whole_numbers({"x": table}, "x", shape=(None, None)).tolist() == table
+    table[data.draw(st.integers(0, rows - 1))][data.draw(st.integers(0, columns - 1))] = data.draw(st.booleans())
+    for read in (untrusted.whole_numbers, untrusted.numbers):
+        for stored, shape in ((table, (None, None)), ([x for row in table for x in row], (None,))):
+            with pytest.raises(ValueError, match=r"^x (holds a truth value|does not hold)"):
+                read({"x": stored}, "x", shape=shape)
+
+
+@pytest.mark.parametrize("value", [{}, "", None, 0, False, [1], [[]], ["text"], {"key": []}])
+def test_a_list_of_objects(value: object) -> None:
+    """Nothing that is empty stands for an empty list."""
+    assert untrusted.objects({"x": [{}, {"key": 1}]}, "x") == [{}, {"key": 1}]
+    assert untrusted.objects({"x": []}, "x") == []
+    for stored in ({"x": value}, {}):
+        with pytest.raises(ValueError, match="x is not a list of objects"):
+            untrusted.objects(stored, "x")
+
+
 def test_flags() -> None:
     assert untrusted.flags({"x": [True, False]}, "x").tolist() == [True, False]
     assert untrusted.flags({"x": np.array([1, 0], dtype=np.int8)}, "x").tolist() == [True, False]

@@ -42,10 +42,11 @@ class Facts:
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
         self._measure()
-        if certificate["bundles"] and self.gpus > PRICED_UP_TO:
+        bundles = untrusted.objects(certificate, "bundles")
+        if bundles and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
-        label = self._labels() if certificate["bundles"] else np.zeros((0, 0), dtype=np.int64)
-        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(certificate["bundles"])]
+        label = self._labels() if bundles else np.zeros((0, 0), dtype=np.int64)
+        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(bundles)]
 
     def _measure(self) -> None:
         """Volumes by orbit, most partners and least load of every pattern."""

@@ -47,13 +47,16 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
     least = np.zeros((steps, steps), dtype=object)
     for step in range(steps):
         least[step, step] = _alone(instance, step) // unit
-    if not certificate["intervals"]:  # only sums of single steps, and one topology for all is the cheapest partition
+    intervals = untrusted.objects(certificate, "intervals")
+    if not intervals:  # only sums of single steps, and one topology for all is the cheapest partition
         return Fraction(int(sum(least.diagonal()))) * unit
     facts = Facts(instance, certificate)
-    for entry in certificate["intervals"]:
+    for entry in intervals:
         first = untrusted.whole(entry, "first", 0, steps - 1)
         last = untrusted.whole(entry, "last", first, steps - 1)
-        least[first, last] = max(least[first, last], _interval(instance, facts, first, last, entry["rows"]) // unit)
+        least[first, last] = max(
+            least[first, last], _interval(instance, facts, first, last, untrusted.objects(entry, "rows")) // unit
+        )
     least = _with_parts(least)
     change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
     best = [0]
