@@ -21,7 +21,7 @@ from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed,
 from synth_models.fabric.scheduling.reservations import new_intervals
 from synth_models.fabric.scheduling.routes import Route, Routes
 
-CELLS = 32  # no piece is longer than such a part of the busiest rank's bytes
+CELLS = (1, 8, 32)  # no piece is longer than such a part of the busiest rank's bytes; each is tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,15 +60,23 @@ class StraightRoutes:
 
 
 def straight_plan(straight: StraightRoutes, demand: IntArray, below: int) -> tuple[Pieces, Placed] | None:
-    """Pieces and transfers of a demand; None where a link alone takes ``below`` ticks or more."""
+    """Pieces and transfers of a demand, the quickest of several orders and sizes of pieces; None where a link alone
+    takes ``below`` ticks or more."""
     if busiest(straight.row, straight.route, straight.routes, demand, straight.resources) >= below:
         return None
     n = straight.ranks
     most = int(max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
-    pieces = _blocks(demand, max(most // CELLS, 1))
-    order = np.argsort(pieces.turn, kind="stable")
     hops = int(np.diff(straight.row).max())
-    return pieces, _placed(pieces, order, straight.row, straight.route, straight.routes, straight.resources, n, hops)
+    best: tuple[Pieces, Placed] | None = None
+    for cells in CELLS:
+        pieces = _blocks(demand, max(most // cells, 1))
+        orders = [pieces.turn] if cells > 1 else [pieces.turn, -pieces.bytes]
+        for keys in orders:
+            order = np.argsort(keys, kind="stable")
+            found = _placed(pieces, order, straight.row, straight.route, straight.routes, straight.resources, n, hops)
+            if best is None or found.end.max() < best[1].end.max():
+                best = pieces, found
+    return best
 
 
 @jit
