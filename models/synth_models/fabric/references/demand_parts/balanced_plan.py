@@ -21,6 +21,11 @@ from synth_models.fabric.references.demand_parts.timeline import (
 from synth_models.fabric.solution import Schedule
 
 CELLS = 32  # of the time on the rails, that no piece is longer than,
+MOST_EXACT = 16  # boxes between which the decomposition is exact,
+QUANTA = 1024  # and of how many quanta the longest row or column is between more
+ROOM = 2  # reserved intervals a piece, to begin with
+AHEAD = 8  # th of that time, and so many of the longest
+WAITS = 4  # latencies, before its turn is the earliest that a piece goes to its rail, between more boxes
 FIRST_CELLS = 4  # halvings of it at the beginning and at the end
 
 
@@ -38,7 +43,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     """The plan of a demand, bytes from rank to rank in the order of the layout, shape (ranks, ranks)."""
     boxes, size, routes = layout.boxes, layout.size, layout.routes
     parts, fullest = on_rails(demand, boxes, size)
-    stages = decomposed(fullest)
+    stages = decomposed(_rounded(fullest))
     turns = int(stages.length.sum())
     between = between_boxes(parts, stages, cuts(turns, cells), boxes, size)
     rail = int(routes.slowest[size]) if boxes > 1 else 1
@@ -47,9 +52,14 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     until = max(turns, busiest * nv // rail)
     largest = max(until * rail // nv // cells, 1)
     within = inside_boxes(demand, boxes, size, largest, until)
-    pieces = joined(between, within)
-    order = np.argsort(pieces.turn, kind="stable")
-    transfers = placed(pieces, order, routes, layout.resources, boxes, size)
+    pieces = in_turn(between, within)
+    ahead = turns if boxes <= MOST_EXACT else turns // AHEAD + WAITS * int(routes.latency.max()) // rail
+    room = ROOM
+    while True:
+        transfers = placed(pieces, routes, layout.resources, boxes, size, ahead, room)
+        if len(transfers.piece) or not len(pieces.bytes):
+            break
+        room *= 4
     return Plan(pieces, transfers, routes, int(transfers.end.max(initial=0)), layout.ticks_per_s)
 
 
@@ -72,16 +82,20 @@ def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
     return int(most)
 
 
-@jit
-def joined(first: Pieces, second: Pieces) -> Pieces:
-    """Pieces of both."""
-    return Pieces(
-        np.concatenate((first.origin, second.origin)),
-        np.concatenate((first.goal, second.goal)),
-        np.concatenate((first.rail, second.rail)),
-        np.concatenate((first.bytes, second.bytes)),
-        np.concatenate((first.turn, second.turn)),
-    )
+def in_turn(first: Pieces, second: Pieces) -> Pieces:
+    """Pieces of both, in the order of their turns."""
+    columns = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
+    order = np.argsort(columns[-1], kind="stable")
+    return Pieces(*(column[order] for column in columns))
+
+
+def _rounded(matrix: IntArray) -> IntArray:
+    """The matrix; of many boxes every entry rounded up to whole quanta, so that stages are few. Nothing waits for the
+    end of a stage that is empty before, so little of what is added costs time."""
+    if len(matrix) <= MOST_EXACT:
+        return matrix
+    quantum = max(int(matrix.sum(axis=0).max()), int(matrix.sum(axis=1).max())) // QUANTA
+    return matrix if quantum < 2 else -(-matrix // quantum) * quantum
 
 
 def schedule_of(plan: Plan, block: IntArray) -> Schedule:

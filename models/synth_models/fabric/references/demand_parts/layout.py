@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -23,13 +23,15 @@ LONGEST = 2**16  # seconds that the longest plan may take, for which ticks are c
 class RouteTable(NamedTuple):
     """Direct routes by number; times in ticks.
 
-    ``row``: shape (routes + 1,); entries ``row[r]:row[r + 1]`` are route r's. ``link``, ``resource`` (the link's group
-    where it has one), ``offset`` (latency before the link), ``per_byte``: shape (entries,). ``latency``, ``slowest``
-    (ticks a byte takes on the slowest link): shape (routes,).
+    ``row``: shape (routes + 1,); the links of route r are ``link[row[r]:row[r + 1]]``. What it occupies are the entries
+    ``used[r]:used[r + 1]`` of ``resource`` (a link, or the group it is in), ``offset`` (latency before it) and
+    ``per_byte``; a link that always follows another as fast is left out. ``latency``, ``slowest`` (ticks a byte takes
+    on the slowest link): shape (routes,).
     """
 
     row: IntArray
     link: IntArray
+    used: IntArray
     resource: IntArray
     offset: IntArray
     per_byte: IntArray
@@ -103,12 +105,29 @@ def timed_routes(instance: FabricInstance, start: IntArray, link: IntArray, tick
     gone = np.cumsum(latency) - latency
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
     resource = np.where(machine.group[link] >= 0, machine.links + machine.group[link], link)
+    used = ~_following(start, link, per_byte) | (machine.group[link] >= 0)
     return RouteTable(
         start,
         link,
-        resource,
-        gone - gone[start[:-1]][owner],
-        per_byte[link],
+        np.concatenate([[0], np.cumsum(used)])[start].astype(np.int64),
+        resource[used],
+        (gone - gone[start[:-1]][owner])[used],
+        per_byte[link][used],
         np.add.reduceat(latency, start[:-1]),
         np.maximum.reduceat(per_byte[link], start[:-1]),
     )
+
+
+def _following(start: IntArray, link: IntArray, per_byte: IntArray) -> BoolArray:
+    """Which entries of routes are links that every route enters from the same link, which takes a byte as long or
+    longer: they are free whenever that one is, a latency later."""
+    first = np.zeros(len(link), dtype=bool)
+    first[start[:-1]] = True
+    before = np.where(first, -1, np.roll(link, 1))
+    links = int(link.max()) + 1
+    least, most = np.full(links, links), np.full(links, -1)
+    np.minimum.at(least, link, before)
+    np.maximum.at(most, link, before)
+    found: BoolArray = (least[link] == most[link]) & (before >= 0)
+    found &= per_byte[link] <= per_byte[np.maximum(before, 0)]
+    return found

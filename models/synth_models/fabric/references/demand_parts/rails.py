@@ -14,6 +14,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.kernels import jit
 
+HALVED = 2  # th of a rail's part: a block of more is shared by the rails of its two ends
 CLASSES = 4  # of a part, by hops before and behind the rail: those that come first on a rail, to those that come last
 
 
@@ -75,13 +76,14 @@ def _dealt(block: IntArray, share: IntArray) -> int:
         for g in range(size):
             h = (g + step) % size
             first, second = (g, h) if room[g] >= room[h] else (h, g)
-            half = min(left[g, h], (room[first] - room[second] + left[g, h] + 1) // 2, room[first])
-            share[first, g, h] = half
-            room[first] -= half
-            rest = min(left[g, h] - half, room[second])
-            share[second, g, h] = rest
-            room[second] -= rest
-            left[g, h] -= half + rest
+            many = left[g, h] * size > total // HALVED
+            for q in (first, second):
+                taken = min(left[g, h], room[q])
+                if many and q == first:
+                    taken = min(taken, (room[first] - room[second] + left[g, h] + 1) // 2)
+                share[q, g, h] = taken
+                room[q] -= taken
+                left[g, h] -= taken
     q = 0
     for g in range(size):
         for h in range(size):

@@ -88,7 +88,7 @@ def busiest(row: IntArray, route: IntArray, routes: RouteTable, demand: IntArray
         for j in range(n):
             if i != j and demand[i, j] > 0:
                 for w in range(row[i * n + j], row[i * n + j + 1]):
-                    for e in range(routes.row[route[w]], routes.row[route[w] + 1]):
+                    for e in range(routes.used[route[w]], routes.used[route[w] + 1]):
                         load[routes.resource[e]] += float(routes.per_byte[e]) * demand[i, j]
     return float(load.max())
 

@@ -117,7 +117,7 @@ def scratch_uses(routes: RouteTable) -> Uses:
     """What one transfer occupies, to be filled in."""
     longest = 0
     for r in range(len(routes.latency)):
-        longest = max(longest, routes.row[r + 1] - routes.row[r])
+        longest = max(longest, routes.used[r + 1] - routes.used[r])
     return Uses(
         np.zeros(2, np.int64), np.zeros(longest, np.int64), np.zeros(longest, np.int64), np.zeros(longest, np.int64)
     )
@@ -126,8 +126,8 @@ def scratch_uses(routes: RouteTable) -> Uses:
 @jit(inlined=True)
 def place_one(reserved: Intervals, uses: Uses, routes: RouteTable, r: int, amount: int, now: int) -> tuple[int, int]:
     """Reserve route r for so many bytes as early as it is free from ``now`` on; start and arrival."""
-    first = routes.row[r]
-    length = routes.row[r + 1] - first
+    first = routes.used[r]
+    length = routes.used[r + 1] - first
     for k in range(length):
         uses.resource[k], uses.offset[k] = routes.resource[first + k], routes.offset[first + k]
         uses.duration[k] = routes.per_byte[first + k] * amount
@@ -138,18 +138,19 @@ def place_one(reserved: Intervals, uses: Uses, routes: RouteTable, r: int, amoun
 
 
 @jit
-def placed(pieces: Pieces, order: IntArray, routes: RouteTable, resources: int, boxes: int, size: int) -> Placed:
-    """The transfers of the pieces, placed piece after piece in this order."""
-    most = 3 * len(order)
+def placed(pieces: Pieces, routes: RouteTable, resources: int, boxes: int, size: int, ahead: int, room: int) -> Placed:
+    """The transfers of the pieces, placed piece after piece. Nothing goes to its rail more than ``ahead`` bytes of a
+    rail before its turn. ``room``: for so many reserved intervals a piece; no transfers where it is too small."""
+    most = 3 * len(pieces.bytes)
     found = Placed(
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     )
     uses = scratch_uses(routes)
-    reserved = new_intervals(resources, 4 * most * len(uses.resource) + 1024)
+    reserved = new_intervals(resources, room * len(pieces.bytes) + 1024)
     inside = boxes * boxes * size
     way = np.zeros(3, dtype=np.int64)
     top: Any = np.int64(0)
-    for p in order:
+    for p in range(len(pieces.bytes)):
         i, j, q = pieces.origin[p], pieces.goal[p], pieces.rail[p]
         hops = 0
         if q == INSIDE:
@@ -166,9 +167,13 @@ def placed(pieces: Pieces, order: IntArray, routes: RouteTable, resources: int, 
                 way[hops] = inside + (c * size + q) * size + j % size
                 hops += 1
         now: Any = np.int64(0)
+        if q != INSIDE:
+            now = max(now, (pieces.turn[p] - ahead) * routes.slowest[(i // size * boxes + j // size) * size + q])
         for hop in range(hops):
             found.piece[top], found.route[top] = p, way[hop]
             found.start[top], now = place_one(reserved, uses, routes, way[hop], pieces.bytes[p], now)
             found.end[top] = now
             top += 1
+    if reserved.top[1]:
+        top = np.int64(0)
     return Placed(found.piece[:top], found.route[:top], found.start[:top], found.end[:top])
