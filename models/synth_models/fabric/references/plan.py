@@ -34,6 +34,7 @@ from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.references import direct
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.layout import Layout
+from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.solution import Schedule
@@ -201,17 +202,10 @@ class Planner:
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``plan``."""
-    origin, goal, size = instance.blocks.origin, instance.blocks.goal, instance.blocks.bytes
-    if (origin < 0).any() or (goal < 0).any():
-        return Outcome("unsupported", message=f"plan is no method for {instance.collective}: blocks go to one rank")
-    place = np.full(instance.machine.nodes, -1, dtype=np.int64)
-    place[list(instance.members)] = np.arange(len(instance.members))
-    block = np.full((len(instance.members),) * 2, -1, dtype=np.int64)
-    block[place[origin], place[goal]] = np.arange(len(size))
-    if np.any(block[place[origin], place[goal]] != np.arange(len(size))):
-        return Outcome("unsupported", message="the demand names a pair of ranks twice: add its rows up")
-    matrix = np.zeros_like(block)
-    matrix[place[origin], place[goal]] = size
+    try:
+        matrix, block = demand_of(instance, np.array(instance.members, dtype=np.int64))
+    except UnsupportedError as error:
+        return Outcome("unsupported", message=str(error))
     found = Planner(instance).plan(matrix)
     schedule = found.numbered(block)
     words = f"{found.by}, {schedule.transfers} transfers"
