@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,6 +54,36 @@ class Planning(Protocol):
         """Plan one demand: whole bytes from every rank (row) to every rank (column). ``better``: also by a linear
         program, in ``time_limit`` seconds. Raises :class:`synth.errors.InputError`."""
         ...
+
+    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlanned:
+        """One fixed plan for all these demands, with what each loses by it. Raises
+        :class:`synth.errors.InputError`."""
+        ...
+
+
+class PlannedCorner(Protocol):
+    """A demand of a set under the set's one plan: see :class:`OnePlanned`."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def regret(self) -> float: ...
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+class OnePlanned(Protocol):
+    """One fixed plan for a set of demands: the most ``seconds`` that any takes that asks for no more of any pair than
+    one of the set; what each of the set takes, its bound, and its regret, seconds / bound − 1; the worst regret."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def corners(self) -> Sequence[PlannedCorner]: ...
+    @property
+    def worst_regret(self) -> float: ...
 
 
 def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:

@@ -28,6 +28,10 @@ DEMANDS = (
 )
 OUT = "A folder for a record of each demand, for `synth check`, `show --csv` and `export`."
 BETTER = "Let method flow look for a better schedule too. The prices of its linear program bound later demands."
+ONE = (
+    "One fixed plan, routes and orders, for all matrices and all that ask for no more of any pair than one of them: "
+    "what each takes by it, its bound, and its regret, seconds / bound - 1. What is wrong is left out."
+)
 HEAD = ("line", "seconds", "bound", "gap", "by", "transfers", "plan_ms")
 
 
@@ -38,6 +42,7 @@ class Wanted:
     out: Annotated[Path | None, Option("--out", "-o", help=OUT)] = None
     flow: Annotated[bool, Option("--flow", help=BETTER)] = False
     time_limit: Annotated[str, Option(help="Of --flow, for each demand: 90, 60s, 5m.")] = "60s"
+    one_plan: Annotated[bool, Option("--one-plan", help=ONE)] = False
     check: Annotated[bool, Option(help="Replay every schedule and verify every bound.")] = True
     as_json: Annotated[bool, Option("--json", help="One JSON object a line, exact numbers.")] = False
 
@@ -61,6 +66,10 @@ def plan(
     planner = _planner(machine, parameters or [])
     if wanted.out is not None:
         demand_folder("--out", wanted.out)
+    if wanted.one_plan:
+        with _opened(demands) as stream:
+            _one_plan(planner, matrices(stream), demands, wanted)
+        return
     code = 0
     if not wanted.as_json:
         _say("{:>8} {:>14} {:>14} {:>8} {:>9} {:>9} {:>8}".format(*HEAD))
@@ -81,6 +90,39 @@ def plan(
                 _write(found, wanted.out, block)
     if code:
         raise typer.Exit(code)
+
+
+def _one_plan(planner: Planning, blocks: Iterator[Block], demands: str, wanted: Wanted) -> None:
+    """Print the regret of every matrix under one plan."""
+    from synth.errors import InputError, UnsupportedError
+
+    read: list[Block] = []
+    refused = False
+    for block in blocks:
+        found, _, fault = _planned(planner, block, Wanted(), None)
+        refused = refused or found is None
+        if found is None:
+            print(visible(f"synth: {demands}, {fault}"), file=sys.stderr, flush=True)
+        else:
+            read.append(block)
+    try:
+        made = planner.one_plan([block.rows for block in read])
+    except UnsupportedError as error:
+        raise InputError(str(error), demands) from None
+    faults = [words for corner in made.corners for words in corner.verdict.faults]
+    if wanted.as_json:
+        for block, corner in zip(read, made.corners, strict=True):
+            row = {"line": block.line, "seconds": corner.seconds, "bound": corner.bound, "regret": corner.regret}
+            _say(json.dumps(row))
+    else:
+        _say(f"{'line':>8} {'seconds':>14} {'bound':>14} {'regret':>8}")
+        for block, corner in zip(read, made.corners, strict=True):
+            _say(f"{block.line:>8} {corner.seconds:>14.9g} {corner.bound:>14.9g} {corner.regret:>8.2%}")
+        _say(f"one plan of {made.seconds:.9g} s at most; worst regret {made.worst_regret:.2%}")
+    for words in faults:
+        print(visible(f"synth: {demands}: {words}"), file=sys.stderr, flush=True)
+    if faults or refused:
+        raise typer.Exit(EXIT_FAILED if faults else EXIT_INPUT)
 
 
 def _planner(machine: str, parameters: list[str]) -> Planning:

@@ -52,6 +52,23 @@ def test_what_is_wrong_is_refused_by_line_and_costs_no_other(tmp_path: Path) -> 
     assert values == sorted(row["seconds"] for row in rows)
 
 
+def test_one_plan_for_all_matrices(tmp_path: Path) -> None:
+    other = "[[0, 1, 2, 3], [1, 0, 2, 3], [1, 1, 0, 3], [1, 1, 2, 0]]"
+    (tmp_path / "demands.txt").write_text(f"{GOOD}\n[[1]]\n{other}\n")
+    words = ("plan", "dgx-h100", "boxes=2", "gpus=2", "--demands", "demands.txt", "--one-plan")
+    rows = [json.loads(line) for line in command.run(*words, "--json", cwd=tmp_path, code=2).stdout.splitlines()]
+    assert [row["line"] for row in rows] == [1, 3]
+    worst = max(row["seconds"] / row["bound"] - 1 for row in rows)
+    assert f"worst regret {worst:.2%}" in command.run(*words, cwd=tmp_path, code=2).stdout
+    stores = tmp_path / "ring.json"
+    made = synth.make("fabric", machine="teccl-ndv2-2", collective="broadcast", bytes="1")
+    stores.write_text(made.to_json())
+    ranks = len(synth.Planner(made).ranks)
+    (tmp_path / "many.txt").write_text(json.dumps([[1] * ranks] * ranks))
+    refused = command.run("plan", "ring.json", "--demands", "many.txt", "--one-plan", cwd=tmp_path, code=2)
+    assert "switches store" in refused.stderr
+
+
 def test_a_file_and_a_machine_that_are_none(tmp_path: Path) -> None:
     unknown = command.run("plan", "nothing", "--demands", "none.txt", cwd=tmp_path, code=2)
     assert "nothing" in unknown.stderr

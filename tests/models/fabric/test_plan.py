@@ -189,6 +189,23 @@ def test_prices_of_one_demand_bound_the_next() -> None:
     assert check_bound(after.instance, after.bound * 1.001, after.proven.certificate()) != []
 
 
+@pytest.mark.parametrize("seed", some_of(range(22)))
+def test_one_plan_serves_every_demand_of_a_set(seed: int) -> None:
+    """Each demand by what is left of the one plan, and an average of them, replayed; no regret below 0."""
+    rng = np.random.default_rng(seed)
+    plans = known(seed % (len(MACHINES) - 1))
+    demands = [random_demand(rng, len(plans.ranks)) for _ in range(int(rng.integers(1, 4)))]
+    average = np.sum(demands, axis=0) // len(demands)
+    made = plans.one_plan([*demands, average])
+    for demand, corner in zip([*demands, average], made.corners, strict=True):
+        assert corner.verdict.faults == []
+        assert corner.bound <= corner.seconds <= made.seconds
+        assert corner.bound == plans.plan(demand).bound
+    assert made.worst_regret == max(corner.regret for corner in made.corners) >= 0
+    alone = plans.one_plan(demands[:1])
+    assert alone.corners[0].seconds <= alone.seconds == plans.plan(demands[0]).seconds
+
+
 @pytest.mark.parametrize(
     ("demand", "words"),
     [

@@ -10,7 +10,7 @@ on other machines they are all there is. The bound is a cut, or the prices of an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -35,6 +35,7 @@ from synth_models.fabric.references import direct
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
+from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.solution import Schedule
@@ -96,10 +97,14 @@ class Planned:
         """The schedule where every pair of ranks has this number of a block, in the order of the process group."""
         if isinstance(self._made, Schedule):
             return self._made
+        return schedule_of(self._made, self.boxed(block))
+
+    def boxed(self, matrix: IntArray) -> IntArray:
+        """A matrix in the order of the boxes instead of the process group."""
         order = self.planner.order
-        found = np.empty_like(block)
-        found[np.ix_(order, order)] = block
-        return schedule_of(self._made, found)
+        found = np.empty_like(matrix)
+        found[np.ix_(order, order)] = matrix
+        return found
 
     def check(self) -> Verdict:
         """Replay the schedule and verify the bound's certificate, both from the instance alone."""
@@ -132,6 +137,11 @@ class Planner:
         self._bounds = ManyDemands(machine, self._node, machine.boxes)
 
     @property
+    def resources(self) -> int:
+        """Links and groups of the machine."""
+        return self.machine.machine.links + len(self.machine.machine.group_names)
+
+    @property
     def ranks(self) -> tuple[str, ...]:
         """Names of the ranks, in the order of a demand's rows and columns."""
         return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
@@ -156,6 +166,15 @@ class Planner:
         """Keep the prices of a bound's certificate for any demand on this machine: they bound others too. False where
         it holds none."""
         return self._bounds.learn(certificate)
+
+    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlan:
+        """One fixed plan for all these demands, with what each loses by it, certified. Raises :class:`InputError`, and
+        :class:`UnsupportedError` where switches store."""
+        corners = [self.plan(demand) for demand in demands]
+        if not corners:
+            raise InputError("there is no demand")
+        largest = self.plan(np.max([corner.matrix for corner in corners], axis=0))
+        return OnePlan(largest.seconds, largest.schedule, tuple(_corner(largest, own) for own in corners))
 
     @cached_property
     def _straight(self) -> StraightRoutes | None:
@@ -252,6 +271,21 @@ def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Pl
         return None
     pieces, transfers = found
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _corner(largest: Planned, own: Planned) -> Corner:
+    """A demand under the plan of a larger one; ``own``: its own plan."""
+    plan = largest._made
+    if isinstance(plan, Plan):
+        left = left_of(plan, own.boxed(own.matrix), own.planner.resources)
+        schedule = schedule_of(left, own.boxed(_numbers(own.matrix)))
+    elif own.matrix.any():
+        raise UnsupportedError("there is no fixed plan for several demands where switches store")
+    else:
+        schedule = plan
+    verdict = check_schedule(own.instance, schedule)
+    verdict.faults += check_bound(own.instance, own.bound, own.proven.certificate())
+    return Corner(schedule, math.inf if verdict.value is None else verdict.value, own.bound, verdict)
 
 
 def _numbers(matrix: IntArray) -> IntArray:
