@@ -58,8 +58,8 @@ def main(matrices: int) -> None:
                 faults = found.check().faults
                 if faults:
                     raise SystemExit(f"{machine}, {boxes} boxes, skew {skew}, matrix {k}: {faults[0]}")
-                if k < 9 and ranks <= 64:
-                    values = [synth.solve(found.instance, name, time_limit=5).value for name in REFERENCES]
+                if k < 3 and ranks <= 64:
+                    values = [synth.solve(found.instance, name, time_limit=1).value for name in REFERENCES]
                     over.append(min(value for value in values if value is not None) / found.seconds)
             columns = [f"{np.median(row):.{digits}f}, {max(row):.{digits}f}" for row, digits in ((spent, 1), (gaps, 2))]
             least = f"{min(over):.3f}" if over else "–"
