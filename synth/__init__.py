@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from synth.errors import InputError
     from synth.instance import read
     from synth.network import Network
+    from synth.planning import Planner
     from synth.schedule import Schedule
     from synth.study import study
 
@@ -27,7 +28,7 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
-__all__ = ["InputError", "Network", "Schedule", "__version__", "check", "make", "read", "solve", "study"]
+__all__ = ["InputError", "Network", "Planner", "Schedule", "__version__", "check", "make", "read", "solve", "study"]
 _TARGETS = {
     "read": "synth.instance:read",
     "make": "synth.api:make",
@@ -35,6 +36,7 @@ _TARGETS = {
     "check": "synth.api:check",
     "InputError": "synth.errors:InputError",
     "Network": "synth.network:Network",
+    "Planner": "synth.planning:Planner",
     "Schedule": "synth.schedule:Schedule",
 }
 

@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,12 +100,18 @@ def solve(
     return records.write(record, path)
 
 
-def execute(instance: Instance, method: Method, options: RunOptions) -> Record:
+def execute(
+    instance: Instance,
+    method: Method,
+    options: RunOptions,
+    run: Callable[[Any, RunOptions], Outcome] | None = None,
+) -> Record:
     """Run one method on one instance, check what it returns and make the record (not yet written). The clock of the
-    options starts here: they may have been made long before, with those of many runs."""
+    options starts here: they may have been made long before, with those of many runs. ``run``: instead of the
+    method's own function, where what it returns is there already."""
     family = get_family(instance.family)
     with start_up_costs.uncounted():
-        function = method.load()
+        function = method.load() if run is None else run
         preload(method.needs, options.solver)
     compiled, not_counted = start_up_costs.seconds, start_up_costs.not_counted()
     options = options.started_now()

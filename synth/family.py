@@ -184,6 +184,7 @@ class Family:
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )
+    planner: Target | None = None  # (instance) -> synth.planning.Planning: plans of many demands on its machine
     paper: Target | None = None  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
     findings: Target | None = None  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`
     more_pages: tuple[Page, ...] = ()  # further pages of `synth reproduce`, beside the one of the family's own name

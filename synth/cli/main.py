@@ -20,6 +20,7 @@ from synth.cli import (
     library,
     machine_import,
     make,
+    plan,
     reproduce,
     solve,
     study,
@@ -55,6 +56,7 @@ app.command("export")(export.export)
 app.command("run")(running.run)
 app.command("submit")(submit.submit)
 app.command("library")(library.library)
+app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)

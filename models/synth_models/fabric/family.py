@@ -91,7 +91,7 @@ FAMILY = Family(
              transfers="views.transfers:transfers", demands="views.transfers:demands",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied", papers=_PAGES,
              refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
-             size="instance:size"),
+             size="instance:size", planner="references.plan:Planner"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
@@ -143,6 +143,10 @@ FAMILY = Family(
         _reference("sharp", "one aggregation tree of switches (SHARP, NCCL's CollNet)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
+        _reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)"),
+        _reference("fast", "FAST: balanced inside boxes, then a decomposition stage by stage"),
+        _reference("two_step", "over the sender's own rail, then inside the box (DeepEP)"),
+        _reference("spread_out", "pairwise exchange: one partner a step (MPI)"),
         _reference("bruck", "Bruck's algorithm (MPI)", _TRANSFERS),
         _reference("pat", "NCCL's PAT: aggregated trees, the farthest step first", _TOGETHER, _TRANSFERS),
         _reference("two_level", "leaders of boxes among themselves, and inside each box (MPI, CollNet)", *_TWO_LEVELS,

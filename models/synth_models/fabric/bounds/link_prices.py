@@ -79,6 +79,15 @@ class Resources:
 def time_to_pay(resources: Sequence[Resources], lengths: Sequence[IntArray], worth: int) -> Fraction:
     """The least time until which the links can be paid ``worth`` (price times bytes), exactly: each set of resources at
     its own whole prices."""
+    links, weight = resources[0].links, earned(resources, lengths)
+    starts = np.array(list(weight), dtype=np.int64)
+    done, rest = least_time(list(weight.values()), starts, Fraction(worth * links.ticks) / links.unit)
+    return (done + rest) / links.ticks
+
+
+def earned(resources: Sequence[Resources], lengths: Sequence[IntArray]) -> dict[int, int]:
+    """What links are paid for a second of use (price times multiples of :attr:`Links.unit`), by the ticks for which
+    they cannot be used."""
     links = resources[0].links
     weight: dict[int, int] = {}
     for priced, length in zip(resources, lengths, strict=True):
@@ -99,9 +108,7 @@ def time_to_pay(resources: Sequence[Resources], lengths: Sequence[IntArray], wor
         rows += [(value, int(priced.lost[r])) for r, value in most.items()]
         for value, lost in rows:
             weight[lost] = weight.get(lost, 0) + value
-    starts = np.array(list(weight), dtype=np.int64)
-    done, rest = least_time(list(weight.values()), starts, Fraction(worth * links.ticks) / links.unit)
-    return (done + rest) / links.ticks
+    return weight
 
 
 def resources_of(

@@ -26,6 +26,8 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "sharp": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
+    "plan": _PAIRS,
+    **dict.fromkeys(("fast", "two_step", "spread_out"), ("alltoall", "demand")),
     "bruck": ("allgather", "alltoall"),
     "pat": ("allgather", "reduce_scatter"),
     "two_level": _TREES,

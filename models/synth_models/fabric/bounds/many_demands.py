@@ -1,0 +1,216 @@
+"""Lower bounds of many demands on one machine: what depends on the machine alone is computed once.
+
+**Cuts** around every rank and every box, in both directions, whose windows (:mod:`synth_models.fabric.bounds.cuts`) are
+those of all ranks on either side. **Prices**: a price vector is a bound of every demand on the machine
+(:mod:`synth_models.fabric.bounds.concurrent_flow`), because what links can be paid until T depends on the machine only,
+and what a demand pays is the sum of its bytes times the distances. So the duals of one demand's linear program serve
+the next demands too; nothing has to be scaled. The windows are those of all ranks, which are never too short.
+
+For each demand all are compared in floats; the strongest is computed exactly, and proven by its certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.graph.shortest_paths import UNREACHABLE
+from synth.text.quantities import SECONDS, shown
+from synth.text.untrusted import exact_dot
+from synth_models.fabric.bounds.arrays import Links, group_rows, least_time
+from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.link_prices import earned, resources_of
+from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.instance import FabricInstance
+
+MOST_PRICES = 64  # vectors that are kept, the latest
+
+
+class Earning(NamedTuple):
+    """What some links can be paid: ``weight`` a second (in multiples of :attr:`Links.unit`), from tick ``start`` on."""
+
+    weight: list[int]
+    start: IntArray
+
+    def least(self, links: Links, needed: int) -> Fraction:
+        """The least time until which they can be paid so much, in seconds, exactly."""
+        done, rest = least_time(self.weight, self.start, Fraction(needed * links.ticks) / links.unit)
+        return (done + rest) / links.ticks
+
+    def lines(self, links: Links, most: int) -> tuple[FloatArray, FloatArray]:
+        """The same as a minimum of straight lines, ``slope * needed + offset`` seconds, shape (most,) each."""
+        order = np.argsort(self.start, kind="stable")
+        weight = np.array([self.weight[k] for k in order.tolist()], dtype=np.float64)
+        total = np.cumsum(weight)
+        late = np.cumsum(weight * self.start[order])
+        slope = 1 / (total * float(links.unit))
+        offset = late / total / links.ticks
+        kept = [int(k) for k in np.flatnonzero(np.append(np.diff(self.start[order]) > 0, True))][:most]
+        fill = [*kept, *[kept[-1]] * (most - len(kept))]
+        return slope[fill], offset[fill]
+
+
+MOST_LINES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A price vector: ``length`` of every link, and the ``distance`` of every pair of ranks in the given order."""
+
+    length: IntArray
+    distance: IntArray
+    earning: Earning
+
+
+class ManyDemands:
+    """Bounds of demands between the ``ranks`` (nodes, in the order of the demands' rows) of an instance's machine.
+
+    ``boxes``: the ranks of every box. ``instance`` may be of any collective whose group are these ranks.
+    """
+
+    def __init__(self, instance: FabricInstance, ranks: IntArray, boxes: Sequence[Sequence[int]]) -> None:
+        self._instance, self._ranks = instance, ranks
+        self._links = Links.of(instance)
+        groups = [[int(rank)] for rank in ranks] + [list(box) for box in boxes if 1 < len(box) < len(ranks)]
+        self._sets = [self._around(group) for group in groups] if len(ranks) > 1 else []
+        self._sides = [(inside, leaves) for inside in self._sets for leaves in (True, False)]
+        self._cuts = [self._earning_of_cut(inside, leaves) for inside, leaves in self._sides]
+        rows = [np.concatenate(earning.lines(self._links, MOST_LINES)) for earning in self._cuts]
+        self._lines = np.array(rows).reshape(len(rows), 2, MOST_LINES)
+        member = np.array([inside[ranks] for inside in self._sets], dtype=np.float64).reshape(len(self._sets), -1)
+        self._member = member
+        self._prices: list[Priced] = []
+        self._away = np.array([distances(self._links, self._links.delay, [int(u)])[ranks] for u in ranks])
+
+    def learn(self, certificate: Mapping[str, Any] | None) -> bool:
+        """Keep the prices of a certificate of another demand on this machine; False where it has none."""
+        if certificate is None or certificate.get("argument") != "prices":
+            return False
+        length = np.array(certificate["length"], dtype=np.int64)
+        links = self._links
+        if any(np.array_equal(length, known.length) for known in self._prices):
+            return True
+        everybody = np.zeros(links.nodes, dtype=bool)
+        everybody[self._ranks] = True
+        begin = distances(links, links.delay, everybody)[links.src]
+        left = distances(links.reverse, links.delay, everybody)[links.dst]
+        left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
+        alone = Colours(np.arange(links.nodes), np.arange(links.links), links.members, np.ones_like(links.members))
+        weight = earned([resources_of(links, alone, begin, left)], [length])
+        if not weight:
+            return False
+        distance = np.array([distances(links, length, [int(u)])[self._ranks] for u in self._ranks])
+        earning = Earning(list(weight.values()), np.array(list(weight), dtype=np.int64))
+        self._prices = [*self._prices, Priced(length, distance, earning)][-MOST_PRICES:]
+        return True
+
+    def strongest(self, demand: IntArray) -> Proven:
+        """The strongest bound of a demand, bytes from rank to rank, shape (ranks, ranks), nothing on the diagonal."""
+        if not demand.any():
+            return NOTHING
+        best = self._cut_of(demand)
+        alone = self._pair_of(demand)
+        best = alone if alone is not None and alone.seconds > best.seconds else best
+        for priced in self._prices:
+            needed = exact_dot(demand, priced.distance)
+            seconds = priced.earning.least(self._links, needed) if needed else Fraction(0)
+            if seconds > best.seconds:
+                best = _of_prices(self._links, priced, seconds)
+        return best
+
+    def _cut_of(self, demand: IntArray) -> Proven:
+        """The strongest of the cuts."""
+        amounts = demand.astype(np.float64)
+        own = np.einsum("si,ij,sj->s", self._member, amounts, self._member, optimize=True)
+        out, into = self._member @ amounts.sum(axis=1) - own, self._member @ amounts.sum(axis=0) - own
+        needed = np.stack([out, into], axis=1).reshape(-1)
+        seconds = (self._lines[:, 0] * needed[:, None] + self._lines[:, 1]).min(axis=1)
+        best = int(np.argmax(np.where(needed > 0, seconds, 0.0)))
+        inside, leaves = self._sides[best]
+        mine = inside[self._ranks]
+        crossing = demand[mine][:, ~mine] if leaves else demand[~mine][:, mine]
+        exactly = self._cuts[best].least(self._links, sum(crossing.reshape(-1).tolist()))
+        return _of_cut(self._instance, self._ranks, inside, leaves, exactly)
+
+    def _pair_of(self, demand: IntArray) -> Proven | None:
+        """What the farthest pair that sends anything proves, of these the one that sends most; None without latency."""
+        away = np.where(demand > 0, self._away, 0)
+        farthest = int(away.max())
+        if not farthest:
+            return None
+        i, j = divmod(int(np.argmax(np.where(away == farthest, demand, 0))), len(demand))
+        inside, goal = np.zeros(self._links.nodes, dtype=bool), np.zeros(self._links.nodes, dtype=bool)
+        inside[self._ranks[i]], goal[self._ranks[j]] = True, True
+        seconds = self._earning(inside, inside, goal).least(self._links, int(demand[i, j]))
+        ends = int(self._ranks[i]), int(self._ranks[j])
+        names = [self._instance.machine.names[v] for v in ends]
+        certificate = {"argument": "cut", "inside": [ends[0]], "origins": [ends[0]], "goals": [ends[1]]}
+        words = f"{names[0]} and {names[1]} are {shown(float(self._links.seconds(farthest)), SECONDS)} apart"
+        return Proven(seconds, "cut", lambda: words, lambda: certificate)
+
+    def _around(self, group: Sequence[int]) -> BoolArray:
+        """The group's ranks, and the switches that links join to some of them and to no other rank."""
+        links = self._links
+        inside = np.zeros(links.nodes, dtype=bool)
+        inside[list(group)] = True
+        if len(group) == 1:
+            return inside
+        own, foreign = inside.copy(), ~inside & ~links.is_switch
+        for v in np.flatnonzero(links.is_switch).tolist():
+            near = np.concatenate([links.dst[links.src == v], links.src[links.dst == v]])
+            inside[v] = own[near].any() and not foreign[near].any()
+        return inside
+
+    def _earning_of_cut(self, inside: BoolArray, leaves: bool) -> Earning:
+        """What the links across the cut can be paid for what leaves it, or for what comes in."""
+        side = inside if leaves else ~inside
+        member = np.zeros(self._links.nodes, dtype=bool)
+        member[self._ranks] = True
+        return self._earning(side, side & member, ~side & member)
+
+    def _earning(self, inside: BoolArray, origins: BoolArray, goals: BoolArray) -> Earning:
+        """What the links out of ``inside`` can be paid for what goes from the origins to the goals."""
+        links = self._links
+        crossing = inside[links.src] & ~inside[links.dst]
+        begin = distances(links, links.delay, origins)[links.src]
+        left = distances(links.reverse, links.delay, goals)[links.dst]
+        crossing &= (begin < UNREACHABLE) & (left < UNREACHABLE)
+        row, rows = group_rows(links, crossing)
+        weight = np.zeros(rows, dtype=np.int64)
+        np.maximum.at(weight, row, links.rate[crossing])
+        at = [np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)]
+        before, behind = links.lag
+        for least, values in zip(at, (begin + before, left + behind), strict=True):
+            np.minimum.at(least, row, values[crossing])
+        return Earning(weight.tolist(), at[0] + at[1])
+
+
+def _of_cut(instance: FabricInstance, ranks: IntArray, inside: BoolArray, leaves: bool, seconds: Fraction) -> Proven:
+    side = inside if leaves else ~inside
+    mine = ranks[inside[ranks]]
+    name = instance.machine.names[int(mine[0])]
+    where = f"{'out of' if leaves else 'into'} {name if len(mine) == 1 else f'the {len(mine)} ranks beside {name}'}"
+
+    def certificate() -> dict[str, Any]:
+        return {
+            "argument": "cut",
+            "inside": np.flatnonzero(side).tolist(),
+            "origins": np.sort(ranks[side[ranks]]).tolist(),
+            "goals": np.sort(ranks[~side[ranks]]).tolist(),
+        }
+
+    return Proven(seconds, "cut", lambda: f"what must pass {where} takes {shown(float(seconds), SECONDS)}", certificate)
+
+
+def _of_prices(links: Links, priced: Priced, seconds: Fraction) -> Proven:
+    def certificate() -> dict[str, Any]:
+        return {"argument": "prices", "length": priced.length.tolist(), "away_ticks": 0, "ticks_per_s": links.ticks}
+
+    words = f"at prices kept from another demand on {int((priced.length > 0).sum())} links"
+    return Proven(seconds, "prices", lambda: words, certificate)

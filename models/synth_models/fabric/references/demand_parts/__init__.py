@@ -1,0 +1,1 @@
+"""What schedules of unequal demands between equal boxes are made of."""

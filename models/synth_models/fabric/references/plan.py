@@ -1,0 +1,299 @@
+"""Plans of demands that change from call to call, on one machine: a schedule and a certified bound in milliseconds.
+
+Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
+whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
+(:mod:`synth_models.fabric.references.demand_parts`). Where that leaves a gap, blocks that go straight are tried too;
+on other machines they are all there is. The bound is a cut, or the prices of an earlier demand's linear program
+(:mod:`synth_models.fabric.bounds.many_demands`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+from synth.arrays import IntArray
+from synth.errors import Fault, InputError, UnsupportedError
+from synth.family import Outcome, Verdict
+from synth.options import RunOptions
+from synth_models.fabric.bounds.many_demands import ManyDemands
+from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.programs.flow import method as flow
+from synth_models.fabric.references import direct
+from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
+from synth_models.fabric.references.demand_parts.layout import Layout
+from synth_models.fabric.references.demand_parts.matrix import demand_of
+from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
+from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.solution import Schedule
+
+SMALL_GAP = Fraction(1, 200)  # below which no other plan is tried
+MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
+MOST_ALONE = 1024  # and where they are not
+BALANCED, STRAIGHT, DIRECT, FLOW = "balanced", "straight", "direct", "flow"
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What the planner found for one demand.
+
+    ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
+    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``straight``, ``direct``
+    or ``flow``.
+    """
+
+    planner: Planner
+    matrix: IntArray
+    seconds: float
+    by: str
+    proven: Proven
+    _made: Plan | Schedule
+
+    @property
+    def bound(self) -> float:
+        """The lower bound in seconds, rounded down to a float."""
+        return float_below(self.proven.seconds)
+
+    @property
+    def gap(self) -> float:
+        """(seconds − bound) / seconds; 0 where nothing has to move."""
+        return (self.seconds - self.bound) / self.seconds if self.seconds else 0.0
+
+    @cached_property
+    def instance(self) -> FabricInstance:
+        """The demand as an instance of family ``fabric``: a block for every pair of ranks that has any bytes."""
+        machine, source_target = self.planner.machine, np.nonzero(self.matrix)
+        node = np.array(machine.members, dtype=np.int64)
+        columns = [node[place].tolist() for place in source_target]
+        rows = tuple(zip(*columns, self.matrix[source_target].tolist(), strict=True))
+        own: dict[str, Any] = {"collective": "demand", "demand": rows, "root": None}
+        own["bytes"] = int(self.matrix.sum()) or 1
+        own["name"] = f"{machine.name[:90]}-demand"
+        own["source"] = f"a demand on the machine of {machine.name}"
+        instance = BaseModel.model_copy(machine, update=own)  # not validated again: the matrix has been
+        instance._file = instance._sha256 = None
+        instance.__dict__.pop("blocks", None)
+        return instance
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Transfers with exact times: a solution of the instance, as the family's check replays it."""
+        return self.numbered(_numbers(self.matrix))
+
+    def numbered(self, block: IntArray) -> Schedule:
+        """The schedule where every pair of ranks has this number of a block, in the order of the process group."""
+        if isinstance(self._made, Schedule):
+            return self._made
+        return schedule_of(self._made, self.boxed(block))
+
+    def boxed(self, matrix: IntArray) -> IntArray:
+        """A matrix in the order of the boxes instead of the process group."""
+        order = self.planner.order
+        found = np.empty_like(matrix)
+        found[np.ix_(order, order)] = matrix
+        return found
+
+    def check(self) -> Verdict:
+        """Replay the schedule and verify the bound's certificate, both from the instance alone."""
+        verdict = check_schedule(self.instance, self.schedule)
+        verdict.faults += check_bound(self.instance, self.bound, self.proven.certificate())
+        if verdict.ok and verdict.value != self.seconds:
+            verdict.faults.append(f"the replay ends at {verdict.value} s, the plan says {self.seconds} s")
+        return verdict
+
+
+class Planner:
+    """Plan demands on the machine of an instance of family ``fabric``, between the ranks of its process group.
+
+    ``machine``: an instance of any collective. The first plan on a machine finds its routes and compiles kernels; what
+    later ones need is kept.
+    """
+
+    def __init__(self, machine: FabricInstance) -> None:
+        self.machine = machine
+        boxes = [rank for box in machine.boxes for rank in box]
+        self._node = np.array(boxes, dtype=np.int64)
+        place = {rank: k for k, rank in enumerate(boxes)}
+        self.order = np.array([place[rank] for rank in machine.members], dtype=np.int64)
+        self._layout: Layout | None = None
+        self.why_straight: str | None = None
+        try:
+            self._layout = Layout.of(machine)
+        except UnsupportedError as error:
+            self.why_straight = str(error)
+        self._bounds = ManyDemands(machine, self._node, machine.boxes)
+
+    @property
+    def resources(self) -> int:
+        """Links and groups of the machine."""
+        return self.machine.machine.links + len(self.machine.machine.group_names)
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Names of the ranks, in the order of a demand's rows and columns."""
+        return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
+
+    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: float | None = 60.0) -> Planned:
+        """Plan a demand: whole bytes from every rank (row) to every rank (column); what stands on the diagonal stays.
+
+        ``better``: let method ``flow`` look for a better schedule too, in ``time_limit`` seconds; the prices that it
+        proves its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
+        """
+        matrix = read_matrix(demand, len(self._node))
+        np.fill_diagonal(matrix, 0)
+        boxed = np.empty_like(matrix)
+        boxed[np.ix_(self.order, self.order)] = matrix
+        proven = self._bounds.strongest(boxed)
+        if not matrix.any():
+            return Planned(self, matrix, 0.0, BALANCED, proven, _nothing())
+        found = self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
+        return self._improved(found, boxed, time_limit) if better else found
+
+    def learn(self, certificate: Mapping[str, Any] | None) -> bool:
+        """Keep the prices of a bound's certificate for any demand on this machine: they bound others too. False where
+        it holds none."""
+        return self._bounds.learn(certificate)
+
+    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlan:
+        """One fixed plan for all these demands, with what each loses by it, certified. Raises :class:`InputError`, and
+        :class:`UnsupportedError` where switches store."""
+        corners = [self.plan(demand) for demand in demands]
+        if not corners:
+            raise InputError("there is no demand")
+        largest = self.plan(np.max([corner.matrix for corner in corners], axis=0))
+        return OnePlan(largest.seconds, largest.schedule, tuple(_corner(largest, own) for own in corners))
+
+    @cached_property
+    def _straight(self) -> StraightRoutes | None:
+        """The way of every pair of ranks; None where a plan of ours has no clock, or switches store."""
+        try:
+            return StraightRoutes.of(self.machine, self._node) if len(self._node) <= self._most_straight else None
+        except UnsupportedError:
+            return None
+
+    @property
+    def _most_straight(self) -> int:
+        return MOST_ALONE if self._layout is None else MOST_STRAIGHT
+
+    def _quickest(self, empty: Planned, boxed: IntArray) -> Planned:
+        """The quicker of a balanced and a straight plan; the second only where it can be. Where neither is possible,
+        what method ``direct`` makes."""
+        best: Plan | None = None
+        by = BALANCED
+        if self._layout is not None:
+            best = balanced_plan(self._layout, boxed)
+        if best is None or Fraction(best.ticks, best.ticks_per_s) * (1 - SMALL_GAP) > empty.proven.seconds:
+            other = None if self._straight is None else _straight(self._straight, boxed, best)
+            if other is not None and (best is None or other.ticks < best.ticks):
+                best, by = other, STRAIGHT
+        if best is None:
+            return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
+        return replace(empty, seconds=float_above(Fraction(best.ticks, best.ticks_per_s)), by=by, _made=best)
+
+    def _replaced(self, found: Planned, outcome: Outcome, by: str) -> Planned:
+        """What was found, or what a method made of it where that is quicker."""
+        if outcome.solution is None:
+            return found
+        seconds = float_above(chunks.seconds(found.instance, outcome.solution))
+        return replace(found, seconds=seconds, by=by, _made=outcome.solution) if seconds < found.seconds else found
+
+    def _improved(self, found: Planned, boxed: IntArray, time_limit: float | None) -> Planned:
+        """The better of what was found and what ``flow`` finds, and the stronger bound."""
+        options = RunOptions(time_limit).started_now()
+        with options.in_time():
+            outcome = flow.solve(found.instance, options)
+        self.learn(outcome.certificate)
+        return self._replaced(replace(found, proven=self._bounds.strongest(boxed)), outcome, FLOW)
+
+
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``plan``."""
+    try:
+        matrix, block = demand_of(instance, np.array(instance.members, dtype=np.int64))
+    except UnsupportedError as error:
+        return Outcome("unsupported", message=str(error))
+    found = Planner(instance).plan(matrix)
+    schedule = found.numbered(block)
+    words = f"{found.by}, {schedule.transfers} transfers"
+    proven = found.proven
+    return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words)
+
+
+def read_matrix(demand: npt.ArrayLike, ranks: int) -> IntArray:
+    """Whole bytes from rank to rank as an array of its own, shape (ranks, ranks). Raises :class:`InputError`."""
+    try:
+        given = np.array(demand)
+    except (ValueError, OverflowError):
+        raise InputError("rows of unequal length, or numbers of more than 64 bits") from None
+    if given.shape != (ranks, ranks):
+        shape = " x ".join(map(str, given.shape)) or "one number"
+        raise InputError(f"is {shape}: must be {ranks} x {ranks}, a row and a column for every rank")
+    if given.dtype.kind not in "iuf":
+        raise InputError("does not hold numbers of at most 64 bits")
+    faults = list(_cell_faults(given))
+    if faults:
+        raise InputError(faults)
+    matrix: IntArray = given.astype(np.int64)
+    off = matrix[~np.eye(ranks, dtype=bool)]
+    if off.astype(np.float64).sum() > MOST_BYTES:
+        raise InputError(f"its sum is more than {MOST_BYTES} bytes (256 TiB), the most that an instance holds")
+    return matrix
+
+
+def _cell_faults(given: npt.NDArray[Any]) -> list[Fault]:
+    """The first cells that are no whole number of bytes in range."""
+    wrong = ~np.isfinite(given) | (given < 0) | (given > MOST_BYTES)
+    if given.dtype.kind == "f":
+        wrong |= ~wrong & (given != np.floor(np.where(wrong, 0, given)))
+    where = np.argwhere(wrong)[:5].tolist()
+    words = f"must be a whole number of bytes in 0..{MOST_BYTES}"
+    return [Fault(f"row {i}, column {j}", words, given[i, j].item(), True) for i, j in where]
+
+
+def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
+    """The straight plan, None where it cannot be quicker than the ``best``."""
+    below = np.iinfo(np.int64).max if best is None else best.ticks
+    found = straight_plan(routes, matrix, below)
+    if found is None:
+        return None
+    pieces, transfers = found
+    return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _corner(largest: Planned, own: Planned) -> Corner:
+    """A demand under the plan of a larger one; ``own``: its own plan."""
+    plan = largest._made
+    if isinstance(plan, Plan):
+        left = left_of(plan, own.boxed(own.matrix), own.planner.resources)
+        schedule = schedule_of(left, own.boxed(_numbers(own.matrix)))
+    elif own.matrix.any():
+        raise UnsupportedError("there is no fixed plan for several demands where switches store")
+    else:
+        schedule = plan
+    verdict = check_schedule(own.instance, schedule)
+    verdict.faults += check_bound(own.instance, own.bound, own.proven.certificate())
+    return Corner(schedule, math.inf if verdict.value is None else verdict.value, own.bound, verdict)
+
+
+def _numbers(matrix: IntArray) -> IntArray:
+    """Numbers of the pairs of ranks that have any bytes, row after row; -1 for others."""
+    there = matrix > 0
+    return np.where(there, np.cumsum(there.reshape(-1)).reshape(matrix.shape) - 1, -1).astype(np.int64)
+
+
+def _nothing() -> Schedule:
+    none = np.zeros(0, dtype=np.int64)
+    return Schedule(1, none, none, none, none, none.astype(bool), np.zeros(1, dtype=np.int64), none)

@@ -1,0 +1,103 @@
+"""Plans of demands that change from call to call: one machine, many matrices of bytes from rank to rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from synth.family import Verdict, families, load
+from synth.instance import Instance
+from synth.making import make
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class PlannedDemand(Protocol):
+    """A schedule of one demand and a proven lower bound.
+
+    ``seconds``: until the last byte has arrived; ``bound``: a certified lower bound of that, in seconds; ``gap``:
+    (seconds − bound) / seconds; ``by``: what kind of plan it is; ``instance``, ``schedule``: the demand as an instance
+    of its family and the schedule as a solution of it; ``proven``: the bound in words (``str``) with its
+    ``certificate()``.
+    """
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def by(self) -> str: ...
+    @property
+    def instance(self) -> Any: ...
+    @property
+    def schedule(self) -> Any: ...
+    @property
+    def proven(self) -> Any: ...
+    def check(self) -> Verdict:
+        """Replay the schedule and verify the bound's certificate."""
+        ...
+
+
+class Planning(Protocol):
+    """What plans demands on one machine; what it has found out about the machine serves all later calls."""
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Names of the ranks, in the order of a demand's rows and columns."""
+        ...
+
+    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: float | None = 60.0) -> PlannedDemand:
+        """Plan one demand: whole bytes from every rank (row) to every rank (column). ``better``: also by a linear
+        program, in ``time_limit`` seconds. Raises :class:`synth.errors.InputError`."""
+        ...
+
+    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlanned:
+        """One fixed plan for all these demands, with what each loses by it. Raises
+        :class:`synth.errors.InputError`."""
+        ...
+
+
+class PlannedCorner(Protocol):
+    """A demand of a set under the set's one plan: see :class:`OnePlanned`."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def bound(self) -> float: ...
+    @property
+    def regret(self) -> float: ...
+    @property
+    def verdict(self) -> Verdict: ...
+
+
+class OnePlanned(Protocol):
+    """One fixed plan for a set of demands: the most ``seconds`` that any takes that asks for no more of any pair than
+    one of the set; what each of the set takes, its bound, and its regret, seconds / bound − 1; the worst regret."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def corners(self) -> Sequence[PlannedCorner]: ...
+    @property
+    def worst_regret(self) -> float: ...
+
+
+def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:
+    """What plans demands on a machine: an instance whose machine and process group are meant, or a machine's name or
+    file with the ``keys`` of ``synth make`` (``boxes=8``, ``failed="broken.txt"``).
+
+    >>> planner = synth.Planner("dgx-h100", boxes=2)
+    >>> planner.plan([[0 if i == j else 2**20 for j in range(16)] for i in range(16)]).check().ok
+    True
+
+    Raises :class:`synth.errors.InputError` listing every fault.
+    """
+    family = next(family for family in families() if family.planner is not None)
+    if not isinstance(machine, Instance):
+        machine = make(family, {"machine": str(machine), **keys, "collective": "broadcast", "bytes": "1"})
+    found: Planning = load(str(family.planner))(machine)
+    return found

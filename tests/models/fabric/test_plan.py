@@ -1,0 +1,288 @@
+"""Plans of demands: against brute force on tiny machines, the replay, and the certificates' check; the parts they are
+made of against their definitions; matrices that are odd or wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import some_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.small_machines import machine
+
+import synth
+from synth.arrays import IntArray
+from synth.errors import InputError
+from synth.planning import Planning
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.demand_parts.decomposition import decomposed
+from synth_models.fabric.references.demand_parts.rails import on_rails
+from synth_models.fabric.references.plan import Planner
+
+MACHINES: tuple[dict[str, Any], ...] = (
+    {"machine": "dgx-h100", "boxes": 2, "gpus": "2"},
+    {"machine": "dgx-a100", "boxes": 3, "gpus": "2"},
+    {"machine": "dgx-h100", "boxes": 2, "gpus": "2+3"},
+    {"machine": "dgx2", "boxes": 2, "gpus": "4"},
+    {"machine": "dgx-h100", "boxes": 1},
+    {"machine": "dgx1", "boxes": 1},
+    {"machine": "dgx-h100", "boxes": 4, "gpus": "2", "leaf": 2, "oversubscription": 2},
+    {"network": "ring", "nodes": 5, "bandwidth": 1e10, "latency": 1e-6},
+    {"network": "torus", "rows": 2, "cols": 3, "bandwidth": 3e9, "latency": 0},
+    {"network": "fat_tree", "leaves": 2, "hosts": 2, "spines": 1},
+    {"machine": "teccl-ndv2-2"},
+)
+
+
+def planner(keys: dict[str, Any]) -> Planning:
+    own = dict(keys)
+    if "machine" in own:
+        return synth.Planner(own.pop("machine"), **own)
+    return synth.Planner(synth.make("fabric", **own, collective="broadcast", bytes="1"))
+
+
+PLANNERS: dict[int, Planning] = {}
+
+
+def known(k: int) -> Planning:
+    """The planner of a machine, warm from earlier demands."""
+    if k not in PLANNERS:
+        PLANNERS[k] = planner(MACHINES[k])
+    return PLANNERS[k]
+
+
+def random_demand(rng: np.random.Generator, ranks: int) -> IntArray:
+    """Of some size and skew; with zeros, ranks that send or receive nothing, a hot receiver, one pair alone."""
+    sizes = (1 / np.arange(1, ranks**2 + 1) ** rng.choice([0, 0.5, 1, 1.5])) * float(rng.choice([5, 1e5, 1e9, 2**40]))
+    found = rng.permutation(sizes).reshape(ranks, ranks).astype(np.int64)
+    kind = rng.integers(6)
+    if kind == 0:
+        found[rng.random((ranks, ranks)) < 0.7] = 0
+    if kind == 1:
+        found[rng.integers(ranks)] = 0
+        found[:, rng.integers(ranks)] = 0
+    if kind == 2:
+        found[:, rng.integers(ranks)] *= 9
+    if kind == 3:
+        one = found.max()
+        found[:] = 0
+        found[tuple(rng.choice(ranks, 2, replace=False))] = one
+    return found
+
+
+@pytest.mark.parametrize("seed", some_of(range(60)))
+def test_every_plan_is_replayed_and_every_bound_verified(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plans = known(seed % len(MACHINES))
+    demand = random_demand(rng, len(plans.ranks))
+    found = plans.plan(demand)
+    assert found.check().faults == []
+    assert found.bound <= found.seconds
+    off = demand.copy()
+    np.fill_diagonal(off, 0)
+    blocks = found.instance.blocks
+    wanted = np.zeros_like(off)
+    place = {rank: k for k, rank in enumerate(found.instance.members)}
+    for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
+        wanted[place[origin], place[goal]] += size
+    assert np.array_equal(wanted, off)
+
+
+def two_boxes(latency: float) -> FabricInstance:
+    """Two boxes of two ranks, each with a switch (4, 5) at three bytes a second a rank; two rails (6, 7) at one."""
+    links = [(u, v, rate, latency) for r in range(4) for s, rate in ((4 + r // 2, 3.0), (6 + r % 2, 1.0))
+             for u, v in ((r, s), (s, r))]  # fmt: skip
+    instance = machine(8, links, (4, 5, 6, 7), collective="broadcast", bytes=1)
+    instance.__dict__["boxes"] = [(0, 1), (2, 3)]
+    return instance
+
+
+@pytest.mark.parametrize("seed", some_of(range(24)))
+def test_no_bound_is_above_brute_force(seed: int) -> None:
+    """Two boxes of two ranks, one or two small blocks: the least time that any schedule of pieces of these sizes takes
+    is no less than the bound, and no more than the plan's, whose pieces they are."""
+    rng = np.random.default_rng(seed)
+    plans = Planner(two_boxes(float(rng.integers(2))))
+    demand = np.zeros((4, 4), dtype=np.int64)
+    for _ in range(int(rng.integers(1, 3))):
+        demand[tuple(rng.choice(4, 2, replace=False))] = int(rng.integers(1, 4))
+    found = plans.plan(demand)
+    assert found.check().faults == []
+    blocks = range(np.count_nonzero(demand))
+    pieces = [found.schedule.piece_bytes[found.schedule.piece_block == b].tolist() for b in blocks]
+    try:
+        least = least_seconds(found.instance, pieces, most_states=300)
+    except TooLarge:
+        pytest.skip("too large for brute force")
+    assert found.bound <= least <= found.seconds
+
+
+def test_two_boxes_by_hand() -> None:
+    """H100, two boxes of two GPUs: 8 MB from 0/gpu0 to 1/gpu0 and nothing else. Two NICs of 50 GB/s: 80 us, of which
+    half goes over 0/gpu1 and 1/gpu1; nothing gets out of a box in less."""
+    found = known(0).plan([[0, 0, 8_000_000, 0], *[[0] * 4] * 3])
+    assert 80e-6 < found.bound <= found.seconds < 80e-6 * 1.1
+    assert found.check().faults == []
+
+
+@pytest.mark.parametrize("seed", some_of(range(24)))
+def test_never_slower_than_the_references(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plans = known((0, 1, 3)[seed % 3])
+    found = plans.plan(random_demand(rng, len(plans.ranks)))
+    assume_something(found.instance)
+    for method in ("fast", "two_step", "spread_out", "direct"):
+        record = synth.solve(found.instance, method, time_limit=2)
+        assert record["verified"]["faults"] == []
+        assert record.value is not None, record["message"]
+        assert found.bound <= record.value
+        assert found.seconds <= record.value, method
+
+
+def assume_something(instance: Any) -> None:
+    if not len(instance.blocks):
+        pytest.skip("nothing has to move")
+
+
+def test_references_by_hand() -> None:
+    """Two boxes of two ranks, no latency, three bytes a second inside and one between. 0 sends 6 bytes to 3.
+
+    Over its own rail and on: 6 + 2 s in one piece, and 6 s + 1/3 s if the last byte alone is handed on. Balanced first:
+    3 bytes to rank 1 take 1 s; then both rails send 3 bytes in 3 s; then 3 bytes from 2 to 3 take 1 s: 5 s. Spread out:
+    one transfer over rail 0, one inside: 8 s."""
+    demand = np.zeros((4, 4), dtype=np.int64)
+    demand[0, 3] = 6
+    instance = Planner(two_boxes(0.0)).plan(demand).instance
+    values = {name: synth.solve(instance, name).value for name in ("two_step", "fast", "spread_out", "plan")}
+    assert values["two_step"] == pytest.approx(6 + 1 / 3)
+    assert values["fast"] == 5
+    assert values["spread_out"] == 8
+    assert values["plan"] is not None
+    assert 3 < values["plan"] < 5
+
+
+@pytest.mark.parametrize("method", ["fast", "two_step", "spread_out", "plan"])
+def test_references_of_an_alltoall(method: str) -> None:
+    instance = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="3", collective="alltoall", bytes="6MiB")
+    assert synth.solve(instance, method, time_limit=3).value is not None
+    other = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="3", collective="allgather", bytes="6MiB")
+    assert synth.solve(other, method)["termination"] == "unsupported"
+
+
+def test_prices_of_one_demand_bound_the_next() -> None:
+    """An oversubscribed fat tree: no cut around a box or a rank sees the spines. What flow proves with one demand's
+    prices lifts the bound of another demand, and the check verifies it there."""
+    plans = planner(MACHINES[6])
+    rng = np.random.default_rng(1)
+    first, second = (rng.integers(10**6, 10**8, (8, 8)) for _ in range(2))
+    before = plans.plan(second)
+    better = plans.plan(first, better=True, time_limit=3)
+    assert better.check().faults == []
+    after = plans.plan(second)
+    assert after.bound > before.bound * 1.05
+    assert after.seconds == before.seconds
+    assert check_bound(after.instance, after.bound, after.proven.certificate()) == []
+    assert check_bound(after.instance, after.bound * 1.001, after.proven.certificate()) != []
+
+
+@pytest.mark.parametrize("seed", some_of(range(22)))
+def test_one_plan_serves_every_demand_of_a_set(seed: int) -> None:
+    """Each demand by what is left of the one plan, and an average of them, replayed; no regret below 0."""
+    rng = np.random.default_rng(seed)
+    plans = known(seed % (len(MACHINES) - 1))
+    demands = [random_demand(rng, len(plans.ranks)) for _ in range(int(rng.integers(1, 4)))]
+    average = np.sum(demands, axis=0) // len(demands)
+    made = plans.one_plan([*demands, average])
+    for demand, corner in zip([*demands, average], made.corners, strict=True):
+        assert corner.verdict.faults == []
+        assert corner.bound <= corner.seconds <= made.seconds
+        assert corner.bound == plans.plan(demand).bound
+    assert made.worst_regret == max(corner.regret for corner in made.corners) >= 0
+    alone = plans.one_plan(demands[:1])
+    assert alone.corners[0].seconds <= alone.seconds == plans.plan(demands[0]).seconds
+
+
+@pytest.mark.parametrize(
+    ("demand", "words"),
+    [
+        ([[1, 2], [3, 4]], "2 x 2: must be 4 x 4"),
+        ([[1, 2], [3]], "unequal length"),
+        ([[0] * 4] * 3, "3 x 4"),
+        (5, "one number"),
+        ([[0, 1, 2, float("nan")], *[[0] * 4] * 3], "row 0, column 3 = nan"),
+        ([[0, 1, 2, float("inf")], *[[0] * 4] * 3], "column 3 = inf"),
+        ([[0] * 4, [0, 0, -1, 0], *[[0] * 4] * 2], "row 1, column 2 = -1"),
+        ([[0, 0.5, 0, 0], *[[0] * 4] * 3], "whole number"),
+        ([[0, 2**49, 0, 0], *[[0] * 4] * 3], "in 0.."),
+        ([[0, 2**48, 0, 1], *[[0] * 4] * 3], "its sum"),
+        ([[0, 2**70, 0, 0], *[[0] * 4] * 3], "64 bits"),
+        ([["a"] * 4] * 4, "numbers"),
+        ([[True] * 4] * 4, "numbers"),
+    ],
+)
+def test_what_is_no_demand_is_refused(demand: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        known(0).plan(demand)
+
+
+def test_nothing_to_move_and_only_the_diagonal() -> None:
+    for demand in (np.zeros((4, 4), dtype=np.int64), np.eye(4, dtype=np.int64) * 7):
+        found = known(0).plan(demand)
+        assert (found.seconds, found.bound, found.gap) == (0, 0, 0)
+        assert found.check().faults == []
+
+
+def test_as_a_method(tmp_path: Any) -> None:
+    instance = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="4", collective="alltoall", bytes="64MiB")
+    record = synth.solve(instance, "plan", results=tmp_path)
+    assert synth.check(record, instance).faults == []
+    assert record["bound"] is not None
+    assert record.value is not None
+    assert record.value < record["bound"] * 1.02
+    assert synth.solve(instance.model_copy(update={"collective": "allgather"}), "plan")["termination"] == "unsupported"
+    twice = tmp_path / "twice.csv"
+    twice.write_text("src,dst,bytes\n0/gpu0,1/gpu0,5\n0/gpu0,1/gpu0,6\n")
+    named = synth.make("fabric", machine="dgx-a100", boxes=2, collective="demand", demand=twice)
+    assert "twice" in (synth.solve(named, "plan")["message"] or "")
+
+
+@given(st.integers(1, 7), st.integers(0, 2**32), st.sampled_from([1, 5, 1000, 2**40]))
+@settings(max_examples=60, deadline=None)
+def test_stages_are_permutations_that_make_up_the_matrix(n: int, seed: int, most: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(0, most + 1, (n, n)) * (rng.random((n, n)) < rng.choice([0.2, 0.6, 1]))
+    stages = decomposed(matrix)
+    carried = np.zeros_like(matrix)
+    for target, length in zip(stages.target, stages.length, strict=True):
+        assert sorted(target.tolist()) == list(range(n))
+        assert length > 0
+        carried[np.arange(n), target] += length
+    assert (carried >= matrix).all()
+    assert stages.length.sum() == max(matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
+    assert len(stages.length) <= (n - 1) ** 2 + 1
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(0, 2**32), st.sampled_from([1, 7, 10**6]))
+@settings(max_examples=60, deadline=None)
+def test_rails_share_what_a_box_sends_another_to_the_byte(boxes: int, size: int, seed: int, most: int) -> None:
+    n = boxes * size
+    rng = np.random.default_rng(seed)
+    demand = rng.integers(0, most + 1, (n, n)) * (rng.random((n, n)) < rng.choice([0.1, 1]))
+    parts, fullest = on_rails(demand, boxes, size)
+    carried = np.zeros_like(demand)
+    for k in range(boxes * boxes * size):
+        b, c, q = k // (boxes * size), k // size % boxes, k % size
+        rows = slice(parts.row[k], parts.row[k + 1])
+        assert (parts.bytes[rows] > 0).all()
+        assert (parts.origin[rows] // size == b).all()
+        assert (parts.goal[rows] // size == c).all()
+        between = int(demand[b * size : (b + 1) * size, c * size : (c + 1) * size].sum()) if b != c else 0
+        assert parts.bytes[rows].sum() == between // size + (q < between % size)
+        assert fullest[b, c] == -(-between // size)
+        np.add.at(carried, (parts.origin[rows], parts.goal[rows]), parts.bytes[rows])
+    box = np.arange(n) // size
+    assert np.array_equal(carried, np.where(box[:, None] != box, demand, 0))
