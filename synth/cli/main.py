@@ -13,6 +13,7 @@ from synth import execution
 from synth.cli import (
     batch,
     catalogue,
+    drill,
     evaluate,
     export,
     fit,
@@ -56,6 +57,7 @@ app.command("run")(running.run)
 app.command("submit")(submit.submit)
 app.command("library")(library.library)
 app.command("tune")(tune.tune)
+app.command("drill")(drill.drill)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")
