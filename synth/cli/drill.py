@@ -17,10 +17,21 @@ from synth.cli.output import console, errors, table
 from synth.text.quantities import shown
 
 if TYPE_CHECKING:
-    from synth.drill.search import Drill
+    from synth.drill.drawer import Contents
+    from synth.drill.search import Drill, Question
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 DRAWER = "drawer"
+
+
+@dataclass(frozen=True)
+class Where:
+    """What is written, or looked up."""
+
+    out: Annotated[Path | None, Option("-o", "--out", help="The folder to write; with --answer: a record.")] = None
+    answer: Annotated[
+        str | None, Option(metavar="FAILURE", help="What the drawer has for it: 'link 0/gpu3 ib1', 'node ib0'.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -54,10 +65,7 @@ def drill(
         ..., help="A machine by name, a machine file, or one that `synth import` reads; with --answer: a drawer."
     ),
     parameters: list[str] = typer.Argument(None, metavar="key=value…", help="As `synth make` takes them: boxes=2."),
-    out: Path = typer.Option(None, "--out", "-o", help="The folder to write; with --answer: the record to write."),
-    answer: str = typer.Option(
-        None, "--answer", metavar="FAILURE", help="What the drawer has for it: 'link 0/gpu3 ib1', 'node ib0'."
-    ),
+    where: Where = Where(),
     aim: Aim = Aim(),
     effort: Effort = Effort(),
     what: Completing = Completing(),
@@ -72,8 +80,9 @@ def drill(
     takes, and a drawer: the fewest schedules of which one is within 2 % of
     the best for every failure. `--answer` looks one up.
     """
-    if answer is not None:
-        _answer(Path(machine), parameters or [], answer, out)
+    out = where.out
+    if where.answer is not None:
+        _answer(Path(machine), parameters or [], where.answer, out)
         return
     if out is None:
         raise bad_option("--out", "is missing: the folder to write", "")
@@ -100,7 +109,7 @@ def drill(
 
 def _question(
     machine: str, parameters: list[str], out: Path, aim: Aim, effort: Effort, what: Completing, how: Reading
-) -> object:
+) -> Question:
     """The question. Raises :class:`InputError` for everything that is wrong with it."""
     from fractions import Fraction
 
@@ -133,11 +142,8 @@ def _run(prepared: Drill, jobs: int, resume: bool) -> None:
         search.solve(prepared, jobs, resume, progress.done, progress.start)
 
 
-def _covered(contents: object) -> str:
+def _covered(contents: Contents) -> str:
     """What the drawer holds, in a sentence."""
-    from synth.drill.drawer import Contents
-
-    assert isinstance(contents, Contents)
     least = "the least that do" if contents.proven else "not proven the least"
     words = f"{len(contents.failures)} failures are covered within {contents.within:.0%} by {contents.renumbered} "
     words += f"schedules ({least}), renumberings of {len(contents.schedules)} files"
@@ -149,7 +155,6 @@ def _covered(contents: object) -> str:
 def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) -> None:
     """Say what is in the drawer for a failure, and write it if asked for."""
     from synth.drill import drawer
-    from synth.drill.page import cut_in_words
     from synth.errors import InputError
 
     if parameters:
@@ -158,7 +163,7 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     if found.row is None:
         cut = found.breakable.cut(found.breakable.find(found.failure, found.contents.share))
         assert cut is not None
-        console.print(f"{found.failure}: {cut_in_words(cut)}", markup=False, soft_wrap=True)
+        console.print(f"{found.failure}: {cut}", markup=False, soft_wrap=True)
         raise typer.Exit(common.EXIT_INFEASIBLE)
     words = f"{found.failure}: {found.file}, {shown(found.row.seconds, 's')}"
     if found.row.bound_seconds is not None:

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from synth.arrays import IntArray
 
+MOST_NAMED = 8
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -17,6 +19,15 @@ class Cut:
     parts: list[list[str]]
     closed: list[str]
     failed: list[str]
+
+    def __str__(self) -> str:
+        parts = " | ".join(_listed(part) for part in self.parts)
+        return f"parted into {parts}: no link leaves {_listed(self.closed)} without {_listed(self.failed)}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f", … ({len(names)})" if len(names) > MOST_NAMED else ""
+    return "{" + ", ".join(names[:MOST_NAMED]) + more + "}"
 
 
 class Failure(Protocol):

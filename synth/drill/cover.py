@@ -64,6 +64,7 @@ class Cover:
     singles: list[Single]
     by: list[tuple[int, float] | None]
     proven: bool
+    within: float = WITHIN
 
 
 def cover(drill: Drill, options: RunOptions) -> Cover:

@@ -3,18 +3,16 @@ failure. A failure is answered by the schedule of its orbit's representative, it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, ValidationError
 
-from synth.api import hand_in
 from synth.drill.breakable import Breakable
-from synth.drill.cover import WITHIN, Candidate, Cover
-from synth.drill.search import Drill
 from synth.errors import InputError
 from synth.family import Outcome, get_family, load
 from synth.instance import Instance, Part, faults_of, from_bytes, read_json
@@ -22,7 +20,11 @@ from synth.records import record as records
 from synth.records.record import Record
 from synth.text.files import write_atomically
 
-INDEX, FORMAT = "index.json", "synth-drawer/1"
+if TYPE_CHECKING:
+    from synth.drill.cover import Candidate, Cover
+    from synth.drill.search import Drill
+
+INDEX = "index.json"
 Index = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 
@@ -78,7 +80,7 @@ def write(drill: Drill, cover: Cover, folder: Path) -> Contents:
         files[id(case)] = f"{case.instance.name}.json"
         text = {"instance_file": files[id(case)], "instance_text": case.instance.to_json()}
         record = records.read(case.best.path) if case.best.path is not None else case.best
-        records.write(Record(record.data | text, record.packed, instance=case.instance), folder / files[id(case)])
+        records.write(Record({**record.data, **text}, record.packed, instance=case.instance), folder / files[id(case)])
     names = list(dict.fromkeys(files.values()))
     rows, without = [], []
     for single, by in zip(cover.singles, cover.by, strict=True):
@@ -98,10 +100,10 @@ def write(drill: Drill, cover: Cover, folder: Path) -> Contents:
             )
         )
     contents = Contents(
-        format=FORMAT,
+        format="synth-drawer/1",
         instance=json.loads(drill.question.whole.to_json()),
         share=drill.question.share,
-        within=WITHIN,
+        within=cover.within,
         schedules=tuple(names),
         renumbered=len(cover.chosen),
         proven=cover.proven,
@@ -134,7 +136,7 @@ def _parted(drill: Drill) -> list[Parted]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to run when something has failed: the record's ``file``, where its nodes go (by name, only those that move),
+    """What to run when something has failed: the record's ``file``, where its ranks go (by name, only those that move),
     seconds, the best known, the bound; or the ``parts`` of the ranks that no longer reach each other."""
 
     failure: str
@@ -167,9 +169,14 @@ class Answer:
     def record(self) -> Record:
         """The schedule as a checked record of the instance with the failure. Raises :class:`InputError` where the
         replay finds a fault."""
-        target, solution, source = self.solution()
-        words = f"of {self.contents.schedules[self.row.schedule] if self.row else ''}, nodes renumbered"
-        statement = {"by": "synth drill", "link": words, "date": str(source.data["created"])[:10]}
+        target, solution, _ = self.solution()
+        from synth.api import hand_in
+
+        assert self.file is not None
+        content = self.file.read_bytes()
+        statement = {
+            "by": "synth drill", "file": self.file.name, "file_sha256": hashlib.sha256(content).hexdigest(),
+        }  # fmt: skip
         made = hand_in(target, Outcome("finished", solution=solution), statement, "drill")
         if not made["verified"]["ok"]:
             raise InputError(f"is no schedule for {self.failure}: {made['verified']['faults'][0]}", str(self.file))
@@ -216,6 +223,7 @@ def answer(folder: Path, text: str) -> Answer:
     if row is None:
         return Answer(name, None, None, {}, parted, breakable, contents, instance)
     names: Any = instance.machine.names  # type: ignore[attr-defined]
-    moves = {names[v]: names[w] for v, w in enumerate(row.image[: len(names)]) if v != w}
+    ranks = set(instance.members)  # type: ignore[attr-defined]
+    moves = {names[v]: names[w] for v, w in enumerate(row.image[: len(names)]) if v != w and v in ranks}
     file = folder / contents.schedules[row.schedule]
     return Answer(name, row, file, moves, None, breakable, contents, instance)

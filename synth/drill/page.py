@@ -7,14 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from synth.drill.breakable import Cut
 from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
 
 HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
-MOST_NAMED = 4
 
 
 def frame(drill: Drill) -> pd.DataFrame:
@@ -36,20 +34,9 @@ def _row(drill: Drill, case: Case) -> dict[str, Any]:
         "gap": gap(case.seconds, case.bound),
         "loss": None if case.orbit is None else drill.loss(case),
         "by": by,
-        "parted": "" if case.cut is None else cut_in_words(case.cut),
+        "parted": "" if case.cut is None else str(case.cut),
         "instance": "" if case.instance is None else case.instance.name,
     }
-
-
-def cut_in_words(cut: Cut) -> str:
-    """Which parts, and which cut proves it."""
-    parts = " | ".join(_listed(part) for part in cut.parts)
-    return f"parted into {parts}: no link leaves {_listed(cut.closed)} without {_listed(cut.failed)}"
-
-
-def _listed(names: list[str]) -> str:
-    more = f", … ({len(names)})" if len(names) > MOST_NAMED else ""
-    return "{" + ", ".join(names[:MOST_NAMED]) + more + "}"
 
 
 def cells(table: pd.DataFrame) -> list[list[str]]:

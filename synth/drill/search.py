@@ -20,8 +20,8 @@ from synth.tuning.search import LEFT_OUT, kept
 @dataclass(frozen=True)
 class Question:
     """What is asked: the ``whole`` instance; ``share`` of the bandwidth that is left of links (None: nothing is),
-    ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all of ours that suit), ``limit`` of
-    a run's time, the ``folder`` for instances and records."""
+    ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all of ours that suit), the
+    ``limit`` of a run's time, the ``folder`` for instances and records."""
 
     whole: Instance
     folder: Path
@@ -149,10 +149,10 @@ def solve(
     for case in by_sha.values():
         case.records.sort(key=lambda record: str(record["method"]))
     if drill.question.share is None:
-        _borrow(drill)
+        borrow(drill)
 
 
-def _borrow(drill: Drill) -> None:
+def borrow(drill: Drill) -> None:
     """Take over schedules of other cases that avoid what failed, where they are quicker."""
     for case in drill.cases:
         if case.orbit is None or case.instance is None:
@@ -177,4 +177,3 @@ def solution_of(case: Case) -> Any:
     best = case.best
     assert best is not None
     return load(get_family(case.instance.family).unpack)(case.instance, best.packed)
-

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
+from models.fabric.small_machines import machine as on_links
 
 import synth
-from models.fabric.small_machines import machine as on_links
-from examples import some_of
 from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine

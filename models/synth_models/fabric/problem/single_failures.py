@@ -187,9 +187,7 @@ def _pins(one: Failure, other: Failure) -> Iterator[Pins]:
                 ]
 
 
-def _orbit(
-    failures: Sequence[Failure], rows: Sequence[int], symmetries: Symmetries, place: dict[Any, int]
-) -> Orbit:
+def _orbit(failures: Sequence[Failure], rows: Sequence[int], symmetries: Symmetries, place: dict[Any, int]) -> Orbit:
     """The orbit with symmetries from its first member to all: walks of generators, breadth first."""
     count = len(symmetries.colour)
     images: dict[int, IntArray] = {rows[0]: np.arange(count, dtype=np.int64)}

@@ -14,13 +14,12 @@ import numpy as np
 from synth.drill.breakable import Cut
 from synth.errors import InputError
 from synth.making import cut_name, plain_name
-from synth_models.fabric.check.replay import check_schedule
+from synth.schedule.collective import ROOTED
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.single_failures import Failure, Orbit, every_failure, named, orbits, pairs_of
 from synth_models.fabric.problem.symmetries import Symmetries
 from synth_models.fabric.scheduling import renumbered
 from synth_models.fabric.solution import Quotient, Schedule, expanded
-from synth_models.fabric.views.loss_plot import plot_losses
 
 Pair = tuple[int, int]
 MEMBER, ROOT = 1, 2
@@ -86,16 +85,29 @@ class Breakable:
         names, whole, gone = self.machine.names, self.machine.network, failure.pairs
         left = [e for e, pair in enumerate(zip(whole.src.tolist(), whole.dst.tolist(), strict=True)) if pair in gone]
         machine = self.machine.without(left, ())
-        parts = machine.parts_of(self.instance.members)
-        if len(parts) < 2:
-            return None
-        for part in parts:
-            closed = np.flatnonzero(machine.reached_from(part[0])).tolist()
-            if not set(self.instance.members) <= set(closed):
-                inside = set(closed)
-                lost = [f"{names[u]} -> {names[v]}" for u, v in sorted(gone) if u in inside and v not in inside]
-                return Cut([[names[v] for v in one] for one in parts], [names[v] for v in closed], lost)
-        raise AssertionError("parts without a cut")
+        members = set(self.instance.members)
+        for source, targets in self._needs():
+            closed = set(np.flatnonzero(machine.reached_from(source)).tolist())
+            if targets <= closed:
+                continue
+            parts = machine.parts_of(self.instance.members)
+            if self.instance.collective in (*ROOTED, "demand"):
+                parts = [sorted(members & closed), sorted(members - closed)]
+            lost = [f"{names[u]} -> {names[v]}" for u, v in sorted(gone) if u in closed and v not in closed]
+            return Cut([[names[v] for v in one] for one in parts], [names[v] for v in sorted(closed)], lost)
+        return None
+
+    def _needs(self) -> list[tuple[int, set[int]]]:
+        """Ranks and the ranks that must be reached from each."""
+        instance, members = self.instance, list(self.instance.members)
+        if instance.collective == "demand":
+            rows = instance.demand or ()
+            return [(u, {v for w, v, _ in rows if w == u}) for u in dict.fromkeys(u for u, _, _ in rows)]
+        root = instance.the_root
+        if root is None:
+            return [(u, set(members)) for u in members]
+        outwards = instance.collective in ("broadcast", "scatter")
+        return [(root, set(members))] if outwards else [(u, {root}) for u in members]
 
     def find(self, text: str, share: str | None) -> Failure:
         """The failure that a person means by ``text``, as the machine names nodes. Raises :class:`InputError`."""
@@ -139,6 +151,8 @@ class Breakable:
     ) -> float | None:
         """Seconds of the schedule on a machine with the same links, some slower, by the check's replay; None where that
         is more than ``most``, or is not known."""
+        from synth_models.fabric.check.replay import check_schedule  # an answer out of a drawer needs no replay
+
         listed = expanded(source, schedule)
         busy = renumbered.busy_seconds(target, listed)
         if max(busy.values(), default=0.0) > most:
@@ -152,11 +166,16 @@ class Breakable:
     def plot(self, losses: Mapping[str, float], orbits: list[Orbit], title: str) -> Any:
         """The machine with its links and switches coloured by what their loss costs, shares of the whole's time; the
         losses by the representatives' names, infinite where the ranks are parted."""
+        from synth_models.fabric.views.loss_plot import plot_losses  # takes matplotlib a second
+
         of_pair: dict[Pair, float] = {}
         of_node: dict[int, float] = {}
-        for orbit in orbits:
+        singles = [orbit for orbit in orbits if len(orbit.representative.parts) == 1]
+        for orbit in singles:
             loss = losses.get(orbit.representative.name)
-            for failure in orbit.members if loss is not None and len(orbit.representative.parts) == 1 else ():
+            if loss is None:
+                continue
+            for failure in orbit.members:
                 [part] = failure.parts
                 if part.kind == "switch":
                     of_node[part.ends[0]] = loss

@@ -26,37 +26,48 @@ def plot_losses(
     parted (black); what is not known is grey. A link's two directions are one line, its worse loss drawn."""
     figure = Figure(figsize=(10, 8), layout="constrained")
     axes = figure.subplots()
+    known = [loss for loss in (*of_pair.values(), *of_node.values()) if math.isfinite(loss)]
+    colours = ScalarMappable(LogNorm(LEAST, max(10 * LEAST, *known, LEAST)), colormaps["plasma_r"])
     place = positions(machine)
-    finite = [loss for loss in (*of_pair.values(), *of_node.values()) if math.isfinite(loss)]
-    scale, colours = LogNorm(LEAST, max(10 * LEAST, *finite, LEAST)), colormaps["plasma_r"]
-
-    def colour(loss: float | None) -> Any:
-        if loss is None:
-            return UNKNOWN
-        return PARTED if math.isinf(loss) else colours(scale(max(loss, LEAST)))
-
-    lines: dict[frozenset[int], float | None] = {}
-    for u, v in zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True):
-        loss = of_pair.get((u, v))
-        known = [one for one in (lines.get(frozenset((u, v))), loss) if one is not None]
-        lines[frozenset((u, v))] = max(known, default=None)
-    ordered = sorted(lines.items(), key=lambda line: -1.0 if line[1] is None else line[1])
-    ends = [[place[v] for v in pair] for pair, _ in ordered]
-    axes.add_collection(LineCollection(ends, colors=[colour(loss) for _, loss in ordered], linewidths=2.2))
-    small = machine.nodes > 40
-    for v in range(machine.nodes):
-        marker = "s" if machine.is_switch[v] else "o"
-        edge = colour(of_node.get(v)) if machine.is_switch[v] else "black"
-        width = 2.2 if machine.is_switch[v] else 0.8
-        how: dict[str, Any] = dict(s=90 if small else 170, marker=marker, color="white", linewidth=width, zorder=3)
-        axes.scatter(*place[v], edgecolor=[edge], **how)
-        words: dict[str, Any] = dict(ha="center", va="center", fontsize=4 if small else 6, parse_math=False)
-        axes.text(*place[v], machine.names[v], zorder=4, **words)
+    _draw_links(axes, machine, place, of_pair, colours)
+    _draw_nodes(axes, machine, place, of_node, colours)
     axes.margins(0.08)
     axes.set_aspect("equal")
     axes.axis("off")
     parted = any(math.isinf(loss) for loss in (*of_pair.values(), *of_node.values()))
     axes.set_title(title + ("; black: without it the ranks are parted" if parted else ""), parse_math=False)
     label = "longer than the whole machine by this share when it fails (squares: switches)"
-    figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, shrink=0.7)
+    figure.colorbar(colours, ax=axes, label=label, shrink=0.7)
     return figure
+
+
+def _colour(loss: float | None, colours: ScalarMappable) -> Any:
+    if loss is None:
+        return UNKNOWN
+    seen: Any = max(loss, LEAST)
+    return PARTED if math.isinf(loss) else colours.to_rgba(seen)
+
+
+def _draw_links(
+    axes: Any, machine: Machine, place: Any, of_pair: Mapping[tuple[int, int], float], colours: ScalarMappable
+) -> None:
+    """A line for both directions, the worst loss on top."""
+    lines: dict[frozenset[int], float | None] = {}
+    for u, v in zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True):
+        both = lines.get(frozenset((u, v))), of_pair.get((u, v))
+        lines[frozenset((u, v))] = max((loss for loss in both if loss is not None), default=None)
+    ordered = sorted(lines.items(), key=lambda line: -1.0 if line[1] is None else line[1])
+    ends = [[place[v] for v in pair] for pair, _ in ordered]
+    axes.add_collection(LineCollection(ends, colors=[_colour(loss, colours) for _, loss in ordered], linewidths=2.2))
+
+
+def _draw_nodes(axes: Any, machine: Machine, place: Any, of_node: Mapping[int, float], colours: ScalarMappable) -> None:
+    """Squares for switches, their rims coloured; circles for ranks."""
+    small = machine.nodes > 40
+    for v in range(machine.nodes):
+        switch = bool(machine.is_switch[v])
+        rim = _colour(of_node.get(v), colours) if switch else "black"
+        how: dict[str, Any] = dict(s=90 if small else 170, color="white", linewidth=2.2 if switch else 0.8, zorder=3)
+        axes.scatter(*place[v], edgecolor=[rim], marker="s" if switch else "o", **how)
+        words: dict[str, Any] = dict(ha="center", va="center", fontsize=4 if small else 6, parse_math=False)
+        axes.text(float(place[v][0]), float(place[v][1]), machine.names[v], zorder=4, **words)
