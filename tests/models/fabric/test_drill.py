@@ -115,7 +115,10 @@ def demand_cut(instance: Any, case: search.Case) -> None:
             for held in reach.values():
                 held |= {v} if u in held else set()
     if instance.collective == "broadcast":
-        assert {frozenset(map(names.index, part)) for part in case.cut.parts} == {members & inside, members - inside}
+        assert {frozenset(map(names.index, part)) for part in case.cut.parts} == {
+            frozenset(members & inside),
+            frozenset(members - inside),
+        }
         assert instance.members[0] in inside
         return
     alike = {frozenset(v for v in members if v in reach[u] and u in reach[v]) for u in members}
