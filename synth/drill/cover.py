@@ -8,7 +8,7 @@ z[c]                  ``taken``     candidate c: a case's schedule, moved by   0
 ====================  ============  =========================================  ====
 
     minimise sum z[c]
-    (1) every failure is covered   sum_{c covers f} z[c] >= 1      for every failure f that some schedule covers
+    every failure is covered   sum_{c covers f} z[c] >= 1      for every failure f that some schedule covers
 
 A schedule covers a failure if it uses nothing that failed and takes at most :data:`WITHIN` longer than the best known
 time with that failure; where links are slower only, if it takes no longer than that replayed there.
@@ -179,7 +179,7 @@ def build(covered: Sequence[frozenset[int]], wanted: Sequence[int]) -> Any:
 def every_failure_is_covered(
     taken: Mapping[int, Any], covered: Sequence[frozenset[int]], wanted: Sequence[int]
 ) -> dict[int, Row]:
-    """(1): some candidate that covers the failure is taken."""
+    """Some candidate that covers the failure is taken."""
     return {f: (ones(taken[c] for c, mine in enumerate(covered) if f in mine), ">=", 1) for f in wanted}
 
 

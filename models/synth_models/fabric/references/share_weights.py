@@ -3,9 +3,9 @@
 With w_r the share that is summed up at place r and d_er, u_er the seconds that link e takes for it on the way down and
 up, minimise T + S / 50:
 
-    (1) all of it is shared out   sum_r w_r = 1
-    (2) a link's seconds          sum_r (d_er + u_er) w_r <= T
-    (3) each way alone            sum_r d_er w_r <= S,   sum_r u_er w_r <= S
+    all of it is shared out   sum_r w_r = 1
+    a link's seconds          sum_r (d_er + u_er) w_r <= T
+    each way alone            sum_r d_er w_r <= S,   sum_r u_er w_r <= S
 """
 
 from __future__ import annotations
