@@ -181,6 +181,7 @@ class Family:
     )
     timing: Target | None = None  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
     varied: Target | None = None  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
+    breakable: Target | None = None  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
     series: Target | None = (
         None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     )

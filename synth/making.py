@@ -122,7 +122,7 @@ class Keys(BaseModel):
         """The validated instance of these raw data, with ``source``, and with ``name`` where none was given (of a long
         one its beginning and a hash). ``notes`` say what a reader of the parameters alone would not know (what was
         rounded, what failed); they end the source. Raises :class:`InputError`."""
-        name = self.name or _cut(name)
+        name = self.name or cut_name(name)
         whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": name}
         whole["source"] = ". ".join([whole["source"], *notes])
         instance = parse(whole, instance_type, f"synth make {family}")
@@ -131,12 +131,17 @@ class Keys(BaseModel):
         return instance
 
 
-def _cut(name: str) -> str:
+def cut_name(name: str) -> str:
     """The name, or its beginning and a hash of it where it is longer than an instance's may be."""
     if len(name) <= LONGEST_NAME:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:8]
     return f"{name[: LONGEST_NAME - 1 - len(digest)]}-{digest}"
+
+
+def plain_name(words: str) -> str:
+    """The words as a part of an instance's name: what a name may not hold becomes a hyphen or a dot."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", words.replace("/", ".")).strip("-")
 
 
 def make(family: Family, parameters: Mapping[str, Any]) -> Instance:

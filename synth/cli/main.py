@@ -13,6 +13,7 @@ from synth import execution
 from synth.cli import (
     batch,
     catalogue,
+    drill,
     evaluate,
     export,
     fit,
@@ -58,6 +59,7 @@ app.command("submit")(submit.submit)
 app.command("library")(library.library)
 app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
+app.command("drill")(drill.drill)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(batch.app, name="batch")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from synth.tuning.robustness import Variation
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
+SIZES = {"synth tune": "--sizes", "synth drill": "--size"}
 FOR = (
     "What will run: msccl:azure, msccl, mscclpp, scheduled, chakra-fifo, fair; or nccl, ompi, ucc: the file by which "
     "that library chooses among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
@@ -73,7 +74,7 @@ def tune(
     from synth.tuning.sizes import read_sizes
 
     seconds = checked("--time-limit", read_limit, effort.time_limit)
-    make = _maker(machine, parameters or [], what, how)
+    make = maker("synth tune", machine, parameters or [], what, how)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
     sizes = tuple(read_sizes(aim.sizes))
     variation = _variation(aim, effort.seed)
@@ -134,7 +135,9 @@ def _for_library(
     )
 
 
-def _maker(machine: str, parameters: list[str], what: Completing, how: Reading) -> Callable[[str, int], Instance]:
+def maker(
+    command: str, machine: str, parameters: list[str], what: Completing, how: Reading
+) -> Callable[[str, int | str], Instance]:
     """From a collective and bytes to an instance on the machine. Raises :class:`InputError`."""
     from synth.errors import InputError
     from synth.exchange.machines import completion
@@ -145,9 +148,9 @@ def _maker(machine: str, parameters: list[str], what: Completing, how: Reading) 
 
     family = next(family for family in families() if family.timing is not None)
     words = [machine, *parameters] if "=" in machine else parameters
-    keys: dict[str, Any] = dict(split_pairs(words, "synth tune"))
+    keys: dict[str, Any] = dict(split_pairs(words, command))
     if taken := sorted({"collective", "bytes"} & set(keys)):
-        raise InputError(f"{', '.join(taken)}: say --collective and --sizes instead")
+        raise InputError(f"{', '.join(taken)}: say --collective and {SIZES[command]} instead")
     path = Path(machine)
     if "=" not in machine:
         keys["machine"] = machine

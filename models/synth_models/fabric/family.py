@@ -89,7 +89,8 @@ FAMILY = Family(
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
              transfers="views.transfers:transfers", demands="views.transfers:demands",
-             timing="scheduling.given_moves:as_exported", varied="views.varied:varied", papers=_PAGES,
+             timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
+             breakable="views.breakable:Breakable", papers=_PAGES,
              refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
              size="instance:size", planner="references.plan:Planner"),
     more_pages=(

@@ -37,7 +37,7 @@ def read_statements(file: InputFile) -> list[Statement]:
         said = line.split("#")[0].replace(",", " ").strip()
         if said:
             try:
-                found.append(_statement(number, said))
+                found.append(statement(number, said))
             except ValueError as error:
                 faults.append(Fault(f"line {number}", str(error), said, True))
     if faults:
@@ -45,7 +45,8 @@ def read_statements(file: InputFile) -> list[Statement]:
     return found
 
 
-def _statement(number: int, said: str) -> Statement:
+def statement(number: int, said: str) -> Statement:
+    """Return what one line says. Raises ``ValueError``."""
     kind, *words = said.replace("->", " -> ").split()
     if kind == "node" and len(words) == 1 and words[0] != "->":
         return Statement(number, (words[0],))

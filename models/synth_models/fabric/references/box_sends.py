@@ -50,7 +50,8 @@ class Plan(NamedTuple):
     received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
     other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
     everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
-    rank is a box of its own. ``gates``: of a group, where two trees enter it.
+    rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an allreduce
+    are as large as suits the links.
     """
 
     chain: bool = False
@@ -58,6 +59,7 @@ class Plan(NamedTuple):
     slack: int = 1
     by_chunk: bool = False
     passed_on: bool = False
+    weighed: bool = False
     one_root: bool = False
     groups: tuple[tuple[int, ...], ...] = ()
     gates: int = 2
@@ -80,6 +82,7 @@ class Plan(NamedTuple):
         }
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
         words = f"everything to one rank and back, {words}" if self.one_root else words
+        words = f"unequal shares, {words}" if self.weighed else words
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
@@ -120,7 +123,11 @@ class Rails(NamedTuple):
                 reach = routes.reached_from(u)[rank]  # (boxes, width)
                 like = np.arange(len(boxes)), number[u] % size
                 found.enters[u] = np.where(reach[like], rank[like], NOBODY)
-                for other in np.flatnonzero((found.enters[u] == NOBODY) & reach.any(axis=1)).tolist():
+            there = (found.enters[list(members)] != NOBODY).any(axis=0)  # some rail leads to that box
+            for u in members:
+                reach = routes.reached_from(u)[rank]
+                broken = (found.enters[u] == NOBODY) & ~(there & (number[u] < size))
+                for other in np.flatnonzero(broken & reach.any(axis=1)).tolist():
                     can = rank[other][: size[other]][reach[other][: size[other]]]
                     found.enters[u, other] = can[number[u] % len(can)]
                 for other in np.flatnonzero((number[u] >= size) & reach.any(axis=1)).tolist():

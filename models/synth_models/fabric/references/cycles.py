@@ -155,7 +155,7 @@ def _through(routes: Routes, box: Sequence[int], stay: Stay) -> list[int]:
     np.fill_diagonal(matrix, np.inf)
     finite = matrix[np.isfinite(matrix)]
     matrix = np.where(np.isfinite(matrix), matrix, 1e3 * finite.max(initial=1.0))
-    if np.ptp(finite) > SAME * finite.max():
+    if len(finite) and np.ptp(finite) > SAME * finite.max():
         matrix[-1, :] = matrix[:, 0] = 1e3 * matrix.max()
         matrix[-1, 0] = finite.min()
         order = _improved(matrix, np.arange(len(members)))

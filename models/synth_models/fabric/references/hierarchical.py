@@ -15,6 +15,9 @@ groups of boxes go the bytes of one box's NICs, whatever the oversubscription. B
 few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 32 ranks, and where a rank has no
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
+Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
+much: :mod:`synth_models.fabric.references.share_weights`), piece by piece.
+
 Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
 also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a
 link from near and from afar, what comes from near also fills the gaps before what comes from afar.
@@ -59,6 +62,7 @@ from synth_models.fabric.references.box_sends import (
 from synth_models.fabric.references.box_trees import NOBODY, Growth, around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
+from synth_models.fabric.references.share_weights import dealt_out, evenly_numbered, least_busy, seconds_of_shares
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -76,6 +80,10 @@ SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 NOTICED = 4  # parts of a piece's time on a link
 LONG = 100  # times what latencies differ by, after which they no longer matter
+BEHIND = 4  # of an allreduce of unequal shares, the part of all pieces by which the way down is behind
+LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
+MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
+UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
 FINE = 1000  # parts of a round that orders are told apart by
 
 
@@ -153,7 +161,8 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
         return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    plans = [*passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    weighed = [Plan(weighed=True)] if instance.failed.anything and max(map(len, instance.boxes)) > 1 else []
+    plans = [*weighed, *passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
     if max(map(len, instance.boxes)) > 1:
         return plans
     two = [Plan(between="two trees", one_root=True, gates=gates) for gates in (2, 1)]
@@ -179,8 +188,9 @@ def _root(instance: FabricInstance, plan: Plan) -> int | None:
 def _variant(instance: FabricInstance, plan: Plan) -> chunks.Variant:
     """The schedules of a plan."""
     most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
+    most = min(most, MOST_PIECES) if plan.weighed else most
     first = _first_chunks(instance, plan, most)
-    while first > 1 and amount(first) > QUICK:
+    while first > 1 and amount(first) > QUICK and not plan.weighed:
         first //= 2
     return chunks.Variant(partial(_made, instance, plan), first, most, amount, MOST_TRANSFERS)
 
@@ -214,6 +224,8 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         on_the_way = float(net.bandwidth.min() * net.latency.max())
         wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
         return max(1, min(most, wanted))
+    if plan.weighed:
+        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
     if plan.between == DEALT or _root(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
@@ -244,6 +256,8 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
         return _timed(instance, _transfers(instance, _cut(instance, parts), plan), plan.in_order)
     there = reversed_instance(instance)
     sizes = _cut(there, parts)
+    if plan.weighed:
+        return _piece_by_piece(instance, there, sizes, plan)
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
     back = reversed_transfers(there, up, _timed(there, up, plan.in_order))
     if instance.collective in SUMMING:
@@ -257,6 +271,20 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     if len(kept.piece) <= QUICK:
         found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
     return min(found, key=partial(chunks.seconds, instance))
+
+
+def _piece_by_piece(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
+    """An allreduce of unequal shares: on every link the pieces in their order, each on its way down together with those
+    that go up a part of all pieces (:data:`BEHIND`) later, so that both ways fill all links."""
+    pieces = len(sizes[0])
+    roots = np.asarray(roots_of_shares(_boxes(instance, plan)), dtype=np.int64)
+    probe = [[UNIT] * (max(1, min(pieces // len(roots), MOST_PROBED)) * len(roots))]
+    both = [seconds_of_shares(one, _transfers(one, probe, plan), len(roots)) for one in (instance, there)]
+    roots = dealt_out(roots, least_busy(both[0], both[1]), pieces)
+    back = reversed_transfers(there, _transfers(there, sizes, plan, roots=roots))
+    down = _transfers(instance, sizes, plan, roots=roots)
+    late = replace(down, priority=down.piece + pieces // BEHIND)
+    return timed(instance, joined(instance.machine, replace(back, priority=back.piece), late, later=False))
 
 
 def _timed(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
@@ -306,16 +334,22 @@ def _shares(
     return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
 
 
-def _transfers(instance: FabricInstance, sizes: list[list[int]], plan: Plan, last_first: bool = False) -> Transfers:
+def _transfers(
+    instance: FabricInstance,
+    sizes: list[list[int]],
+    plan: Plan,
+    last_first: bool = False,
+    roots: IntArray | None = None,
+) -> Transfers:
     """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
-    chunk first if so wanted."""
+    chunk first if so wanted. ``roots``: of an allreduce's pieces, where they are not dealt out in turn."""
     block, size = pieces_of(sizes)
     boxes = _boxes(instance, plan)
     routes = PairRoutes(instance, boxes, int(max(size)))
     rails = Rails.of(routes, boxes)
     root = _root(instance, plan)
     if root is None:
-        holder, chunk = _shares(instance, sizes, boxes)
+        holder, chunk = _shares(instance, sizes, boxes) if roots is None else (roots, evenly_numbered(roots))
         order = np.arange(len(boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))

@@ -1,0 +1,107 @@
+"""Schedules carried to another member of an orbit of failures, and replayed where links are slower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.automorphism import link_images
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import arrivals, ends
+from synth_models.fabric.solution import Schedule
+
+Pair = tuple[int, int]
+
+
+def used_pairs(instance: FabricInstance, schedule: Schedule) -> frozenset[Pair]:
+    """The directions from node to node over which something is sent."""
+    net, links = instance.machine.network, np.unique(schedule.link)
+    return frozenset(zip(net.src[links].tolist(), net.dst[links].tolist(), strict=True))
+
+
+def busy_seconds(instance: FabricInstance, schedule: Schedule) -> dict[Pair, float]:
+    """How long the links from node to node are occupied, the busiest of parallel ones."""
+    net = instance.machine.network
+    size = np.repeat(schedule.piece_bytes[schedule.piece], np.diff(schedule.route_start))
+    busy = np.bincount(schedule.link, size, instance.machine.links) / net.bandwidth
+    found: dict[Pair, float] = {}
+    for u, v, took in zip(net.src.tolist(), net.dst.tolist(), busy.tolist(), strict=True):
+        found[u, v] = max(took, found.get((u, v), 0.0))
+    return found
+
+
+def carried(
+    schedule: Schedule, whole: Machine, image: IntArray, source: FabricInstance, target: FabricInstance
+) -> Schedule:
+    """The schedule of ``source`` on ``target`` when a symmetry of the ``whole`` machine, images of all vertices, moves
+    it. Raises ``ValueError`` where ``image`` is no symmetry, or a link or block that is used goes to none."""
+    over = link_images(whole, image)
+    if over is None:
+        raise ValueError("this renumbering of the nodes is no symmetry of the machine")
+    most = int(max(m.file_links.max(initial=-1) for m in (whole, source.machine, target.machine))) + 1
+    of_file, there = np.full(most, -1, dtype=np.int64), np.full(most, -1, dtype=np.int64)
+    of_file[whole.file_links] = np.arange(whole.links)
+    there[target.machine.file_links] = np.arange(target.machine.links)
+    link = there[whole.file_links[over[of_file[source.machine.file_links[schedule.link]]]]]
+    block = _block_images(image, source, target)[schedule.piece_block]
+    if np.any(link < 0) or np.any(block < 0):
+        raise ValueError("the renumbered schedule uses what is not there")
+    return replace(schedule, link=link, piece_block=block)
+
+
+def _block_images(image: IntArray, source: FabricInstance, target: FabricInstance) -> IntArray:
+    """The block to which each goes, -1 for none."""
+    ours, theirs = source.blocks, target.blocks
+    number = {ends: b for b, ends in enumerate(zip(theirs.origin.tolist(), theirs.goal.tolist(), strict=True))}
+    sizes = theirs.bytes.tolist()
+    found = []
+    for origin, goal, size in zip(ours.origin.tolist(), ours.goal.tolist(), ours.bytes.tolist(), strict=True):
+        to = tuple(int(image[v]) if v >= 0 else v for v in (origin, goal))
+        b = number.get((to[0], to[1]), -1)
+        found.append(b if b >= 0 and sizes[b] == size else -1)
+    return np.array(found, dtype=np.int64)
+
+
+def slowed(schedule: Schedule, source: FabricInstance, target: FabricInstance) -> Schedule | None:
+    """The schedule of ``source`` on ``target``, a machine with the same links, some slower: every link keeps its order,
+    everything starts as soon as what it waited for is there. None where a route branches or switches store."""
+    if source.switching.mode == "store_and_forward" or schedule.plan:
+        return None
+    order = np.argsort(schedule.start, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    start, before = _waits(source, schedule)
+    if start is None:
+        return None
+    columns = schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, rank
+    transfers = Transfers(*columns, schedule.route_start, schedule.link, start, before)
+    return timed(target, transfers, in_order=True)
+
+
+def _waits(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray | None, IntArray]:
+    """For every transfer those that brought its piece to where it starts, by then, as rows; None where a route
+    branches."""
+    none = np.zeros(0, dtype=np.int64)
+    moves = Transfers(
+        schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, schedule.start,
+        schedule.route_start, schedule.link, np.zeros(schedule.transfers + 1, dtype=np.int64), none,
+    )  # fmt: skip
+    try:
+        source, goal = ends(instance.machine, moves)
+    except ValueError:
+        return None, none
+    came = arrivals(instance, moves, schedule)
+    by_place: dict[tuple[int, int], list[int]] = {}
+    for k, place in enumerate(zip(schedule.piece.tolist(), goal.tolist(), strict=True)):
+        by_place.setdefault(place, []).append(k)
+    rows: list[list[int]] = []
+    begins, comes = schedule.start.tolist(), came.tolist()
+    for k, place in enumerate(zip(schedule.piece.tolist(), source.tolist(), strict=True)):
+        rows.append([j for j in by_place.get(place, ()) if comes[j] <= begins[k]])
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    flat = np.array([j for row in rows for j in row], dtype=np.int64)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), flat

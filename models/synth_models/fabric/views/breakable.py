@@ -1,0 +1,190 @@
+"""What ``synth drill`` asks of a fabric instance: its failures by orbit, the instance of each, schedules carried over.
+
+The protocol is :class:`synth.drill.breakable.Breakable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.drill.breakable import Cut
+from synth.errors import InputError
+from synth.making import cut_name, plain_name
+from synth.schedule.collective import ROOTED
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.single_failures import Failure, Orbit, every_failure, named, orbits, pairs_of
+from synth_models.fabric.problem.symmetries import Symmetries
+from synth_models.fabric.scheduling import renumbered
+from synth_models.fabric.solution import Quotient, Schedule, expanded
+
+Pair = tuple[int, int]
+MEMBER, ROOT = 1, 2
+
+
+class Breakable:
+    """A fabric instance whose links, switches and groups may fail."""
+
+    def __init__(self, instance: FabricInstance) -> None:
+        self.instance = instance
+        self.machine = instance.machine
+
+    def orbits(self, share: str | None, most_pairs: int | None) -> list[Orbit]:
+        """The single failures by orbit; with ``most_pairs`` all pairs of them too. With ``share`` (what is left of the
+        bandwidth) links and groups alone. Raises :class:`InputError` for more pairs than that."""
+        symmetries = Symmetries(self.machine, self._roles())
+        singles = every_failure(self.machine, share is not None)
+        found = orbits(singles, symmetries)
+        if most_pairs is not None:
+            count = len(singles) * (len(singles) - 1) // 2
+            if count > most_pairs:
+                raise InputError(f"{count} pairs of failures are more than --pairs {most_pairs}")
+            found += orbits(list(pairs_of(singles)), symmetries)
+        return found
+
+    def _roles(self) -> Any:
+        """What symmetries must keep of each node: whether it is a member, the root; of a demand, which rank it is."""
+        role = np.zeros(self.machine.nodes, dtype=np.int64)
+        members = list(self.instance.members)
+        role[members] = MEMBER
+        if self.instance.the_root is not None:
+            role[self.instance.the_root] = ROOT
+        if self.instance.collective == "demand":
+            role[members] = np.arange(len(members)) + ROOT
+        return role
+
+    def broken(self, failure: Failure, share: str | None) -> FabricInstance:
+        """The instance with the failure. Raises :class:`InputError` where the ranks no longer reach each other."""
+        stated = failure.stated(share)
+        old = self.instance.failed
+        shares = {(u, v): left for u, v, left in old.reduced or ()}
+        reduced = [[u, v, _less(left, shares.pop((u, v), None))] for u, v, left in stated.get("reduced", ())]
+        gone = {*map(tuple, stated.get("links", ())), *old.links}
+        reduced += [[u, v, left] for (u, v), left in shares.items() if (u, v) not in gone]
+        merged: dict[str, Any] = {
+            "links": sorted(map(list, gone)),
+            "nodes": sorted({*stated.get("nodes", ()), *old.nodes}),
+        }
+        merged |= {"reduced": reduced} if reduced else {}
+        words = f"{failure.name}{'' if share is None else f' at {share} of its rate'} failed"
+        source = f"{self.instance.source}. {words}"
+        update = {"failed": merged, "name": self.name_of(failure, share), "source": source}
+        return self.instance.model_copy(update=update)
+
+    def name_of(self, failure: Failure, share: str | None) -> str:
+        """The name of the instance with the failure, such as ``…-without-link-0.gpu0-0.nic0``."""
+        word = "without" if share is None else f"at-{share.replace('/', 'of')}"
+        return cut_name(f"{self.instance.name}-{word}-{plain_name(failure.name)}")
+
+    def cut(self, failure: Failure) -> Cut | None:
+        """How the failure parts the ranks, None where all still reach each other: the parts, and a set of nodes that
+        no link leaves any more, with the failed links that left it."""
+        names, whole, gone = self.machine.names, self.machine.network, failure.pairs
+        left = [e for e, pair in enumerate(zip(whole.src.tolist(), whole.dst.tolist(), strict=True)) if pair in gone]
+        machine = self.machine.without(left, ())
+        members = set(self.instance.members)
+        for source, targets in self._needs():
+            closed = set(np.flatnonzero(machine.reached_from(source)).tolist())
+            if targets <= closed:
+                continue
+            parts = machine.parts_of(self.instance.members)
+            if self.instance.collective in (*ROOTED, "demand"):
+                parts = [sorted(members & closed), sorted(members - closed)]
+            lost = [f"{names[u]} -> {names[v]}" for u, v in sorted(gone) if u in closed and v not in closed]
+            return Cut([[names[v] for v in one] for one in parts], [names[v] for v in sorted(closed)], lost)
+        return None
+
+    def _needs(self) -> list[tuple[int, set[int]]]:
+        """Ranks and the ranks that must be reached from each."""
+        instance, members = self.instance, list(self.instance.members)
+        if instance.collective == "demand":
+            rows = instance.demand or ()
+            return [(u, {v for w, v, _ in rows if w == u}) for u in dict.fromkeys(u for u, _, _ in rows)]
+        root = instance.the_root
+        if root is None:
+            return [(u, set(members)) for u in members]
+        outwards = instance.collective in ("broadcast", "scatter")
+        return [(root, set(members))] if outwards else [(u, {root}) for u in members]
+
+    def find(self, text: str, share: str | None) -> Failure:
+        """The failure that a person means by ``text``, as the machine names nodes. Raises :class:`InputError`."""
+        singles = every_failure(self.machine, share is not None)
+        names = {failure.name: failure for failure in singles}
+        if text.strip() in names:  # a group, or a name with blanks
+            return names[text.strip()]
+        word = named(text, self.machine)
+        for failure in singles:
+            if self._is(word, failure):
+                return failure
+        if isinstance(word, int):
+            raise InputError(f"{text!r}: of nodes, switches with links may fail{self._not_slow(share)}")
+        ends = " and ".join(self.machine.names[v] for v in min(word))
+        raise InputError(f"{text!r}: there is no link between {ends}")
+
+    @staticmethod
+    def _not_slow(share: str | None) -> str:
+        return "" if share is None else "; this drawer is for links at a share of their rate"
+
+    @staticmethod
+    def _is(word: frozenset[Pair] | int, failure: Failure) -> bool:
+        [part] = failure.parts
+        if isinstance(word, int):
+            return part.kind == "switch" and part.ends == (word,)
+        return part.kind == "link" and bool(word & part.pairs) and (part.pairs <= word or len(word) == 1)
+
+    def used(self, schedule: Schedule | Quotient, broken: FabricInstance) -> frozenset[Pair]:
+        """The directions from node to node that a schedule of the broken instance uses."""
+        return renumbered.used_pairs(broken, expanded(broken, schedule))
+
+    def carried(
+        self, schedule: Schedule | Quotient, image: Any, source: FabricInstance, target: FabricInstance
+    ) -> Schedule:
+        """The schedule of ``source`` on ``target``, another member of its orbit or one whose failures it avoids."""
+        moved = np.asarray(image, dtype=np.int64)
+        return renumbered.carried(expanded(source, schedule), self.machine, moved, source, target)
+
+    def seconds_slowed(
+        self, schedule: Schedule | Quotient, source: FabricInstance, target: FabricInstance, most: float
+    ) -> float | None:
+        """Seconds of the schedule on a machine with the same links, some slower, by the check's replay; None where that
+        is more than ``most``, or is not known."""
+        from synth_models.fabric.check.replay import check_schedule  # an answer out of a drawer needs no replay
+
+        listed = expanded(source, schedule)
+        busy = renumbered.busy_seconds(target, listed)
+        if max(busy.values(), default=0.0) > most:
+            return None
+        slower = renumbered.slowed(listed, source, target)
+        verdict = None if slower is None else check_schedule(target, slower)
+        if verdict is None or not verdict.ok or verdict.value is None or verdict.value > most:
+            return None
+        return float(verdict.value)
+
+    def plot(self, losses: Mapping[str, float], orbits: list[Orbit], title: str) -> Any:
+        """The machine with its links and switches coloured by what their loss costs, shares of the whole's time; the
+        losses by the representatives' names, infinite where the ranks are parted."""
+        from synth_models.fabric.views.loss_plot import plot_losses  # takes matplotlib a second
+
+        of_pair: dict[Pair, float] = {}
+        of_node: dict[int, float] = {}
+        singles = [orbit for orbit in orbits if len(orbit.representative.parts) == 1]
+        for orbit in singles:
+            loss = losses.get(orbit.representative.name)
+            if loss is None:
+                continue
+            for failure in orbit.members:
+                [part] = failure.parts
+                if part.kind == "switch":
+                    of_node[part.ends[0]] = loss
+                else:
+                    of_pair |= {pair: max(loss, of_pair.get(pair, 0.0)) for pair in part.pairs}
+        return plot_losses(self.machine, of_pair, of_node, title)
+
+
+def _less(share: str, before: str | None) -> str:
+    """A share of a share."""
+    found = Fraction(share) * Fraction(before or 1)
+    return f"{found.numerator}/{found.denominator}"

@@ -1,0 +1,73 @@
+"""A machine drawn, its links and switches coloured by what their loss costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib import colormaps
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.views.positions import positions
+
+LEAST = 0.001  # the smallest loss that has a colour of its own
+PARTED, UNKNOWN = "black", "#bbbbbb"
+
+
+def plot_losses(
+    machine: Machine, of_pair: Mapping[tuple[int, int], float], of_node: Mapping[int, float], title: str
+) -> Figure:
+    """The picture. ``of_pair``, ``of_node``: losses as shares of the whole machine's time, infinite where the ranks are
+    parted (black); what is not known is grey. A link's two directions are one line, its worse loss drawn."""
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    axes = figure.subplots()
+    known = [loss for loss in (*of_pair.values(), *of_node.values()) if math.isfinite(loss)]
+    colours = ScalarMappable(LogNorm(LEAST, max(10 * LEAST, *known, LEAST)), colormaps["plasma_r"])
+    place = positions(machine)
+    _draw_links(axes, machine, place, of_pair, colours)
+    _draw_nodes(axes, machine, place, of_node, colours)
+    axes.margins(0.08)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    parted = any(math.isinf(loss) for loss in (*of_pair.values(), *of_node.values()))
+    axes.set_title(title + ("; black: without it the ranks are parted" if parted else ""), parse_math=False)
+    label = "longer than the whole machine by this share when it fails (squares: switches)"
+    figure.colorbar(colours, ax=axes, label=label, shrink=0.7)
+    return figure
+
+
+def _colour(loss: float | None, colours: ScalarMappable) -> Any:
+    if loss is None:
+        return UNKNOWN
+    seen: Any = max(loss, LEAST)
+    return PARTED if math.isinf(loss) else colours.to_rgba(seen)
+
+
+def _draw_links(
+    axes: Any, machine: Machine, place: Any, of_pair: Mapping[tuple[int, int], float], colours: ScalarMappable
+) -> None:
+    """A line for both directions, the worst loss on top."""
+    lines: dict[frozenset[int], float | None] = {}
+    for u, v in zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True):
+        both = lines.get(frozenset((u, v))), of_pair.get((u, v))
+        lines[frozenset((u, v))] = max((loss for loss in both if loss is not None), default=None)
+    ordered = sorted(lines.items(), key=lambda line: -1.0 if line[1] is None else line[1])
+    ends = [[place[v] for v in pair] for pair, _ in ordered]
+    axes.add_collection(LineCollection(ends, colors=[_colour(loss, colours) for _, loss in ordered], linewidths=2.2))
+
+
+def _draw_nodes(axes: Any, machine: Machine, place: Any, of_node: Mapping[int, float], colours: ScalarMappable) -> None:
+    """Squares for switches, their rims coloured; circles for ranks."""
+    small = machine.nodes > 40
+    for v in range(machine.nodes):
+        switch = bool(machine.is_switch[v])
+        rim = _colour(of_node.get(v), colours) if switch else "black"
+        how: dict[str, Any] = dict(s=90 if small else 170, color="white", linewidth=2.2 if switch else 0.8, zorder=3)
+        axes.scatter(*place[v], edgecolor=[rim], marker="s" if switch else "o", **how)
+        words: dict[str, Any] = dict(ha="center", va="center", fontsize=4 if small else 6, parse_math=False)
+        axes.text(float(place[v][0]), float(place[v][1]), machine.names[v], zorder=4, **words)

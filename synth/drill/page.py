@@ -1,0 +1,89 @@
+"""The drill's table, from the worst down, as rows, CSV and Markdown, and its picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from synth.drill.search import Case, Drill
+from synth.records.optimality import gap
+from synth.text.files import write_atomically
+from synth.text.quantities import percent, shown
+
+HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
+
+
+def frame(drill: Drill) -> pd.DataFrame:
+    """A row an orbit, the worst first, times in seconds, shares as numbers."""
+    return pd.DataFrame([_row(drill, case) for case in (*drill.ordered(), drill.whole)])
+
+
+def _row(drill: Drill, case: Case) -> dict[str, Any]:
+    best = case.best
+    by = "" if best is None else best.title
+    if case.borrowed and case.borrowed_seconds is not None and case.seconds == case.borrowed_seconds:
+        by = f"the schedule for {case.borrowed}"
+    return {
+        "failure": case.name,
+        "kind": "" if case.orbit is None else case.orbit.representative.kind,
+        "alike": 1 if case.orbit is None else len(case.orbit.members),
+        "seconds": case.seconds,
+        "bound_s": case.bound,
+        "gap": gap(case.seconds, case.bound),
+        "loss": None if case.orbit is None else drill.loss(case),
+        "by": by,
+        "parted": "" if case.cut is None else str(case.cut),
+        "instance": "" if case.instance is None else case.instance.name,
+    }
+
+
+def cells(table: pd.DataFrame) -> list[list[str]]:
+    """The rows for a person."""
+    return [
+        [
+            row["failure"], str(row["alike"]), _in("s", row["seconds"]), _in("s", row["bound_s"]), _share(row["gap"]),
+            "parted" if row["parted"] else _share(row["loss"]), row["by"],
+        ]
+        for row in table.to_dict("records")
+    ]  # fmt: skip
+
+
+def _in(unit: str, value: Any) -> str:
+    return "–" if value is None or pd.isna(value) else shown(float(value), unit)
+
+
+def _share(value: Any) -> str:
+    return "–" if value is None or pd.isna(value) else percent(float(value))
+
+
+def parted(table: pd.DataFrame) -> list[str]:
+    """A sentence for every failure that parts the ranks."""
+    return [f"{row['failure']} ({row['alike']} alike): {row['parted']}" for row in table.to_dict("records")
+            if row["parted"]]  # fmt: skip
+
+
+def markdown(table: pd.DataFrame, title: str) -> str:
+    """The table as a page."""
+    lines = [f"# {title}", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
+    lines += [f"| {' | '.join(row)} |" for row in cells(table)]
+    lines += ["", *(f"* {words}" for words in parted(table)), "", "![losses](losses.svg)", ""]
+    return "\n".join(lines)
+
+
+def figure(drill: Drill, title: str) -> Any:
+    """The machine, its links and switches coloured by what their loss costs."""
+    orbits = [case.orbit for case in drill.cases if case.orbit is not None]
+    losses = {case.name: loss for case in drill.cases if (loss := drill.loss(case)) is not None}
+    return drill.breakable.plot(losses, orbits, title)
+
+
+def write(drill: Drill, folder: Path, title: str) -> tuple[pd.DataFrame, list[Path]]:
+    """``table.csv``, ``table.md`` and ``losses.svg`` in the folder. Raises ``OSError``."""
+    table = frame(drill)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "table.csv", table.to_csv(index=False).encode())
+    write_atomically(folder / "table.md", markdown(table, title).encode())
+    figure(drill, title).savefig(folder / "losses.svg")
+    return table, [folder / name for name in ("table.csv", "table.md", "losses.svg")]

@@ -1,0 +1,179 @@
+"""The drill: the whole machine and one representative of every orbit of failures, each solved by ordinary runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synth.drill.breakable import Breakable, Cut, Orbit
+from synth.errors import InputError
+from synth.execution.pool import run_all
+from synth.execution.runs import Request, Run, expand
+from synth.family import Family, defaults_for, get_family, load
+from synth.instance import Instance
+from synth.records.record import Record
+from synth.tuning.search import LEFT_OUT, kept
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: the ``whole`` instance; ``share`` of the bandwidth that is left of links (None: nothing is),
+    ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all of ours that suit), the
+    ``limit`` of a run's time, the ``folder`` for instances and records."""
+
+    whole: Instance
+    folder: Path
+    share: str | None = None
+    most_pairs: int | None = None
+    methods: tuple[str, ...] = ()
+    limit: str = "20s"
+    seed: int = 0
+
+
+@dataclass
+class Case:
+    """The whole machine (``orbit`` None) or a representative failure: its ``instance`` or, where the ranks are parted,
+    the ``cut``; the ``best`` record, the greatest certified ``bound`` [s], and why there is none.
+
+    ``borrowed``: the name of the case whose schedule, avoiding what failed here, is quicker than all made for it;
+    ``seconds`` is then that one's.
+    """
+
+    orbit: Orbit | None
+    instance: Instance | None
+    cut: Cut | None = None
+    records: list[Record] = field(default_factory=list)
+    borrowed: str = ""
+    borrowed_seconds: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What failed."""
+        return "nothing" if self.orbit is None else self.orbit.representative.name
+
+    @property
+    def best(self) -> Record | None:
+        """The verified record of least value, of several the one with the fewest bytes to read."""
+        held = [record for record in self.records if record.value is not None and record.ok]
+        return min(held, key=lambda record: (record.value, _transfers(record)), default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        """The least time that is known."""
+        best = None if self.best is None else self.best.value
+        known = [value for value in (best, self.borrowed_seconds) if value is not None]
+        return min(known, default=None)
+
+    @property
+    def bound(self) -> float | None:
+        """The greatest certified bound."""
+        return max((r.bound for r in self.records if r.bound is not None and r.grade == "certified"), default=None)
+
+
+def _transfers(record: Record) -> int:
+    facts = record["verified"]["facts"] or {}
+    return int(facts.get("transfers") or 0)
+
+
+@dataclass
+class Drill:
+    """The whole machine, every representative, and what may fail."""
+
+    question: Question
+    breakable: Breakable
+    whole: Case
+    cases: list[Case]
+
+    def loss(self, case: Case) -> float | None:
+        """How much longer than on the whole machine, as a share; infinite where the ranks are parted."""
+        if case.cut is not None:
+            return float("inf")
+        if case.seconds is None or not self.whole.seconds:
+            return None
+        return case.seconds / self.whole.seconds - 1
+
+    def ordered(self) -> list[Case]:
+        """The cases, the worst first; what is not known at the end."""
+        return sorted(self.cases, key=lambda case: (self.loss(case) is None, -(self.loss(case) or 0.0)))
+
+
+def prepared(question: Question) -> Drill:
+    """The drill before any run. Raises :class:`InputError` for families whose machines do not break, and for more pairs
+    than allowed."""
+    family = get_family(question.whole.family)
+    if family.breakable is None:
+        raise InputError(f"machines of family {family.name} do not fail")
+    breakable: Breakable = load(family.breakable)(question.whole)
+    folder = question.folder / "instances"
+    cases = []
+    for orbit in breakable.orbits(question.share, question.most_pairs):
+        cut = None if question.share is not None else breakable.cut(orbit.representative)
+        instance = None if cut is not None else kept(breakable.broken(orbit.representative, question.share), folder)
+        cases.append(Case(orbit, instance, cut))
+    return Drill(question, breakable, Case(None, kept(question.whole, folder)), cases)
+
+
+def runs_of(drill: Drill) -> list[Run]:
+    """All runs, those of the whole machine first. Raises :class:`InputError`."""
+    question, found = drill.question, []
+    for case in (drill.whole, *drill.cases):
+        if case.instance is not None:
+            family = get_family(case.instance.family)
+            request = Request(_methods(family, case.instance, question.methods), seeds=[question.seed],
+                              limits=[question.limit])  # fmt: skip
+            found += expand([case.instance], request, question.folder / "records").runs()
+    return found
+
+
+def _methods(family: Family, instance: Instance, named: Sequence[str]) -> list[str]:
+    """The family's bound and those named, or ours that suit."""
+    bound = [name for name, method in family.methods.items() if method.kind == "bound"]
+    suited = [name for name in defaults_for(family, instance) if name not in (*family.published, *LEFT_OUT)]
+    return list(dict.fromkeys([*bound, *(named or suited)]))
+
+
+def solve(
+    drill: Drill,
+    jobs: int,
+    resume: bool = False,
+    on_end: Callable[[Run, Record, bool], None] = lambda *_: None,
+    on_start: Callable[[Run], None] | None = None,
+) -> None:
+    """Run all that is missing, so many at a time, and put the records into the cases."""
+    by_sha = {case.instance.sha256: case for case in (drill.whole, *drill.cases) if case.instance is not None}
+    for run, record, reused in run_all(runs_of(drill), jobs, resume, on_start=on_start):
+        by_sha[run.instance.sha256].records.append(record)
+        on_end(run, record, reused)
+    for case in by_sha.values():
+        case.records.sort(key=lambda record: str(record["method"]))
+    if drill.question.share is None:
+        borrow(drill)
+
+
+def borrow(drill: Drill) -> None:
+    """Take over schedules of other cases that avoid what failed, where they are quicker."""
+    for case in drill.cases:
+        if case.orbit is None or case.instance is None:
+            continue
+        for other in (drill.whole, *drill.cases):
+            value = None if other is case or other.best is None else other.best.value
+            if value is None or (case.seconds is not None and value >= case.seconds):
+                continue
+            used = used_by(drill, other)
+            if any(not (member.pairs & used) for member in case.orbit.members):
+                case.borrowed, case.borrowed_seconds = other.name, value
+
+
+def used_by(drill: Drill, case: Case) -> frozenset[tuple[int, int]]:
+    """The directions from node to node that a case's best schedule uses."""
+    return drill.breakable.used(solution_of(case), case.instance)
+
+
+def solution_of(case: Case) -> Any:
+    """The best schedule of a case."""
+    assert case.instance is not None
+    best = case.best
+    assert best is not None
+    return load(get_family(case.instance.family).unpack)(case.instance, best.packed)
