@@ -199,11 +199,8 @@ def show(
     from synth.family import get_family, load
     from synth.records import record as records
 
-    if flows and not csv:
-        raise InputError("--flows goes with --csv")
+    _matching(plot, csv, flows, drawn)
     style = drawn.figure_style
-    if plot is None and (drawn.style or drawn.width):
-        raise InputError("--style and --width go with --plot")
     if path.suffix.lower() == ".xml":
         _show_algorithm(path, plot, csv, style)
         return
@@ -233,6 +230,16 @@ def show(
         console.print(text, markup=False, soft_wrap=True)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
         console.print(words, markup=False, soft_wrap=True)
+
+
+def _matching(plot: Path | None, csv: bool, flows: bool, drawn: Drawing) -> None:
+    """Raises :class:`InputError` for options of `show` without the one that they go with."""
+    from synth.errors import InputError
+
+    if flows and not csv:
+        raise InputError("--flows goes with --csv")
+    if plot is None and (drawn.style or drawn.width):
+        raise InputError("--style and --width go with --plot")
 
 
 def _print_form(record: Record, form: str) -> None:

@@ -20,7 +20,7 @@ from synth.cli.common import (
     demand_records,
     ending_early,
 )
-from synth.cli.options import Processes, Resuming, grouped
+from synth.cli.options import Drawing, Processes, Resuming, grouped
 from synth.cli.output import console, errors, number, table
 from synth.text.quantities import percent, shown
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.records.record import Record
     from synth.study import PreparedStudy
+    from synth.views.figure_style import FigureStyle
 
 LISTED = 30  # regressions that are printed
 
@@ -44,9 +45,10 @@ class InPlace:
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """Two studies compared, instead of one run."""
+class NoRuns:
+    """What is done with runs that there are, instead of running."""
 
+    collect: Annotated[bool, typer.Option("--collect", help="Run nothing: report what is there.")] = False
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare two studies, given by their folders (or names).")
     ] = False
@@ -62,33 +64,33 @@ def study(
     instead: InPlace = InPlace(),
     processes: Processes = Processes(),
     resuming: Resuming = Resuming(),
-    collect_only: bool = typer.Option(False, "--collect", help="Run nothing: report what is there."),
-    comparing: Comparing = Comparing(),
+    no_runs: NoRuns = NoRuns(),
+    drawn: Drawing = Drawing(),
 ) -> None:
-    """Run studies: records, table.csv, figures, report.html and, with the extra `parquet`, table.parquet below
-    results/studies/<name>/."""
+    """Run studies: records, table.csv, a summary as CSV and LaTeX, figures as PDF, SVG and PNG, report.html and, with
+    the extra `parquet`, table.parquet below results/studies/<name>/."""
     from synth.options import read_limit
     from synth.study import load
 
-    if comparing.compare:
-        _compare(targets, results, comparing.as_json)
+    if no_runs.compare:
+        _compare(targets, results, no_runs.as_json)
         return
-    if comparing.as_json:
+    if no_runs.as_json:
         raise bad_option("--json", "goes with --compare; a study writes table.csv", "on")
     if instead.time_limit is not None:
         checked("--time-limit", read_limit, instead.time_limit)
-    retry_failed = resuming.retry_failed
+    retry_failed, style = resuming.retry_failed, drawn.figure_style
     demand_folder("--results", results)
     memory_mb = processes.memory_mb
     studies = [load(target).with_options(instead.time_limit, instead.seed, instead.threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
-    if not collect_only:
+    if not no_runs.collect:
         demand_records("--results", (run for one in prepared for run in one.runs))
     failed = 0
     for one in prepared:
-        if not collect_only:
+        if not no_runs.collect:
             run_study(one, processes.jobs, resuming.resume, retry_failed, memory_mb)
-        failed += _collect(one)
+        failed += _collect(one, style)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -119,14 +121,14 @@ def run_study(
         return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
 
 
-def _collect(one: PreparedStudy) -> int:
+def _collect(one: PreparedStudy, style: FigureStyle) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect
     from synth.study.measures import stated_baselines, summary
     from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
-    made = collect(one, command)
+    made = collect(one, command, style)
     _print(summary(made.table), "family", "label", "kind")
     for text in stated_baselines(made.table):
         console.print(text, markup=False, soft_wrap=True)

@@ -13,10 +13,11 @@ import pandas as pd
 from synth.errors import InputError
 from synth.records import lock
 from synth.records.record import Record
-from synth.study import figures, report, sizes
+from synth.study import figures, latex, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
+from synth.views.figure_style import FigureStyle, drawing, save
 from synth.views.notebook_html import card
 
 
@@ -44,8 +45,9 @@ class Collected:
         return card({"runs": str(len(self.table)), "report": str(self.report)}) + rows
 
 
-def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
-    """Write ``table.csv``, ``figures/*.svg|png``, ``report.html``, where pyarrow is installed ``table.parquet``, and,
+def collect(prepared: PreparedStudy, command: str | None = None, style: FigureStyle | None = None) -> Collected:
+    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` in the
+    given style, ``report.html``, where pyarrow is installed ``table.parquet``, and,
     where instances differ in size only, ``best_by_size.csv`` into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
@@ -54,10 +56,10 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
     if not records:
         raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
     with lock.held(prepared.folder, "page"):
-        return _collected(prepared, records, command)
+        return _collected(prepared, records, command, style or FigureStyle())
 
 
-def _collected(prepared: PreparedStudy, records: list[Record], command: str | None) -> Collected:
+def _collected(prepared: PreparedStudy, records: list[Record], command: str | None, style: FigureStyle) -> Collected:
     study, folder = prepared.study, prepared.folder
     table = build(study.name, folder, records, study.baselines, prepared.instances)
     files = [folder / "table.csv"]
@@ -71,16 +73,20 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     if not by_size.empty:
         files.append(folder / "best_by_size.csv")
         by_size.to_csv(files[-1], index=False)
+    files += latex.write(table, folder)
     drawn = []
     for name in study.figures:
-        figure = figures.draw(name, table, records)
-        if figure is None:
-            continue
+        with drawing(style):
+            printed = figures.draw(name, table, records)
+            if printed is None:
+                continue
+            (folder / "figures").mkdir(exist_ok=True)
+            for suffix in ("pdf", "svg", "png"):
+                files.append(folder / "figures" / f"{name}.{suffix}")
+                save(printed, files[-1])
+        figure = figures.draw(name, table, records) if style != FigureStyle() else printed
+        assert figure is not None
         drawn.append((name, figure))
-        (folder / "figures").mkdir(exist_ok=True)
-        for suffix in ("svg", "png"):
-            files.append(folder / "figures" / f"{name}.{suffix}")
-            figure.savefig(files[-1], dpi=130)
     files.append(folder / "report.html")
     ran = report.Ran(
         study.title,

@@ -25,7 +25,8 @@ from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
 from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
 from synth.study import measures, sizes
-from synth.study.figures import by_family, natural
+from synth.study.chart import natural
+from synth.study.figures import by_family
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
 from synth.views.frames import Frames

@@ -37,8 +37,8 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#d99a00", "linestyle": (0, (3, 1.2, 1, 1.2, 1, 1.2)), "marker": "X"},
 )
 BOUND: dict[str, Any] = {"color": "#767676", "linestyle": "--", "linewidth": 1.0, "label": "bound"}
-BASE = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
-PRINTED = {
+BASE: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
+PRINTED: dict[Any, Any] = {
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "figure.titlesize": 8, "xtick.labelsize": 7,
     "ytick.labelsize": 7, "legend.fontsize": 7, "lines.linewidth": 1.0, "lines.markersize": 3.0, "axes.linewidth": 0.6,
 }  # fmt: skip
@@ -62,6 +62,7 @@ class FigureStyle:
         return self.width_in is not None and self.width_in < NARROW_IN
 
 
+SCREEN_STYLE = FigureStyle()
 _current: ContextVar[FigureStyle | None] = ContextVar("figure_style", default=None)
 
 
@@ -98,7 +99,7 @@ def drawing(style: FigureStyle) -> Iterator[None]:
 
 def current() -> FigureStyle:
     """The style of figures that are drawn now."""
-    return _current.get() or FigureStyle()
+    return _current.get() or SCREEN_STYLE
 
 
 def panels(figure: Any, count: int, **how: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from synth.api import solve
 from synth.cli.main import app
 from synth.instance import read
 from synth.records import record as records
-from synth.study import figures, report
+from synth.study import chart, figures, report
 from synth.views.frames import Frames, circle
 
 RUNS = {
@@ -178,7 +178,7 @@ def test_curves_over_time_in_units_people_read(written):
 
 
 def test_names_stand_in_the_order_of_their_numbers():
-    assert sorted(["ring-16", "ring-8", "mesh-2x10", "mesh-2x9", "3x"], key=figures.natural) == [
+    assert sorted(["ring-16", "ring-8", "mesh-2x10", "mesh-2x9", "3x"], key=chart.natural) == [
         "3x", "mesh-2x9", "mesh-2x10", "ring-8", "ring-16",
     ]  # fmt: skip
 

@@ -115,7 +115,8 @@ def _draw_chart(
     length = end / schedule.ticks_per_s / factor
     if len(of) <= MAX_BARS and int(took.min(initial=end)) * LEAST_BAR >= end:
         at = np.stack([begin, begin + took]) / schedule.ticks_per_s / factor
-        bars = Bars(*at, row, *_owners(instance, schedule, hops, of), _parts(schedule)[schedule.piece[hops.owner[of]]])
+        part = _parts(schedule)[schedule.piece[hops.owner[of]]]
+        bars = Bars(at[0], at[1], row, *_owners(instance, schedule, hops, of), part)
         if _draw_bars(figure, axes, machine.names, bars, length):
             parts.append("number: piece of its data")
     else:  # bars too narrow to be seen
