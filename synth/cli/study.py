@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.records.record import Record
     from synth.study import PreparedStudy
-    from synth.views.figure_style import FigureStyle
+    from synth.study.collect import Look
 
 LISTED = 30  # regressions that are printed
 
@@ -42,6 +42,22 @@ class InPlace:
     time_limit: Annotated[str | None, typer.Option(help="In place of the study's own limits: 60s, 5m or none.")] = None
     seed: Annotated[int | None, typer.Option(min=0, help="In place of the study's own seeds.")] = None
     threads: Annotated[int | None, typer.Option(min=1, help="In place of the study's own number of threads.")] = None
+
+
+@dataclass(frozen=True)
+class Shown(Drawing):
+    """How the study is shown."""
+
+    each_seed: Annotated[
+        bool, typer.Option("--each-seed", help="A row for each seed, instead of their mean, spread and wins.")
+    ] = False
+
+    @property
+    def look(self) -> Look:
+        """The same for the collector. Raises :class:`InputError` in words."""
+        from synth.study.collect import Look
+
+        return Look(self.figure_style, self.each_seed)
 
 
 @dataclass(frozen=True)
@@ -65,7 +81,7 @@ def study(
     processes: Processes = Processes(),
     resuming: Resuming = Resuming(),
     no_runs: NoRuns = NoRuns(),
-    drawn: Drawing = Drawing(),
+    shown_as: Shown = Shown(),
 ) -> None:
     """Run studies: records, table.csv, a summary as CSV and LaTeX, figures as PDF, SVG and PNG, report.html and, with
     the extra `parquet`, table.parquet below results/studies/<name>/."""
@@ -79,7 +95,7 @@ def study(
         raise bad_option("--json", "goes with --compare; a study writes table.csv", "on")
     if instead.time_limit is not None:
         checked("--time-limit", read_limit, instead.time_limit)
-    retry_failed, style = resuming.retry_failed, drawn.figure_style
+    retry_failed, look = resuming.retry_failed, shown_as.look
     demand_folder("--results", results)
     memory_mb = processes.memory_mb
     studies = [load(target).with_options(instead.time_limit, instead.seed, instead.threads) for target in targets]
@@ -90,7 +106,7 @@ def study(
     for one in prepared:
         if not no_runs.collect:
             run_study(one, processes.jobs, resuming.resume, retry_failed, memory_mb)
-        failed += _collect(one, style)
+        failed += _collect(one, look)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -121,15 +137,18 @@ def run_study(
         return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
 
 
-def _collect(one: PreparedStudy, style: FigureStyle) -> int:
+def _collect(one: PreparedStudy, look: Look) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect
-    from synth.study.measures import stated_baselines, summary
+    from synth.study.measures import options_in_common, stated_baselines, summary
     from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
-    made = collect(one, command, style)
-    _print(summary(made.table), "family", "label", "kind")
+    made = collect(one, command, look)
+    told = made.table.assign(group=made.table["label"]) if look.each_seed else made.table
+    _print(summary(told), "family", "label", "kind")
+    if common := options_in_common(made.table):
+        console.print(f"all runs: {common}", markup=False)
     for text in stated_baselines(made.table):
         console.print(text, markup=False, soft_wrap=True)
     for text in alarms(made.table):

@@ -26,8 +26,8 @@ _SIZE = re.compile(r"[-_ ]*[0-9]+(?:[KMGT]i?)?B\b")
 
 
 class Curves(NamedTuple):
-    """One series: its ``title``; ``value``: rows sizes [bytes], columns labels, the least time [s] each; ``bound``:
-    sizes to the greatest proven bound [s]."""
+    """One series: its ``title``; ``value``: rows sizes [bytes], columns labels, each the mean time [s] over seeds;
+    ``bound``: sizes to the greatest proven bound [s]."""
 
     title: str
     value: pd.DataFrame
@@ -68,7 +68,7 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
 
 def _curves(name: str, rows: Any) -> Curves:
     bounds = rows.groupby("size_bytes")["best_bound"].max().dropna()
-    held: Any = rows.pivot_table(index="size_bytes", columns="label", values="value", aggfunc="min")
+    held: Any = rows.pivot_table(index="size_bytes", columns="label", values="value", aggfunc="mean")
     return Curves(_title(name, rows["instance"]), held, bounds[bounds > 0])
 
 

@@ -17,8 +17,19 @@ from synth.study import figures, latex, report, sizes
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
-from synth.views.figure_style import FigureStyle, drawing, save
+from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a study is shown: the ``style`` of its figures, and whether each seed has a row and a line of its own."""
+
+    style: FigureStyle = SCREEN_STYLE
+    each_seed: bool = False
+
+
+LOOK = Look()
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,9 @@ class Collected:
         return card({"runs": str(len(self.table)), "report": str(self.report)}) + rows
 
 
-def collect(prepared: PreparedStudy, command: str | None = None, style: FigureStyle | None = None) -> Collected:
-    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` in the
-    given style, ``report.html``, where pyarrow is installed ``table.parquet``, and,
+def collect(prepared: PreparedStudy, command: str | None = None, look: Look = LOOK) -> Collected:
+    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` with
+    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and,
     where instances differ in size only, ``best_by_size.csv`` into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
@@ -56,10 +67,10 @@ def collect(prepared: PreparedStudy, command: str | None = None, style: FigureSt
     if not records:
         raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
     with lock.held(prepared.folder, "page"):
-        return _collected(prepared, records, command, style or FigureStyle())
+        return _collected(prepared, records, command, look)
 
 
-def _collected(prepared: PreparedStudy, records: list[Record], command: str | None, style: FigureStyle) -> Collected:
+def _collected(prepared: PreparedStudy, records: list[Record], command: str | None, look: Look) -> Collected:
     study, folder = prepared.study, prepared.folder
     table = build(study.name, folder, records, study.baselines, prepared.instances)
     files = [folder / "table.csv"]
@@ -73,18 +84,19 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     if not by_size.empty:
         files.append(folder / "best_by_size.csv")
         by_size.to_csv(files[-1], index=False)
-    files += latex.write(table, folder)
+    told = table.assign(group=table["label"]) if look.each_seed else table
+    files += latex.write(told, folder)
     drawn = []
     for name in study.figures:
-        with drawing(style):
-            printed = figures.draw(name, table, records)
+        with drawing(look.style):
+            printed = figures.draw(name, told, records)
             if printed is None:
                 continue
             (folder / "figures").mkdir(exist_ok=True)
             for suffix in ("pdf", "svg", "png"):
                 files.append(folder / "figures" / f"{name}.{suffix}")
                 save(printed, files[-1])
-        figure = figures.draw(name, table, records) if style != FigureStyle() else printed
+        figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
         assert figure is not None
         drawn.append((name, figure))
     files.append(folder / "report.html")
@@ -94,7 +106,7 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
         [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
         study.text,
     )
-    report.write(files[-1], ran, table, drawn, records, prepared.instances)
+    report.write(files[-1], ran, told, drawn, records, prepared.instances)
     return Collected(folder, table, tuple(files))
 
 

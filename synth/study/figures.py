@@ -57,13 +57,18 @@ def by_family(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict
 
 def _charts(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Chart]:
     drawers: dict[str, Callable[[pd.DataFrame], Chart | None]] = {
-        "gaps": gaps,
+        "gaps": lambda rows: gaps(_by_group(rows)),
         "profile": profile,
         "progress": lambda rows: progress(rows, records),
-        "bandwidth": bandwidth,
+        "bandwidth": lambda rows: bandwidth(_by_group(rows)),
     }
     made = {str(family): drawers[name](rows) for family, rows in table.groupby("family", sort=True)}
     return {family: chart for family, chart in made.items() if chart is not None}
+
+
+def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs that differ in their seed only have one label."""
+    return rows.assign(label=rows["group"]) if "group" in rows else rows
 
 
 def kept(ranked: Sequence[str]) -> tuple[list[str], str]:
@@ -77,11 +82,11 @@ def _values(table: pd.DataFrame) -> Any:
 
 
 def _by_instance(rows: Any, what: str) -> Any:
-    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The least where there are
-    several."""
+    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The mean where there are
+    several seeds."""
     counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
     labels = rows["label"].where(~counted, rows["label"] + " (counted)")
-    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="min")
+    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="mean")
     return grid.loc[sorted(grid.index, key=natural)]
 
 
