@@ -13,6 +13,7 @@ from synth import execution
 from synth.cli import (
     batch,
     catalogue,
+    cite,
     evaluate,
     export,
     fit,
@@ -50,6 +51,7 @@ app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
+app.command("cite")(cite.cite)
 app.command("pack")(inspect.pack)
 app.command("export")(export.export)
 app.command("run")(running.run)

@@ -186,7 +186,8 @@ def test_local_supervisor_ends(tmp_path: Path, number: signal.Signals) -> None:
 
 
 def test_a_study_becomes_a_batch(tmp_path: Path) -> None:
-    """Two seeds are two sets of records, but for the bounds, which no seed changes; `collect` writes the study's own table and report, from any folder."""
+    """Two seeds are two sets of records, but for the bounds, which no seed changes; `collect` writes the
+    study's own table and report, from any folder."""
     (tmp_path / "s.toml").write_text(
         f'name = "rings"\ninstances = ["{SHIPPED}/ring-1?-w2.json"]\n'
         '[[run]]\nmethods = ["bound", "relay"]\nseeds = [0, 1]\ntime_limits = ["10s"]\n'
