@@ -37,6 +37,7 @@ app = typer.Typer(
     help="Synthesise collective-communication schedules by mathematical programming, with proven gaps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: no boxes, options in two columns that fit into 80
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("families")(catalogue.families)

@@ -127,7 +127,7 @@ def run_study(
     for text in one.left_out:
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}", markup=False)
-    with ending_early(), Progress(len(one.runs), lines=True) as progress:
+    with ending_early(), Progress(len(one.runs), lines=True, log=one.folder) as progress:
 
         def ended(run: Run, record: Record, reused: bool) -> None:
             progress.done(run, record, reused)
