@@ -332,7 +332,7 @@ def _ratios(sizes: Sequence[tuple[int, int]], steps: Steps) -> Figure:
         for place, count in zip(places, counts.values(), strict=True):
             axes.text(count / base * 1.08, place, f"{count / base:.3g}× ({count:,} steps)", va="center", fontsize=8)
         axes.axvline(1.0, color="black", linestyle="--", linewidth=1)
-        axes.set(xscale="log", title=f"N = {n}, w = {w}", xlabel="time over the bound's", xlim=(0.8, 1500))
+        axes.set(xscale="log", title=f"N = {n}, w = {w}", xlabel="time over the bound's", xlim=(0.8, 6000))
         axes.set_yticks(range(len(methods)), methods)
         axes.grid(axis="y", visible=False)
         axes.set_ylim(len(methods) - 0.5, -0.5)
