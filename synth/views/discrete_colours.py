@@ -40,6 +40,8 @@ def colour_bar(figure: Any, axes: Any, colours: tuple[Any, Any], label: str, nam
 
 def ink(colour: Any) -> str:
     """Black or white, whichever is read more easily on the colour."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour[:3])]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour[:3])
+    )
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.053 else INK

@@ -78,7 +78,8 @@ def read_width(text: str) -> float:
     """Inches from ``3.5in``, ``9cm``, ``88mm``, ``252pt`` or a plain number of inches. Raises ``ValueError`` in
     words."""
     found = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})\s*(in|cm|mm|pt)?\s*", text)
-    inches = float(found[1]) * UNITS_IN[found[2] or "in"] if found else 0.0
+    number, unit = found.groups() if found else ("0", None)
+    inches = float(number) * UNITS_IN[unit or "in"]
     if not LEAST_IN <= inches <= MOST_IN:
         raise ValueError(f"must be a width such as 3.5in, 7in, 9cm or 88mm, from {LEAST_IN:g} to {MOST_IN:g} inches")
     return inches
