@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 from figures_apart import can_be_told_apart
 
+from synth.reproduction.growth import Growth
 from synth.study import figures, latex
+from synth.tuning.table import figure as tuned_figure
 
 
 @pytest.mark.parametrize("methods", [2, 6, 9])
@@ -62,3 +64,27 @@ def test_the_summary_as_latex_has_no_character_that_tex_reads() -> None:
     columns = text.split("begin{tabular}{")[1].split("}")[0]
     assert head.count(" & ") == len(columns) - 1
     assert row.replace(r"\&", "").count("&") == len(columns) - 1
+
+
+def test_growth_has_lines_that_can_be_told_apart() -> None:
+    rows = [
+        {"line": f"method {number}", "nodes": nodes, "seconds": 0.5 + nodes ** (1 + number / 4) / 1e4,
+         "memory, MB": 180 + nodes * (number + 1) / 10}
+        for number in range(6) for nodes in (64, 256, 1024, 4096, 16384)
+    ]  # fmt: skip
+    can_be_told_apart(Growth(pd.DataFrame(rows), "line", "nodes", 256).draw())
+
+
+def test_what_tune_draws_is_two_panels_that_can_be_told_apart() -> None:
+    """Four lines and the bound over seven sizes: busbw in GB/s and the share of the bound, by hand."""
+    rows = [
+        {"collective": "allreduce", "bytes": 2**power, "busbw_bytes_per_s": 2**power / 1e-3, "form_s": 1e-3,
+         "scheduled_s": 0.9e-3, "bound_s": 0.5e-3, "ring_s": 2e-3, "double_tree_s": 3e-3}
+        for power in range(10, 31, 3)
+    ]  # fmt: skip
+    figure = tuned_figure(pd.DataFrame(rows), "dgx1")
+    can_be_told_apart(figure)
+    left, right = figure.axes
+    assert next(text.get_text() for text in right.get_xticklabels()) == "1 KiB"
+    assert right.get_lines()[0].get_ydata() == pytest.approx([0.5] * 7)
+    assert left.get_lines()[0].get_ydata()[0] == pytest.approx(2**10 / 1e-3 / 1e9)
