@@ -165,6 +165,7 @@ class Family:
     plot: Target  # (instance, solution, title) -> matplotlib Figure
     methods: Mapping[str, Method]
     default_methods: tuple[str, ...]  # run when the user names none
+    seedless: tuple[str, ...] = ()  # references that no seed changes: a study over seeds runs them once, as bounds
     published: tuple[str, ...] = ()  # methods that are the paper's own algorithm: what the others are measured against
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`

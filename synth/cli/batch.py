@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from synth.records.record import Record
     from synth.study import Study
 
-app = typer.Typer(no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.")
+app = typer.Typer(
+    no_args_is_help=True, help="Many runs in one folder: on this machine or as Slurm job arrays.", rich_markup_mode=None
+)
 LISTED = 20  # failed and lost runs that status names
 
 app.command("run", context_settings={"allow_extra_args": True})(batch_run.run)
@@ -277,7 +279,7 @@ def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
         raise typer.Exit(EXIT_FAILED) from None
     if submission.engine == "slurm":
         ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
-        console.print(f"submitted: {', '.join(ids)}", soft_wrap=True)
+        console.print(f"submitted: {'job' if len(ids) == 1 else 'jobs'} {', '.join(ids)}", soft_wrap=True)
         console.print(f"how far: {command('batch', 'status', batch.folder)}", markup=False, soft_wrap=True)
         return None
     return whole

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from glob import escape, glob
+from pathlib import Path
+
+from typer import Context
+
+MOST_READ = 50  # files of a folder
+MOST_BYTES = 1 << 20  # of a file
 
 
 def _starting(words: Iterable[str], incomplete: str) -> list[str]:
@@ -31,11 +38,31 @@ def solvers(incomplete: str) -> list[str]:
     return _starting(known_solvers(), incomplete)
 
 
-def methods(incomplete: str) -> list[str]:
-    """The methods of all families."""
+def methods(ctx: Context, incomplete: str) -> list[str]:
+    """The methods of the families of the instances, folders or families typed before; without any, of all."""
     from synth.family import families
 
-    return _starting((method for family in families() for method in family.methods), incomplete)
+    typed = [word for value in ctx.params.values() for word in (value if isinstance(value, list | tuple) else [value])]
+    typed += ctx.args  # what stands before an option is not parsed yet
+    named = {family for word in typed if isinstance(word, str | Path) for family in _families_of(str(word))}
+    known = list(families())
+    chosen = [family for family in known if family.name in named] or known
+    return _starting((method for family in chosen for method in family.methods), incomplete)
+
+
+def _families_of(word: str) -> Iterator[str]:
+    """The families that a typed word names: by itself, as an instance file, or as a folder of them (some of it)."""
+    path = Path(word)
+    try:
+        files = sorted(path.rglob("*.json"))[:MOST_READ] if path.is_dir() else [path] if path.is_file() else []
+        for file in files:
+            with file.open("rb") as stream:
+                found = re.search(rb'"family"\s*:\s*"([A-Za-z0-9_]+)"', stream.read(MOST_BYTES))
+            if found:
+                yield found[1].decode()
+    except OSError:
+        return
+    yield word
 
 
 def collectives(incomplete: str) -> list[str]:

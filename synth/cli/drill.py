@@ -11,7 +11,7 @@ from typer import Option
 
 from synth.cli import common
 from synth.cli.common import bad_option, checked, demand_folder
-from synth.cli.machine_import import Completing, Reading
+from synth.cli.machine_import import MachineFile
 from synth.cli.options import AT_ONCE, grouped
 from synth.cli.output import console, errors, table
 from synth.text.quantities import shown
@@ -68,8 +68,7 @@ def drill(
     where: Where = Where(),
     aim: Aim = Aim(),
     effort: Effort = Effort(),
-    what: Completing = Completing(),
-    how: Reading = Reading(),
+    file: MachineFile = MachineFile(),
 ) -> None:
     """Let every link, NIC, GPU port and switch of a machine fail, one at a time.
 
@@ -90,7 +89,7 @@ def drill(
     from synth.execution.pool import slots
     from synth.options import RunOptions
 
-    prepared = search.prepared(_question(machine, parameters or [], out, aim, effort, what, how))
+    prepared = search.prepared(_question(machine, parameters or [], out, aim, effort, file))
     _run(prepared, slots(effort.jobs, 1), effort.resume)
     title = f"{' '.join([machine, *(parameters or [])])}, {aim.collective} of {aim.size}"
     title += "" if aim.degraded is None else f", links at {aim.degraded} of their rate"
@@ -107,9 +106,7 @@ def drill(
         raise typer.Exit(common.EXIT_NO_SOLUTION)
 
 
-def _question(
-    machine: str, parameters: list[str], out: Path, aim: Aim, effort: Effort, what: Completing, how: Reading
-) -> Question:
+def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: Effort, file: MachineFile) -> Question:
     """The question. Raises :class:`InputError` for everything that is wrong with it."""
     from fractions import Fraction
 
@@ -123,7 +120,7 @@ def _question(
     share = None if aim.degraded is None else Fraction(checked("--degraded", amounts.share, aim.degraded))
     if share is not None and share.denominator > 10**9:
         raise bad_option("--degraded", "must be a simpler share, such as 0.5 or 11/12", aim.degraded or "")
-    whole = maker("synth drill", machine, parameters, what, how)(aim.collective, aim.size)
+    whole = maker("synth drill", machine, parameters, file)(aim.collective, aim.size)
     for name in aim.methods or []:
         get_family(whole.family).method(name)
     demand_folder("--out", out)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from synth.cli.options import Drawing, grouped
 from synth.cli.output import command, console, errors
 from synth.text.quantities import percent, shown
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from synth.errors import InputError
     from synth.family import Verdict
     from synth.records.record import Record
+    from synth.views.figure_style import FigureStyle
 
 LONGEST = 200  # characters of one value of a certificate that are shown
 
@@ -177,9 +179,11 @@ def pack(
         console.print(f"{folder}: {count} records packed", markup=False, soft_wrap=True)
 
 
+@grouped
 def show(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML, MSCCL++ plan)."),
     plot: Path = typer.Option(None, "--plot", help="Draw the solution into this file (.png, .svg, .pdf)."),
+    drawn: Drawing = Drawing(),
     csv: bool = typer.Option(
         False, "--csv", help="Print the solution as one flat table; the family's page lists its columns."
     ),
@@ -195,10 +199,10 @@ def show(
     from synth.family import get_family, load
     from synth.records import record as records
 
-    if flows and not csv:
-        raise InputError("--flows goes with --csv")
+    _matching(plot, csv, flows, drawn)
+    style = drawn.figure_style
     if path.suffix.lower() == ".xml":
-        _show_algorithm(path, plot, csv)
+        _show_algorithm(path, plot, csv, style)
         return
     if is_plan(path):
         _show_plan(path, plot, csv)
@@ -218,7 +222,7 @@ def show(
         load(target)(record.find_instance(), record.solution()).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
-        _draw(record.plot, plot)
+        _draw(record.plot, plot, style)
         return
     text = record.describe() if record["kind"] != "bound" and record.packed else None
     _print_summary(record)
@@ -226,6 +230,16 @@ def show(
         console.print(text, markup=False, soft_wrap=True)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
         console.print(words, markup=False, soft_wrap=True)
+
+
+def _matching(plot: Path | None, csv: bool, flows: bool, drawn: Drawing) -> None:
+    """Raises :class:`InputError` for options of `show` without the one that they go with."""
+    from synth.errors import InputError
+
+    if flows and not csv:
+        raise InputError("--flows goes with --csv")
+    if plot is None and (drawn.style or drawn.width):
+        raise InputError("--style and --width go with --plot")
 
 
 def _print_form(record: Record, form: str) -> None:
@@ -252,20 +266,21 @@ def _print_certificate(record: Record) -> None:
     typer.echo(dumps({**held, "certificate": dict(record.certificate)}))
 
 
-def _draw(figure: Callable[[], Any], path: Path) -> None:
+def _draw(figure: Callable[[], Any], path: Path, style: FigureStyle) -> None:
     from synth.errors import InputError
+    from synth.views.figure_style import SUFFIXES, drawing, save
 
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+    if path.suffix.lower() not in SUFFIXES:
         raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(path))
-    drawn = figure()
     try:
-        drawn.savefig(path, dpi=150)
+        with drawing(style):
+            save(figure(), path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
     console.print(f"{path} written", markup=False, soft_wrap=True)
 
 
-def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
+def _show_algorithm(path: Path, drawing: Path | None, csv: bool, style: FigureStyle) -> None:
     """An algorithm as a table of its steps, as a picture, or in words with what is wrong with it."""
     from synth.errors import InputError
     from synth.exchange import msccl_xml, validity
@@ -280,7 +295,8 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool) -> None:
     if drawing is not None:
         if not len(verdict.level):
             raise InputError(verdict.faults, str(path))
-        _draw(lambda: plot(read.algorithm, verdict.level, f"{path.name}: {read.algorithm.collective}"), drawing)
+        title = f"{path.name}: {read.algorithm.collective}"
+        _draw(lambda: plot(read.algorithm, verdict.level, title), drawing, style)
         return
     console.print(f"{path}: {describe(read, verdict)}", markup=False, soft_wrap=True)
     for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():

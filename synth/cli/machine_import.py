@@ -37,9 +37,9 @@ class WithFormats(TyperCommand):
 
 
 EXAMPLES = (
-    "topo.txt                                             # what is in it, and what it does not say",
-    "topo.txt --only NV --bandwidth NV=25GB/s --latency 0.7us collective=allgather bytes=1GiB -o dgx1.json",
-    "topo.xml --boxes 2 --latency 1us -o machine.json     # then: synth make fabric machine=machine.json …",
+    "topo.txt    # what is in it, and what it does not say",
+    "topo.txt --only NV --bandwidth NV=25GB/s --latency 0.7us \\\n    collective=allgather bytes=1GiB -o dgx1.json",
+    "topo.xml --boxes 2 --latency 1us -o machine.json\n    # then: synth make fabric machine=machine.json …",
 )
 
 
@@ -93,6 +93,11 @@ class Completing:
         typed = (("--bandwidth", self.bandwidth), ("--latency", self.latency))
         words = tuple(f"{option} {text}" for option, text in typed if text is not None)
         return completion.completed(machine, completion.Supplied(rates, waits, words), self.boxes, kinds)
+
+
+@dataclass(frozen=True)
+class MachineFile(Completing, Reading):
+    """How another tool's file of the machine is read, and what is added that it leaves out."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from synth import execution
 from synth.cli import (
     batch,
     catalogue,
+    cite,
     drill,
     evaluate,
     export,
@@ -38,6 +39,7 @@ app = typer.Typer(
     help="Synthesise collective-communication schedules by mathematical programming, with proven gaps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: no boxes, options in two columns that fit into 80
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("families")(catalogue.families)
@@ -52,6 +54,7 @@ app.command("tour")(tour.tour)
 app.command("solve")(solve.solve)
 app.command("check")(inspect.check)
 app.command("show")(inspect.show)
+app.command("cite")(cite.cite)
 app.command("pack")(inspect.pack)
 app.command("export")(export.export)
 app.command("run")(running.run)

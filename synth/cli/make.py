@@ -11,6 +11,8 @@ from typer.core import TyperCommand
 from synth.cli import complete
 from synth.cli.output import console, errors, table
 
+FAMILY = "synth.cli.make.family"  # in the context: the family whose keys the help ends with
+
 
 class WithKeys(TyperCommand):
     """The help of ``synth make FAMILY`` ends with the family's keys."""
@@ -19,14 +21,14 @@ class WithKeys(TyperCommand):
         """As every command, with the family in sight of the help."""
         from synth.family import family_names
 
-        ctx.obj = next((word for word in args if word in family_names()), None)
+        ctx.meta[FAMILY] = next((word for word in args if word in family_names()), None)
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The command's help, then the family's."""
         super().format_help(ctx, formatter)
-        if ctx.obj is not None:
-            print_keys(ctx.obj)
+        if ctx.meta.get(FAMILY) is not None:
+            print_keys(ctx.meta[FAMILY])
 
 
 def print_keys(name: str) -> None:

@@ -16,6 +16,7 @@ from synth.options import RELATIVE_GAP
 
 if TYPE_CHECKING:
     from synth.execution.runs import Request
+    from synth.views.figure_style import FigureStyle
 
 
 METHODS = Option(
@@ -29,6 +30,8 @@ LIMIT = (
     "Per run: 90, 60s, 5m, 2h or none. It covers all that the method does: building models, solving, its own searches. "
     "Imports, compiling kernels (only a first run does) and the check are apart; the record says how long they took."
 )
+STYLE = Option(help="screen, or paper: type of 8 points, fonts as TrueType; one column wide unless --width says.")
+WIDTH = Option(help="Width of figures: 3.5in, 7in, 9cm or 88mm.")
 OWN = Option("-O", "--option", metavar="key=value", help="A method's own parameter.")
 AT_ONCE = Option("-j", "--jobs", min=1, help="Runs at once. Default: processors / threads.")
 HERE = Option("-j", "--jobs", min=1, help="Engine local: runs at once. Default: processors / threads.")
@@ -83,6 +86,23 @@ class Resuming:
     def retry_failed(self) -> bool:
         """Whether failed runs are run again. Raises :class:`InputError` in words."""
         return retries_failed(self.retry, self.resume)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How figures are drawn."""
+
+    style: Annotated[str | None, STYLE] = None
+    width: Annotated[str | None, WIDTH] = None
+
+    @property
+    def figure_style(self) -> FigureStyle:
+        """The style that both name. Raises :class:`InputError` in words."""
+        from synth.views.figure_style import read_width, style_of
+
+        if self.width is not None:
+            checked("--width", read_width, self.width)
+        return checked("--style", lambda name: style_of(name or None, self.width), self.style or "")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synth.cli.output import errors
+from synth.cli.output import errors, visible
 from synth.text.quantities import shown
 
 if TYPE_CHECKING:
@@ -14,16 +16,25 @@ if TYPE_CHECKING:
     from synth.records.record import Record
 
 
+LOG = "runs.log"
+MANY = 40  # runs, from which on not each has a line
+COUNTS = 20  # counters that are printed in all then
+LAST = 10  # runs whose lines are printed at the end then
+
+
 class Progress:
     """A bar on a terminal when there are several runs; elsewhere, or with ``lines``, a line per finished run on
-    standard error. Use as a context manager."""
+    standard error. From :data:`MANY` runs on a counter stands in their place, and the last lines follow at the end; all
+    lines are in ``runs.log`` in the folder ``log``, if one is given. Use as a context manager."""
 
-    def __init__(self, total: int, quiet: bool = False, lines: bool = False) -> None:
+    def __init__(self, total: int, quiet: bool = False, lines: bool = False, log: Path | None = None) -> None:
         from rich import progress as rich
 
         self._running: list[Run] = []
         self._failed = self._done = 0
         self._total, self._lines = total, lines or not sys.stderr.isatty()
+        self._log = None if log is None or total < MANY else log / LOG
+        self._last: deque[str] = deque(maxlen=LAST)
         words, left = rich.TextColumn("{task.description}"), rich.TextColumn("left")
         times = rich.TimeElapsedColumn(), left, rich.TimeRemainingColumn()
         off = quiet or total < 2 or not sys.stderr.isatty()
@@ -39,6 +50,11 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
+        if self._last:
+            for line in self._last:
+                errors.print(line, markup=False)
+            if self._log is not None:
+                errors.print(f"a line for every run: {self._log}", markup=False)
 
     def start(self, run: Run) -> None:
         """A run starts."""
@@ -47,15 +63,30 @@ class Progress:
 
     def done(self, run: Run, record: Record, reused: bool = False) -> None:
         """A run has ended, or (``reused``) was done before."""
-
         self._done += 1
-        if self._lines and not reused:
-            errors.print(self._line(run, record), markup=False)
-
-        self._running = [other for other in self._running if other is not run]
         self._failed += record.fruitless
+        if self._lines and not reused:
+            self._tell(self._line(run, record))
+        self._running = [other for other in self._running if other is not run]
         self._bar.advance(self._task)
         self._show()
+
+    def _tell(self, line: str) -> None:
+        """Print a run's line; of many runs only a counter now and then, the lines into the log."""
+        if self._total < MANY:
+            errors.print(line, markup=False)
+            return
+        self._last.append(line)
+        if self._log is not None:
+            try:
+                self._log.parent.mkdir(parents=True, exist_ok=True)
+                with self._log.open("a", encoding="utf-8") as stream:
+                    stream.write(visible(line) + "\n")
+            except OSError:  # a full disk: what matters is whether records can be written
+                self._log = None
+        if self._done * COUNTS // self._total != (self._done - 1) * COUNTS // self._total:
+            failed = f", {self._failed} failed" if self._failed else ""
+            errors.print(f"{datetime.now():%H:%M:%S} {self._done}/{self._total} runs done{failed}", markup=False)
 
     def _line(self, run: Run, record: Record) -> str:
         """Time, done of all, instance, method, value and bound, how it ended, seconds."""

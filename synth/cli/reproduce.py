@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from synth.cli.common import demand_folder
+from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
@@ -18,9 +20,20 @@ if TYPE_CHECKING:
 
 EVERY, FINDINGS = "all", "findings"
 PUBLISHED = Path("results/published")
+DATA = "Folder of real data (optional; what needs it is skipped visibly); bine-jobs: a file job,nodes,groups."
 PAGE_WAIT_S = 5.0  # for another process that makes the same page: it can take hours
 
 
+@dataclass(frozen=True)
+class Sources:
+    """Where what a page is made from lies."""
+
+    instances: Annotated[Path, typer.Option(help="Where the instance files are.")] = Path("instances")
+    records: Annotated[Path, typer.Option(help="Where findings reads the records that it quotes.")] = PUBLISHED
+    data: Annotated[Path, typer.Option(help=DATA)] = Path("../shared/data")
+
+
+@grouped
 def reproduce(
     paper: str = typer.Argument(
         ..., help="A family (see `synth families`), another page of one (peers), findings, or all."
@@ -33,13 +46,8 @@ def reproduce(
         help="Where pages, figures and records go. Default: results/published; with --quick results/quick.",
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
-    instances: Path = typer.Option(Path("instances"), "--instances", help="Where the instance files are."),
-    records: Path = typer.Option(PUBLISHED, "--records", help="Where findings reads the records that it quotes."),
-    data: Path = typer.Option(
-        Path("../shared/data"),
-        "--data",
-        help="Folder of real data (optional; what needs it is skipped visibly); bine-jobs: a file job,nodes,groups.",
-    ),
+    sources: Sources = Sources(),
+    drawn: Drawing = Drawing(),
 ) -> None:
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures. Records that
     lie below --results already are taken as they are: another folder makes everything again.
@@ -53,7 +61,9 @@ def reproduce(
     from synth.records import lock
     from synth.reproduction.collect import Reproduction, plain_figures
     from synth.reproduction.page import write_page
+    from synth.views.figure_style import drawing
 
+    style = drawn.figure_style
     folder = out or (Path("results/quick") if quick else PUBLISHED)
     known = reproduced()
     if paper not in (EVERY, FINDINGS, *known):
@@ -68,9 +78,12 @@ def reproduce(
         def say(line: str, name: str = name, started: float = started) -> None:
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
 
-        page, path = Reproduction(folder / name, quick, instances, data, say, jobs), folder / f"{name}.md"
+        page, path = (
+            Reproduction(folder / name, quick, sources.instances, sources.data, say, jobs, style),
+            folder / f"{name}.md",
+        )
         try:
-            with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures():
+            with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures(), drawing(style):
                 _load_page(known[name].target)(page)
                 write_page(page, known[name], path)
                 page.pack()
@@ -79,7 +92,7 @@ def reproduce(
             raise typer.Exit(1) from None
         console.print(_summary(page, path, time.monotonic() - started), markup=False)
     if paper in (EVERY, FINDINGS):
-        _findings(folder, records, quick, instances, data)
+        _findings(folder, sources.records, quick, sources.instances, sources.data)
 
 
 def _load_page(target: str) -> Callable[[Reproduction], None]:

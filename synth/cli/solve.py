@@ -101,7 +101,7 @@ def _run_all(
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
-    with common.ending_early(), Progress(len(runs), json_lines) as progress:
+    with common.ending_early(), Progress(len(runs), json_lines, log=runs[0].results if runs else None) as progress:
         for run, record, was_there in run_all(
             runs,
             at_once,
@@ -122,10 +122,17 @@ def _run_all(
 
 def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:
     """A run whose schedule can be looked at, and how; on standard error."""
-    best = next((run for run, record in reversed(done) if record.ok and record.evidence == "replayed"), None)
+    best = best_schedule(done)
     if best is not None:
-        words = f"a schedule: {command('show', best.path)}; all records: {best.results}"
+        words = f"the best schedule: {command('show', best.path)}; all records: {best.results}"
         errors.print(words, markup=False, soft_wrap=True)
+
+
+def best_schedule(done: Sequence[tuple[Run, Record]]) -> Run | None:
+    """The run with the least replayed value of the last instance that has one; of several the first. None without."""
+    held = [(run, record) for run, record in done if record.ok and record.evidence == "replayed"]
+    held = [(run, record) for run, record in held if run.instance.sha256 == held[-1][0].instance.sha256]
+    return min(held, key=lambda pair: pair[1].value or 0.0)[0] if held else None
 
 
 def _announce(runs: Sequence[Run], at_once: int) -> None:

@@ -20,7 +20,7 @@ from synth.cli.common import (
     demand_records,
     ending_early,
 )
-from synth.cli.options import Processes, Resuming, grouped
+from synth.cli.options import Drawing, Processes, Resuming, grouped
 from synth.cli.output import console, errors, number, table
 from synth.text.quantities import percent, shown
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from synth.execution.runs import Run
     from synth.records.record import Record
     from synth.study import PreparedStudy
+    from synth.study.collect import Look
 
 LISTED = 30  # regressions that are printed
 
@@ -44,28 +45,38 @@ class InPlace:
 
 
 @dataclass(frozen=True)
-class Comparing:
-    """Two studies compared, instead of one run."""
+class Shown(Drawing):
+    """How the study is shown."""
 
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Compare two studies, given by their folders (or names).")
+    each_seed: Annotated[
+        bool, typer.Option("--each-seed", help="A row for each seed, instead of their mean, spread and wins.")
     ] = False
-    as_json: Annotated[bool, typer.Option("--json", help="With --compare: every compared run as one JSON text.")] = (
-        False
-    )
-
-
-@dataclass(frozen=True)
-class Reporting:
-    """What is reported, and where."""
-
-    collect_only: Annotated[bool, typer.Option("--collect", help="Run nothing: report what is there.")] = False
     page: Annotated[
         Path | None,
         typer.Option(
             "--page", help="Also write the comparison of one study's solvers as this Markdown file, PNGs beside."
         ),
     ] = None
+
+    @property
+    def look(self) -> Look:
+        """The same for the collector. Raises :class:`InputError` in words."""
+        from synth.study.collect import Look
+
+        return Look(self.figure_style, self.each_seed)
+
+
+@dataclass(frozen=True)
+class NoRuns:
+    """What is done with runs that there are, instead of running."""
+
+    collect: Annotated[bool, typer.Option("--collect", help="Run nothing: report what is there.")] = False
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare two studies, given by their folders (or names).")
+    ] = False
+    as_json: Annotated[bool, typer.Option("--json", help="With --compare: every compared run as one JSON text.")] = (
+        False
+    )
 
 
 @grouped
@@ -75,35 +86,36 @@ def study(
     instead: InPlace = InPlace(),
     processes: Processes = Processes(),
     resuming: Resuming = Resuming(),
-    reporting: Reporting = Reporting(),
-    comparing: Comparing = Comparing(),
+    no_runs: NoRuns = NoRuns(),
+    shown_as: Shown = Shown(),
 ) -> None:
-    """Run studies: records, table.csv, figures, report.html and, with the extra `parquet`, table.parquet below
-    results/studies/<name>/."""
+    """Run studies: records, table.csv, a summary as CSV and LaTeX, figures as PDF, SVG and PNG, report.html and, with
+    the extra `parquet`, table.parquet below results/studies/<name>/."""
     from synth.options import read_limit
     from synth.study import load
 
-    if comparing.compare:
-        _compare(targets, results, comparing.as_json)
+    if no_runs.compare:
+        _compare(targets, results, no_runs.as_json)
         return
-    if comparing.as_json:
+    if no_runs.as_json:
         raise bad_option("--json", "goes with --compare; a study writes table.csv", "on")
     if instead.time_limit is not None:
         checked("--time-limit", read_limit, instead.time_limit)
-    retry_failed = resuming.retry_failed
+    retry_failed, look = resuming.retry_failed, shown_as.look
     demand_folder("--results", results)
     memory_mb = processes.memory_mb
     studies = [load(target).with_options(instead.time_limit, instead.seed, instead.threads) for target in targets]
     prepared = [one.prepare(results / one.name) for one in studies]  # every fault before any run
-    if reporting.page is not None and (len(studies) > 1 or reporting.page.suffix != ".md"):
-        raise bad_option("--page", "takes a file .md, and one study", str(reporting.page))
-    if not reporting.collect_only:
+    page = shown_as.page
+    if page is not None and (len(studies) > 1 or page.suffix != ".md"):
+        raise bad_option("--page", "takes a file .md, and one study", str(page))
+    if not no_runs.collect:
         demand_records("--results", (run for one in prepared for run in one.runs))
     failed = 0
     for one in prepared:
-        if not reporting.collect_only:
+        if not no_runs.collect:
             run_study(one, processes.jobs, resuming.resume, retry_failed, memory_mb)
-        failed += _collect(one, reporting.page)
+        failed += _collect(one, look, page)
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -124,7 +136,7 @@ def run_study(
     for text in one.left_out:
         errors.print(f"left out: {text}", markup=False)
     errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}", markup=False)
-    with ending_early(), Progress(len(one.runs), lines=True) as progress:
+    with ending_early(), Progress(len(one.runs), lines=True, log=one.folder) as progress:
 
         def ended(run: Run, record: Record, reused: bool) -> None:
             progress.done(run, record, reused)
@@ -134,15 +146,18 @@ def run_study(
         return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
 
 
-def _collect(one: PreparedStudy, page: Path | None = None) -> int:
+def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:
     """Write and print what the study shows; the number of rows that failed or contradict others."""
     from synth.study.collect import collect, write_page
-    from synth.study.measures import stated_baselines, summary
+    from synth.study.measures import options_in_common, stated_baselines, summary
     from synth.study.report import alarms
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
-    made = collect(one, command)
-    _print(summary(made.table), "family", "label", "kind")
+    made = collect(one, command, look)
+    told = made.table.assign(group=made.table["label"]) if look.each_seed else made.table
+    _print(summary(told), "family", "label", "kind")
+    if common := options_in_common(made.table):
+        console.print(f"all runs: {common}", markup=False)
     for text in stated_baselines(made.table):
         console.print(text, markup=False, soft_wrap=True)
     for text in alarms(made.table):

@@ -14,6 +14,7 @@ import typer
 from synth.cli.common import EXIT_FAILED, demand_folder, demand_records
 from synth.cli.output import command, console
 from synth.cli.run_table import print_contradictions, print_tables
+from synth.cli.solve import best_schedule
 from synth.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def tour(
     contradictions = print_contradictions(done)
     collect(study, "synth tour")
     console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
-    shown = next((str(run.path) for run, record in reversed(done) if record.evidence == "replayed"), "RECORD")
-    console.print(f"a schedule: {command('show', shown)}", markup=False, soft_wrap=True)
+    best = best_schedule(done)
+    shown = "RECORD" if best is None else best.path
+    console.print(f"the best schedule of an instance: {command('show', shown)}", markup=False, soft_wrap=True)
     console.print(f"check all of them: {command('check', results / 'records')}", markup=False, soft_wrap=True)
     if contradictions or any(not record.ok for _, record in done):
         raise typer.Exit(EXIT_FAILED)

@@ -12,8 +12,8 @@ from typer import Option
 
 from synth.cli.common import bad_option, checked, demand_folder
 from synth.cli.evaluate import VARY
-from synth.cli.machine_import import Completing, Reading
-from synth.cli.options import grouped
+from synth.cli.machine_import import MachineFile
+from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def tune(
     out: Path = typer.Option(..., "--out", "-o", help="The folder to write."),
     aim: Aim = Aim(),
     effort: Effort = Effort(),
-    what: Completing = Completing(),
-    how: Reading = Reading(),
+    file: MachineFile = MachineFile(),
+    drawn: Drawing = Drawing(),
 ) -> None:
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
@@ -73,8 +73,8 @@ def tune(
     from synth.tuning import tune as search
     from synth.tuning.sizes import read_sizes
 
-    seconds = checked("--time-limit", read_limit, effort.time_limit)
-    make = maker("synth tune", machine, parameters or [], what, how)
+    seconds, style = checked("--time-limit", read_limit, effort.time_limit), drawn.figure_style
+    make = maker("synth tune", machine, parameters or [], file)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
     sizes = tuple(read_sizes(aim.sizes))
     variation = _variation(aim, effort.seed)
@@ -96,7 +96,7 @@ def tune(
     demand_folder("--out", out)
     rows = search(asked, lambda words: errors.print(words, markup=False, soft_wrap=True))
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
-    table, files = folder.write(rows, form, out, title)
+    table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
     _print(table)
     console.print(
@@ -135,9 +135,7 @@ def _for_library(
     )
 
 
-def maker(
-    command: str, machine: str, parameters: list[str], what: Completing, how: Reading
-) -> Callable[[str, int | str], Instance]:
+def maker(command: str, machine: str, parameters: list[str], file: MachineFile) -> Callable[[str, int | str], Instance]:
     """From a collective and bytes to an instance on the machine. Raises :class:`InputError`."""
     from synth.errors import InputError
     from synth.exchange.machines import completion
@@ -157,7 +155,7 @@ def maker(
         if path.is_file() and FORMAT not in path.read_bytes()[:4096].decode(errors="replace"):
             from synth.exchange.machines.formats import read
 
-            read_in = what.completed(read(path, how.format_name, how.hints()))
+            read_in = file.completed(read(path, file.format_name, file.hints()))
             if unknown := completion.missing(read_in):
                 raise InputError(unknown, machine)
             keys["machine"] = as_raw(read_in)

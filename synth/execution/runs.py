@@ -188,7 +188,9 @@ def _runs(instance: Instance, chosen: _Chosen, request: Request, results: Path) 
     """A run for every seed and time limit."""
     questions = {parameter.name for parameter in chosen.method.parameters if parameter.question}
     others = {key: value for key, value in chosen.given.items() if key not in questions}
-    for seed, limit in product(request.seeds, request.limits):
+    family = get_family(instance.family)
+    once = request.grid and (chosen.method.kind == "bound" or chosen.method.name in family.seedless)
+    for seed, limit in product(request.seeds[:1] if once else request.seeds, request.limits):
         seconds = read_limit(limit)
         options = RunOptions(seconds, request.gap, request.threads, seed, chosen.solver, chosen.parameters)
         folder = results / request.variant(seed, limit, others) if request.grid else results

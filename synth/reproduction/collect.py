@@ -15,6 +15,7 @@ from synth.records.folder import pack
 from synth.records.record import Record
 from synth.reproduction.printed import Comparison, Printed
 from synth.text.files import write_atomically
+from synth.views.figure_style import SCREEN_STYLE, SUFFIXES, FigureStyle, save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +61,7 @@ class Reproduction:
 
     ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real
     data may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part, ``jobs`` programs
-    run at once.
+    run at once, ``style`` is that of the figures.
     """
 
     folder: Path
@@ -69,6 +70,7 @@ class Reproduction:
     data: Path = Path("../shared/data")
     say: Callable[[str], None] = lambda line: None
     jobs: int = 1
+    style: FigureStyle = SCREEN_STYLE
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)
@@ -109,10 +111,14 @@ class Reproduction:
             self.tables.append((title, rows))
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
-        """Save a figure below ``folder`` as ``<name>.png`` and put it on the page."""
+        """Save a figure below ``folder`` as ``<name>.png``, for a paper also as SVG and PDF, and put it on the page."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{name}.png"
-        figure.savefig(file, bbox_inches="tight", dpi=110)
+        if self.style == SCREEN_STYLE:
+            save(figure, file, bbox_inches="tight", dpi=110)
+        else:
+            for suffix in SUFFIXES:
+                save(figure, file.with_suffix(suffix), self.style)
         self.figures.append((file, caption))
         self.say(f"figure {name}")
 

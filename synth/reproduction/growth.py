@@ -13,6 +13,8 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from synth.views.figure_style import MOST_LINES, looks
+
 SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
 
 
@@ -41,14 +43,16 @@ class Growth:
 
     def draw(self) -> Figure:
         """Two panels, time and memory over nodes, both axes logarithmic."""
-        figure, panels = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+        figure, panels = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+        names = [name for name, _ in self._lines()]
+        styles = looks(names[:MOST_LINES])
         for axes, (column, title) in zip(panels, ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
             for name, rows in self._lines():
                 exponent = self._exponent(name, column)
                 label = name if exponent is None else f"{name}: N^{exponent:.2f}"
-                axes.plot(rows[self.size], rows[column], marker="o", label=label)
+                axes.plot(rows[self.size], rows[column], label=label, **styles.get(name, {"marker": "."}))
             axes.set(xscale="log", yscale="log", xlabel=self.size, ylabel=title)
-            axes.legend()
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         return figure
 
     def _lines(self) -> list[tuple[str, pd.DataFrame]]:

@@ -13,11 +13,23 @@ import pandas as pd
 from synth.errors import InputError
 from synth.records import lock
 from synth.records.record import Record
-from synth.study import figures, report, sizes, solvers_page
+from synth.study import figures, latex, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.table import build, read_records
+from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a study is shown: the ``style`` of its figures, and whether each seed has a row and a line of its own."""
+
+    style: FigureStyle = SCREEN_STYLE
+    each_seed: bool = False
+
+
+LOOK = Look()
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,9 @@ def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> lis
         raise InputError(str(wrong), str(path)) from None
 
 
-def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
-    """Write ``table.csv``, ``figures/*.svg|png``, ``report.html``, where pyarrow is installed ``table.parquet``, and,
+def collect(prepared: PreparedStudy, command: str | None = None, look: Look = LOOK) -> Collected:
+    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` with
+    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and,
     where instances differ in size only, ``best_by_size.csv`` into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
@@ -66,10 +79,10 @@ def collect(prepared: PreparedStudy, command: str | None = None) -> Collected:
     if not records:
         raise InputError("no records of this study are here yet", str(prepared.folder / "records"))
     with lock.held(prepared.folder, "page"):
-        return _collected(prepared, records, command)
+        return _collected(prepared, records, command, look)
 
 
-def _collected(prepared: PreparedStudy, records: list[Record], command: str | None) -> Collected:
+def _collected(prepared: PreparedStudy, records: list[Record], command: str | None, look: Look) -> Collected:
     study, folder = prepared.study, prepared.folder
     table = build(study.name, folder, records, study.baselines, prepared.instances)
     files = [folder / "table.csv"]
@@ -83,16 +96,21 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     if not by_size.empty:
         files.append(folder / "best_by_size.csv")
         by_size.to_csv(files[-1], index=False)
+    told = table.assign(group=table["label"]) if look.each_seed else table
+    files += latex.write(told, folder)
     drawn = []
     for name in study.figures:
-        figure = figures.draw(name, table, records)
-        if figure is None:
-            continue
+        with drawing(look.style):
+            printed = figures.draw(name, told, records)
+            if printed is None:
+                continue
+            (folder / "figures").mkdir(exist_ok=True)
+            for suffix in ("pdf", "svg", "png"):
+                files.append(folder / "figures" / f"{name}.{suffix}")
+                save(printed, files[-1])
+        figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
+        assert figure is not None
         drawn.append((name, figure))
-        (folder / "figures").mkdir(exist_ok=True)
-        for suffix in ("svg", "png"):
-            files.append(folder / "figures" / f"{name}.{suffix}")
-            figure.savefig(files[-1], dpi=130)
     files.append(folder / "report.html")
     ran = report.Ran(
         study.title,
@@ -100,7 +118,7 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
         [*_differences(prepared, records), *(f"left out: {text}" for text in prepared.left_out)],
         study.text,
     )
-    report.write(files[-1], ran, table, drawn, records, prepared.instances)
+    report.write(files[-1], ran, told, drawn, records, prepared.instances)
     return Collected(folder, table, tuple(files))
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,25 +15,17 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethod
 
 from synth.family import get_family
 from synth.records.record import Record
+from synth.study.bandwidth_figure import bandwidth
+from synth.study.chart import Chart, natural
 from synth.study.measures import performance_profile
 from synth.study.table import VALUE_COUNTS
-from synth.text.quantities import count, scaled, shown
+from synth.text.quantities import count, scaled
+from synth.views.discrete_colours import ink
+from synth.views.figure_style import MOST_LINES, current, legend_below, looks, panels
 
-MOST_SERIES = 12  # panels of bandwidth curves
 MOST_INSTANCES = 60  # on one axis
 LEAST_S = 1e-3
 LEAST_SPAN_S = 0.05  # what a curve over time must last to be drawn
-INK = "#0a0a0a"  # on light cells, in either theme (pure black would take the page's text colour)
-DARK = 0.38  # brightness of a cell below which its number is white
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One family's figure: its size [inches] and how to draw it."""
-
-    width: float
-    height: float
-    paint: Callable[[FigureBase], None]
 
 
 def draw(name: str, table: pd.DataFrame, records: Sequence[Record]) -> Figure | None:
@@ -67,18 +57,24 @@ def by_family(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict
 
 def _charts(name: str, table: pd.DataFrame, records: Sequence[Record]) -> dict[str, Chart]:
     drawers: dict[str, Callable[[pd.DataFrame], Chart | None]] = {
-        "gaps": gaps,
+        "gaps": lambda rows: gaps(_by_group(rows)),
         "profile": profile,
         "progress": lambda rows: progress(rows, records),
-        "bandwidth": bandwidth,
+        "bandwidth": lambda rows: bandwidth(_by_group(rows)),
     }
     made = {str(family): drawers[name](rows) for family, rows in table.groupby("family", sort=True)}
     return {family: chart for family, chart in made.items() if chart is not None}
 
 
-def _colours(labels: Sequence[str]) -> dict[str, Any]:
-    palette = colormaps["tab10"] if len(labels) <= 10 else colormaps["tab20"]
-    return {label: palette(index % palette.N) for index, label in enumerate(labels)}
+def _by_group(rows: pd.DataFrame) -> pd.DataFrame:
+    """Runs that differ in their seed only have one label."""
+    return rows.assign(label=rows["group"]) if "group" in rows else rows
+
+
+def kept(ranked: Sequence[str]) -> tuple[list[str], str]:
+    """Of labels, the best first, those that get a line, by name, and what to say of the others."""
+    left = len(ranked) - MOST_LINES
+    return sorted(ranked[:MOST_LINES]), f"; {left} more in table.csv" if left > 0 else ""
 
 
 def _values(table: pd.DataFrame) -> Any:
@@ -86,26 +82,12 @@ def _values(table: pd.DataFrame) -> Any:
 
 
 def _by_instance(rows: Any, what: str) -> Any:
-    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The least where there are
-    several."""
+    """Rows: instance, 8 before 16; columns: label, with a remark where the values are counts. The mean where there are
+    several seeds."""
     counted = (rows["evidence"] == "counted").groupby(rows["label"]).transform("any")
     labels = rows["label"].where(~counted, rows["label"] + " (counted)")
-    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="min")
+    grid: Any = rows.assign(label=labels).pivot_table(index="instance", columns="label", values=what, aggfunc="mean")
     return grid.loc[sorted(grid.index, key=natural)]
-
-
-def natural(name: str) -> list[tuple[int, int | str]]:
-    """To sort names by as a person would: ring-8 before ring-16, 8KiB before 1MiB."""
-    return [_comparable(word) for word in re.split(r"([0-9]+(?:[KMGT]i?B(?![A-Za-z]))?)", name) if word]
-
-
-def _comparable(word: str) -> tuple[int, int | str]:
-    digits = re.match(r"[0-9]+", word)
-    if digits is None:
-        return 1, word
-    unit = word[digits.end() :]
-    power = " KMGT".index(unit[0]) if unit else 0
-    return 0, int(digits[0]) * (1024 if "i" in unit else 1000) ** power
 
 
 def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
@@ -126,9 +108,8 @@ def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
         for (y, x), number in np.ndenumerate(numbers):
             if np.isfinite(number):
                 text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"
-                red, green, blue, _ = colormaps["YlOrRd"](float(scale(number)))
-                ink = "#ffffff" if 0.3 * red + 0.6 * green + 0.1 * blue < DARK else INK
-                axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7.5, color=ink)
+                colour = ink(colormaps["YlOrRd"](float(scale(number))))
+                axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7.5, color=colour)
         axes.set_title(title, fontsize=10, loc="left")
 
     longest = max(len(str(name)) for name in grid.index)
@@ -166,22 +147,27 @@ def profile(table: pd.DataFrame) -> Chart | None:
         charts.append(("value / best value", _by_run(rows, "ratio_to_best")))
     if not charts:
         return None
-    colours = _colours(sorted(rows["group"].unique()))
+    ranked = rows.groupby("group")["ratio_to_best"].agg(["count", "mean"])
+    ranked = ranked.sort_values(["count", "mean"], ascending=[False, True])
+    chosen, others = kept([str(name) for name in ranked.index])
+    styles = looks(chosen)
 
     def paint(figure: FigureBase) -> None:
-        for axes, (what, costs) in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts, strict=True):
-            _profile(axes, what, costs, colours)
-        handles = [Line2D([], [], color=colour, label=label) for label, colour in colours.items()]
-        figure.legend(handles=handles, fontsize=7, loc="outside right upper", framealpha=0)
+        for axes, (what, costs) in zip(panels(figure, len(charts)), charts, strict=True):
+            _profile(axes, what, costs, styles)
+            axes.set_title(f"{len(chosen)} of {len(ranked)} methods{others}" if others else "", fontsize=9, loc="left")
+        legend_below(figure, [Line2D([], [], label=label, **style) for label, style in styles.items()], fontsize=8)
 
-    return Chart(1.4 + 4.4 * len(charts), 3.6, paint)
+    return Chart(0.6 + 4.4 * len(charts), 4.0, paint)
 
 
-def _profile(axes: Any, what: str, costs: Any, colours: dict[str, Any]) -> None:
+def _profile(axes: Any, what: str, costs: Any, styles: dict[str, Any]) -> None:
     right = 1.05
     for label, (taus, shares) in performance_profile(costs).items():
-        right = max(right, float(taus[-1]))
-        axes.step(taus, shares, where="post", label=label, color=colours[label])
+        if label in styles:
+            right = max(right, float(taus[-1]))
+            apart = max(1, len(taus) // 8)
+            axes.step(taus, shares, where="post", label=label, markevery=apart, **styles[label])
     for line in axes.get_lines():  # every curve ends at the same right edge
         taus, shares = line.get_data()
         line.set_data(np.append(taus, right * 1.05), np.append(shares, shares[-1]))
@@ -201,6 +187,32 @@ def _profile(axes: Any, what: str, costs: Any, colours: dict[str, Any]) -> None:
 def progress(table: pd.DataFrame, records: Sequence[Record]) -> Chart | None:
     """Incumbent and bound over time of the programs that took longest, up to six instances on which something
     happened on the way."""
+    chosen = _longest(table, records)
+    if not chosen:
+        return None
+    columns = 1 if current().narrow else min(2, len(chosen))
+    lines = -(-len(chosen) // columns)
+    names = sorted({label for _, curves in chosen for label, _ in curves})
+    styles = looks(names) if len(names) <= MOST_LINES else {}
+    objective = get_family(str(table["family"].iloc[0])).objective
+
+    def paint(figure: FigureBase) -> None:
+        all_axes = list(np.ravel(figure.subplots(lines, columns, squeeze=False)))
+        for axes, (instance, curves) in zip(all_axes, chosen, strict=False):
+            own = styles or looks(sorted({label for label, _ in curves}))
+            _progress(axes, instance, curves, objective.unit, own)
+            if not styles:  # too many methods for one legend: each panel has its own, below its axis
+                axes.legend(fontsize=7, framealpha=0, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+        for axes in all_axes[len(chosen) :]:
+            axes.set_visible(False)
+        figure.supylabel("value (marked), bound (thin, no marks)", fontsize=9)
+        legend_below(figure, [Line2D([], [], label=label, **style) for label, style in styles.items()], fontsize=8)
+
+    return Chart(0.6 + 4.4 * columns, 3.2 * lines + 0.4, paint)
+
+
+def _longest(table: pd.DataFrame, records: Sequence[Record]) -> list[tuple[str, list[tuple[str, list[Any]]]]]:
+    """Up to six instances with up to six curves (label, rows of progress) each, those that took longest first."""
     of_path = {record.path.as_posix(): record for record in records if record.path is not None}
     rows: Any = table[table["status"].isin(VALUE_COUNTS) & (table["kind"] == "program")]
     charts: dict[str, list[tuple[str, list[Any]]]] = {}
@@ -209,34 +221,19 @@ def progress(table: pd.DataFrame, records: Sequence[Record]) -> Chart | None:
         steps = _curves(record.data.get("progress") or []) if record is not None else []
         if len(steps) > 2 and steps[-1][0] - steps[0][0] > LEAST_SPAN_S:
             charts.setdefault(row["instance"], []).append((row["label"], steps))
-    chosen = [(instance, curves[:6]) for instance, curves in list(charts.items())[:6]]
-    if not chosen:
-        return None
-    columns, lines = min(2, len(chosen)), (len(chosen) + 1) // 2
-    colours = _colours(sorted({label for _, curves in chosen for label, _ in curves}))
-    objective = get_family(str(table["family"].iloc[0])).objective
-
-    def paint(figure: FigureBase) -> None:
-        all_axes = list(np.ravel(figure.subplots(lines, columns, squeeze=False)))
-        for axes, (instance, curves) in zip(all_axes, chosen, strict=False):
-            _progress(axes, instance, curves, objective.unit, colours)
-        for axes in all_axes[len(chosen) :]:
-            axes.set_visible(False)
-        figure.supylabel("value (full), bound (dashed)", fontsize=9)
-
-    return Chart(0.6 + 4.4 * columns, 3.2 * lines, paint)
+    return [(instance, curves[:MOST_LINES]) for instance, curves in list(charts.items())[:6]]
 
 
-def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, colours: dict[str, Any]) -> None:
+def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, styles: dict[str, Any]) -> None:
     end = max(steps[-1][0] for _, steps in curves)
     highest = max(height for _, steps in curves for step in steps for height in step[1:] if height is not None)
     factor, name = scaled(unit, highest)
     for label, steps in curves:
         seconds = np.maximum([*(step[0] for step in steps), end], LEAST_S)
-        for column, style in ((1, "-"), (2, "--")):
+        thin = {"marker": "", "linewidth": 0.8}
+        for column, style in ((1, {"label": label}), (2, thin)):
             heights = [np.nan if step[column] is None else step[column] / factor for step in [*steps, steps[-1]]]
-            axes.step(seconds, heights, style, where="post", color=colours[label], marker=".", markersize=3,
-                      label=label if column == 1 else None)  # fmt: skip
+            axes.step(seconds, heights, where="post", **{**styles[label], **style})
     axes.set_title(instance, fontsize=9)
     if end > 10 * max(LEAST_S, min(steps[0][0] for _, steps in curves)):
         axes.set_xscale("log")
@@ -245,58 +242,6 @@ def _progress(axes: Any, instance: str, curves: Sequence[Any], unit: str, colour
     axes.yaxis.set_major_formatter(lambda height, _: count(round(height, 9)))
     axes.set_xlabel("time", fontsize=9)
     axes.set_ylabel(name, fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7, framealpha=0)
-
-
-def bandwidth(table: pd.DataFrame) -> Chart | None:
-    """Bytes over time against bytes: a panel per series of instances that differ in size only, a curve per label, and
-    the bound's, above which nobody can come."""
-    rows: Any = table[table["series"].ne("") & table["size_bytes"].notna()]
-    several = rows.groupby("series")["size_bytes"].transform("nunique") > 1
-    rows = rows[several]
-    if rows.empty:
-        return None
-    series = sorted(rows["series"].unique(), key=natural)[:MOST_SERIES]
-    held = _values(rows)
-    colours = _colours(sorted(held["label"].unique()))
-    columns = min(2, len(series))
-
-    def paint(figure: FigureBase) -> None:
-        grid = figure.subplots(-(-len(series) // columns), columns, squeeze=False)
-        for axes, name in zip(np.ravel(grid), series, strict=False):
-            _bandwidth(axes, name, rows[rows["series"] == name], colours)
-        for axes in list(np.ravel(grid))[len(series) :]:
-            axes.set_visible(False)
-        handles = [Line2D([], [], color=colour, marker=".", label=label) for label, colour in colours.items()]
-        if (rows["best_bound"] > 0).any():
-            handles.append(Line2D([], [], color="gray", linestyle="--", label="bound"))
-        figure.legend(handles=handles, fontsize=7, loc="outside right upper", framealpha=0)
-
-    return Chart(1.6 + 4.6 * columns, 3.4 * -(-len(series) // columns), paint)
-
-
-def _bandwidth(axes: Any, name: str, rows: Any, colours: dict[str, Any]) -> None:
-    bounds = rows.groupby("size_bytes")["best_bound"].max().dropna()
-    bounds = bounds[bounds > 0]
-    reached = _values(rows)
-    highest = max(
-        (bounds.index / bounds).max() if len(bounds) else 0.0, (reached["size_bytes"] / reached["value"]).max()
-    )
-    for label, group in reached.groupby("label", sort=True):
-        least = group.groupby("size_bytes")["value"].min()
-        axes.plot(least.index, least.index / least, ".-", color=colours[str(label)], linewidth=1.2, markersize=4)
-    if len(bounds):
-        axes.plot(bounds.index, bounds.index / bounds, "--", color="gray", linewidth=1)
-    axes.set_title(name, fontsize=9)
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda size, _: shown(size, "bytes").replace(".00", ""))
-    factor, unit = scaled("bytes/s", highest)
-    axes.set_yscale("log")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    axes.yaxis.set_major_formatter(lambda height, _: count(round(height / factor, 6)))
-    axes.set_ylabel(f"bytes / time [{unit}]", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3)
 

@@ -9,7 +9,13 @@ import pandas as pd
 
 from synth.arrays import FloatArray
 from synth.study.table import ONLY_STATED, VALUE_COUNTS, WRONG
+from synth.text.quantities import percent, shown
 
+SEEDS: dict[str, str] = {
+    "seeds": "runs of the instance that differ in their seed only; the row's numbers are their means",
+    "spread": "(worst - best) / best value over them [1]",
+    "wins": "how many of them are best",
+}
 SHIFT_S = 1.0  # of the shifted geometric mean of times
 
 
@@ -111,6 +117,39 @@ def by_solver(table: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def over_seeds(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with one row for all runs of an instance that differ in their seed only: its ``value``, ``gap``,
+    ``gap_own``, ratios and times are means over the runs whose value stands, ``seeds`` counts the runs, ``spread`` is
+    (worst - best) / best value, ``wins`` counts those that are best; all else is that of the best run, or of the first
+    with something wrong. Rows alone stay as they are."""
+    rows = []
+    keys = ["family", "instance", "instance_sha256", "kind", "group"]
+    means = [name for name in table.columns if str(name).startswith(("ratio_to_", "gap"))]
+    means += ["value", "total_s", "build_s", "solve_s", "check_s", "to_gap_s"]
+    for _, group in table.groupby(keys, sort=False, dropna=False):
+        wrong = group[group["status"].isin(WRONG)]
+        held = group[group["status"].isin(VALUE_COUNTS) & group["value"].notna()]
+        first = wrong if len(wrong) else held.sort_values("value", kind="stable") if len(held) else group
+        row = first.iloc[0].to_dict() | {"seeds": len(group), "wins": int(held["win"].sum()), "spread": _spread(held)}
+        if len(group) > 1:
+            row["label"] = row["group"]
+            row |= {str(name): float(held[name].mean()) for name in means if len(held)}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=[*table.columns, *SEEDS])
+
+
+def options_in_common(table: pd.DataFrame) -> str:
+    """The options that all runs share, in words: ``limit 60 s, gap 0.01 %, threads 1, seed 0``; empty without any."""
+    limit = table["time_limit_s"].map(lambda value: shown(float(value), "s") if value == value else "none")
+    columns = {
+        "limit": limit,
+        "gap": table["relative_gap"].map(lambda value: percent(float(value))),
+        "threads": table["threads"],
+        "seed": table["seed"],
+    }
+    return ", ".join(f"{name} {values.iloc[0]}" for name, values in columns.items() if values.nunique() == 1)
 
 
 def _spread(held: pd.DataFrame) -> float:

@@ -25,7 +25,8 @@ from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
 from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
 from synth.study import measures, sizes
-from synth.study.figures import by_family, natural
+from synth.study.chart import natural
+from synth.study.figures import by_family
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
 from synth.views.frames import Frames
@@ -171,8 +172,13 @@ def _part(
     unit = family.objective.unit
     summary: Any = measures.summary(rows).drop(columns="family")
     by_size: Any = sizes.best_by_size(rows).drop(columns="family")
-    columns = [*SHOWN, *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN)]
-    columns = [name for name in columns if _filled(rows[name])]
+    runs = measures.over_seeds(rows)
+    columns = [
+        *SHOWN,
+        *(measures.SEEDS if runs["seeds"].max() > 1 else ()),
+        *(name for name in rows.columns if name.startswith("ratio_to_") and name not in SHOWN),
+    ]
+    columns = [name for name in columns if _filled(runs[name])]
     summary = summary[[name for name in summary.columns if _filled(summary[name])]]
     return Part(
         name=family_name,
@@ -187,7 +193,7 @@ def _part(
         run_columns=_headings(columns),
         runs=[
             Row([_cell(name, row[name], unit) for name in columns], str(row["status"]).replace(" ", "-"))
-            for row in _rows(rows)
+            for row in _rows(runs)
         ],
         size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
         sizes=_cells(by_size, unit),
@@ -204,7 +210,10 @@ def _filled(column: Any) -> bool:
 
 
 def _headings(columns: Iterable[Any]) -> list[tuple[str, str]]:
-    return [(HEADINGS.get(str(name), str(name).replace("_", " ")), COLUMNS.get(str(name), "")) for name in columns]
+    return [
+        (HEADINGS.get(str(name), str(name).replace("_", " ")), {**COLUMNS, **measures.SEEDS}.get(str(name), ""))
+        for name in columns
+    ]
 
 
 def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: Path, drawn: set[str]) -> Iterator[Row]:

@@ -29,7 +29,7 @@ COLUMNS: dict[str, str] = {
     "kind": "program, reference or bound",
     "solver": "solver, empty where the method uses none",
     "variant": "seed, limit and options that tell runs of one method and solver apart",
-    "label": "method, solver (if not of the same name) and, where the study has several, variant",
+    "label": "method, solver (if not of the same name) and, where the study has several variants of it, what differs",
     "group": "the label of all runs that differ from this one in their seed only",
     "seed": "seed",
     "time_limit_s": "limit of the run [s]",
@@ -166,11 +166,18 @@ def plain_name(instance: str) -> str:
 
 
 def _told_apart(table: Any, found: Sequence[Record], variants: Any) -> list[str]:
-    """The records' labels, with their variants where runs of one method and solver on an instance have several."""
-    runs = [table[key] for key in ("family", "instance", "method", "solver")]
-    several = variants.groupby(runs).transform("nunique").max() > 1
-    pairs = zip(found, variants, strict=True)
-    return [" ".join([record.label] + ([variant] if several else [])) for record, variant in pairs]
+    """The records' labels, with what tells their variants apart where runs of one method and solver on an instance have
+    several: what all of these variants share is left out."""
+    method = [table[key] for key in ("family", "method", "solver")]
+    several = variants.groupby([*method, table["instance"]]).transform("nunique")
+    marked = several.groupby(method).transform("max") > 1
+    parts = [set(str(variant).split("-")) for variant in variants[marked]]
+    common = set.intersection(*parts) if parts else set()
+    labels = []
+    for record, variant, told in zip(found, variants, marked, strict=True):
+        differs = "-".join(part for part in str(variant).split("-") if part not in common)
+        labels.append(f"{record.label} {differs}" if told and differs else record.label)
+    return labels
 
 
 def _to_gap(record: Record, bound: float | None) -> float | None:

@@ -15,11 +15,14 @@ from synth.exchange.forms import executor_of
 from synth.text.files import write_atomically
 from synth.tuning import table as tables
 from synth.tuning.search import Row
+from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 
 SUFFIX = {"mscclpp": ".json"}
 
 
-def write(rows: Sequence[Row], form: str, folder: Path, title: str) -> tuple[pd.DataFrame, list[Path]]:
+def write(
+    rows: Sequence[Row], form: str, folder: Path, title: str, style: FigureStyle = SCREEN_STYLE
+) -> tuple[pd.DataFrame, list[Path]]:
     """Write all into the folder; the table, and the files. Raises :class:`InputError` where an algorithm does not pass
     the check of its executor, and ``OSError``."""
     chosen, files = [], []
@@ -42,8 +45,11 @@ def write(rows: Sequence[Row], form: str, folder: Path, title: str) -> tuple[pd.
     ):
         write_atomically(path, text.encode())
         files.append(path)
-    tables.figure(table, title).savefig(folder / "bandwidth.svg")
-    return table, [*files, folder / "bandwidth.svg"]
+    with drawing(style):
+        for suffix in ("svg", "pdf"):
+            files.append(folder / f"bandwidth.{suffix}")
+            save(tables.figure(table, title), files[-1])
+    return table, files
 
 
 def _nodes(instance: object) -> int:

@@ -9,16 +9,19 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FormatStrFormatter, LogLocator
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from synth.exchange.forms import SCHEDULED
 from synth.records.optimality import gap
 from synth.text.quantities import percent, shown
 from synth.tuning.search import Candidate, Row
+from synth.views.figure_style import BOUND, current, legend_below, looks, size_axis
 
 COSTS = 1.05  # as exported over as scheduled: above that the table says which limit of the executor costs it
 BESIDE = ("ring", "double_tree")
-MOST_TICKS = 9  # sizes named below a figure
+LINES = {"form_s": "tuned", "scheduled_s": "as scheduled", "ring_s": "ring", "double_tree_s": "double tree"}
+MOST_TICKS = 6  # sizes named below a figure
 
 
 class Chosen(NamedTuple):
@@ -136,24 +139,41 @@ def _cells(row: Any) -> list[str]:
 
 
 def figure(table: pd.DataFrame, title: str) -> Figure:
-    """Bus bandwidth over size, a panel a collective: what is tuned, as scheduled, the bound, ring and double tree."""
+    """Two panels a collective: bus bandwidth over size (what is tuned, as scheduled, the bound, ring, double tree), and
+    the share of the bound that each reaches."""
     parts = list(table.groupby("collective", sort=False))
-    drawn = Figure(figsize=(6.5, 3.2 * len(parts)), layout="constrained")
-    drawn.suptitle(title)
-    columns = {"form_s": "tuned", "scheduled_s": "as scheduled", "bound_s": "bound", "ring_s": "ring",
-               "double_tree_s": "double tree"}  # fmt: skip
-    for axes, (collective, rows) in zip(drawn.subplots(len(parts), 1, squeeze=False)[:, 0], parts, strict=True):
-        factor = rows["busbw_bytes_per_s"].astype(float) * rows["form_s"] / rows["bytes"]
-        for column, label in columns.items():
-            rate = factor * rows["bytes"] / pd.to_numeric(rows[column]) / 1e9
-            if rate.notna().any():
-                style = {"tuned": "o-", "bound": "k--"}.get(label, ".-")
-                axes.plot(rows["bytes"], rate, style, label=label)
-        axes.set(xscale="log", yscale="log", xlabel="size", ylabel="busbw [GB/s]", title=str(collective))
-        sizes = sorted(set(rows["bytes"]))[:: 1 + len(rows) // MOST_TICKS]
-        axes.set_xticks(sizes, [shown(int(size), "bytes") for size in sizes], fontsize="small")
-        axes.minorticks_off()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axes.legend(fontsize="small")
+    columns = 1 if current().narrow else 2
+    drawn = Figure(figsize=(4.6 * columns, 3.1 * len(parts) * 2 / columns + 0.6), layout="constrained")
+    drawn.suptitle(title, parse_math=False)
+    styles = looks(list(LINES.values()))
+    grid = drawn.subplots(len(parts) * 2 // columns, columns, squeeze=False).ravel()
+    for left, right, (collective, rows) in zip(grid[::2], grid[1::2], parts, strict=True):
+        _panels(left, right, str(collective), rows, styles)
+    present = [name for column, name in LINES.items() if pd.to_numeric(table[column]).notna().any()]
+    handles = [Line2D([], [], label=name, **styles[name]) for name in present]
+    legend_below(drawn, [*handles, Line2D([], [], **BOUND)], 4, fontsize="small")
     return drawn
+
+
+def _panels(left: Any, right: Any, collective: str, rows: pd.DataFrame, styles: dict[str, Any]) -> None:
+    bound = pd.to_numeric(rows["bound_s"])
+    factor = rows["busbw_bytes_per_s"].astype(float) * rows["form_s"] / rows["bytes"]
+    for column, name in LINES.items():
+        seconds = pd.to_numeric(rows[column])
+        if seconds.notna().any():
+            left.plot(rows["bytes"], factor * rows["bytes"] / seconds / 1e9, **styles[name])
+            right.plot(rows["bytes"], bound / seconds, **styles[name])
+    if bound.notna().any():
+        left.plot(rows["bytes"], factor * rows["bytes"] / bound / 1e9, **BOUND)
+        right.axhline(1.0, **BOUND)
+    for axes in (left, right):
+        size_axis(axes, rows["bytes"].tolist(), MOST_TICKS)
+        axes.set_xlabel("size")
+        axes.tick_params(labelsize="small")
+        axes.grid(alpha=0.3)
+    left.set(yscale="log", ylabel="busbw [GB/s]", title=collective)
+    left.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    left.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    left.yaxis.set_minor_formatter(NullFormatter())
+    right.set(ylim=(0, 1.05), ylabel="share of the bound")
+    right.yaxis.set_major_formatter(PercentFormatter(1.0))

@@ -10,8 +10,8 @@ import pytest
 import synth
 from synth.records import record as records
 from synth.study import figures, measures, sizes
+from synth.study.chart import natural
 from synth.study.compare import compare
-from synth.study.figures import natural
 from synth.study.report import alarms
 from synth.study.table import COLUMNS, build, read_records
 

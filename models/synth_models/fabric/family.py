@@ -111,6 +111,7 @@ FAMILY = Family(
              "synth_papers.outside.page:reproduce"),
     ),
     published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
+    seedless=("double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "imported"),
     default_methods=(
         "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network", "steiner",
         "nvls", "sharp",

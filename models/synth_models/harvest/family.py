@@ -53,6 +53,7 @@ FAMILY = Family(
         ),
     ),
     published=("dp_k",),
+    seedless=("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "recursive_doubling_closed_form"),
     default_methods=(
         "bound",
         "static_ring",

@@ -45,6 +45,7 @@ FAMILY = Family(
         bound_words="bounds.load:bound_words",
     ),
     published=("closed_form",),
+    seedless=("closed_form", "shift", "pairwise"),
     default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "cpsat"),
     methods=by_name(
         Method(

@@ -40,6 +40,7 @@ FAMILY = Family(
             papers=_PAGES, transfers="views.transfers:transfers",
             from_table="views.from_table:from_table", size="instance:size"),
     published=("optree",),
+    seedless=("formula", "ring", "neighbor_exchange", "wrht", "one_stage", "first_fit", "longest_first", "optree"),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(
         Method("bound", "bound", "receive bound and reach bound (prices on the steps, an LP's dual)",

@@ -39,6 +39,7 @@ FAMILY = Family(
              "TACOS (MICRO 2024) reports 40,000 NPUs in 2.5 hours", _PAGES + ".scale:reproduce"),
     ),
     published=("xtree", "mirror_xtree"),
+    seedless=("cycle", "mesh2d_rings", "multitree", "tto", "tidalmesh"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(
         Method("bound", "bound", "strongest of receive/min-cut, diameter and volume bound",

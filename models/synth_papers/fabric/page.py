@@ -17,7 +17,7 @@ from synth.records.optimality import gap
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.schedule.collective import NAMES
-from synth.study.figures import natural
+from synth.study.chart import natural
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows

@@ -27,19 +27,21 @@ def draw(
     *,
     least: float = 1.0,
     most: float = 32.0,
+    levels: Sequence[float] = (),
 ) -> Figure:
     """A figure of rows of (title, speed-ups of shape (sizes, delays)).
 
-    Colours are logarithmic from ``least`` to ``most``, the same in all panels; with ``least`` below 1 they diverge
-    at 1. The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the thin ones carry their numbers.
+    Colours are logarithmic from ``least`` to ``most``, or one between two ``levels``, the same in all panels; with
+    ``least`` below 1 they diverge at 1. The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the
+    thin ones carry their numbers.
     """
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
     from matplotlib.figure import Figure as NewFigure
 
     rows, columns = len(panels), max(len(row) for row in panels)
     figure = NewFigure(figsize=(1.2 + 3.6 * columns, 1.0 + 2.7 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-    norm = LogNorm(least, most)
+    norm: Normalize = BoundaryNorm(levels, 256, extend="max") if len(levels) else LogNorm(least, most)
     for row, line in zip(grid, panels, strict=True):
         for axes in row[len(line) :]:
             axes.set_visible(False)
@@ -57,6 +59,7 @@ def draw(
         axes.set_ylabel("reconfiguration delay")
     bar = figure.colorbar(mesh, ax=grid, extend="max" if least >= 1 else "both", shrink=0.8, label="speed-up")
     marks = [mark for mark in (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8, 16, 32, 64) if least <= mark <= most]
+    marks = list(levels) or marks
     bar.set_ticks(marks, labels=[f"{mark:g}×" if mark >= 1 else f"1/{1 / mark:g}×" for mark in marks])
     bar.ax.minorticks_off()
     figure.suptitle(title, fontsize=11)

@@ -40,6 +40,9 @@ SPOTS = (  # workload, bytes, reconfiguration delay: points of the heatmaps solv
 )
 
 
+LEVELS = (1.0, 1.01, 1.05, 1.1, 1.2, 1.35, 1.5, 2, 4, 8, 16, 32)  # of speed-ups, a colour between two
+
+
 def reproduce(page: Reproduction) -> None:
     """Everything that the paper's cost model determines; ``--quick`` leaves out Figures 8 to 10 and the records."""
     _table_1(page)
@@ -125,7 +128,8 @@ def _figure(page: Reproduction, number: int, rated: dict[str, Rates]) -> dict[st
         f"Figure {number}: speed-up of the best schedule over a static topology, over BvN and over the faster of the "
         "two. The thick white line is a speed-up of 1.01."
     )
-    page.figure(draw(panels, published.SIZES, published.DELAYS, title), f"figure-{number}", caption)
+    drawn = draw(panels, published.SIZES, published.DELAYS, title, levels=LEVELS)
+    page.figure(drawn, f"figure-{number}", caption)
     return grids
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,13 @@ LINK_MIB = 3770  # MiB/s, their ping-pong bandwidth
 SIZES_MIB = (16, 64, 256)
 PRINTED = printed.read(__file__)
 COMPARED = {"closed_form": "published rule", "cpsat": "cpsat (ours)", "shift": "shift"}
+
+
+BARS: tuple[dict[str, Any], ...] = (  # apart in grey
+    {"color": "#1b3a5c"},
+    {"color": "#8fbbe6", "hatch": "//", "edgecolor": "#1b3a5c"},
+    {"color": "#f2d7a6", "hatch": "..", "edgecolor": "#7a5a1e"},
+)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -115,7 +123,11 @@ def _draw_figure_3(table: pd.DataFrame) -> Figure:
         mine = table[table["job"] == job]
         for place, (method, label) in enumerate(COMPARED.items()):
             values = mine[mine["method"] == method]["MiB/s"].to_numpy()
-            axes.bar(np.arange(len(values)) + 0.27 * (place - 1), values, width=0.25, label=label, zorder=2)
+            x = np.arange(len(values)) + 0.27 * (place - 1)
+            axes.bar(x, values, width=0.25, label=label, zorder=2, **BARS[place])
+            for at, value in zip(x, values, strict=True):
+                axes.text(at, value - 90, f"{value:,.0f}", rotation=90, ha="center", va="top", fontsize=7, zorder=3,
+                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8})  # fmt: skip
         axes.axhline(LINK_MIB, color="black", linestyle="--", linewidth=1, label=f"link bandwidth, {LINK_MIB} MiB/s")
         axes.set_xticks(range(len(SIZES_MIB)), [str(size) for size in SIZES_MIB])
         axes.set_xlabel("MiB to each server")

@@ -303,32 +303,40 @@ def _colouring(page: Reproduction) -> None:
 
 
 def _times(page: Reproduction, steps: Steps) -> None:
-    """Figures 5, 6 and 7: time over item size; all curves are parallel, see the remark."""
-    small, large = [2.0**k * 1024 for k in range(5, 11)], [4.0**k * 2**20 for k in range(1, 7)]
-    middle = [2.0**k * 2**20 for k in range(2, 8)]
+    """Figures 5, 6 and 7: time of every method over the bound's, which is the same at every item size."""
     by_nodes = [(n, 64) for n in NODES]
     by_waves = [(1024, w) for w in WAVELENGTHS]
-    for name, sizes, data, what in (
-        ("figure-5", [(1024, 64)], small + large, "by item size"),
-        ("figure-6", by_nodes, middle, "by nodes"),
-        ("figure-7", by_waves, middle, "by wavelengths"),
+    for name, sizes, what in (
+        ("figure-5", [(1024, 64)], "at every item size"),
+        ("figure-6", by_nodes, "by nodes"),
+        ("figure-7", by_waves, "by wavelengths"),
     ):
-        figure = Figure(figsize=(max(7.5, 3.6 * len(sizes)), 4.2), layout="constrained")
-        panels = figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0]
-        for axes, (n, w) in zip(panels, sizes, strict=True):
-            base = (steps("formula", n, w) or 1) * (data[0] / 5e9 + 25e-6)
-            for method in METHODS:
-                count = steps(method, n, w)
-                if method != "one_stage" and count is not None:
-                    y = [count * (d / 5e9 + 25e-6) / base for d in data]
-                    style = "k--" if method == "bound" else "o-"
-                    axes.plot([d / 2**20 for d in data], y, style, label=method, markersize=3)
-            axes.set(xscale="log", yscale="log", title=f"N = {n}, w = {w}", xlabel="item, MiB")
-        panels[0].set_ylabel("time, relative to OpTree's first point")
-        figure.legend(*panels[0].get_legend_handles_labels(), ncols=7, loc="outside lower center")
         page.figure(
-            figure, name, f"Time {what} (the paper's {name.replace('-', ' ')}); `bound` holds for every algorithm."
+            _ratios(sizes, steps),
+            name,
+            f"Time {what} over the bound's (the paper's {name.replace('-', ' ')}): it is `(d/B + a) * steps`, so an "
+            "item's size changes no ratio. Nothing is below 1×.",
         )
+
+
+def _ratios(sizes: Sequence[tuple[int, int]], steps: Steps) -> Figure:
+    """A panel per (nodes, wavelengths): a bar per method, its ratio to the bound and its steps beside it."""
+    figure = Figure(figsize=(max(7.5, 3.7 * len(sizes)), 3.2), layout="constrained")
+    methods = [method for method in METHODS if method not in ("one_stage", "bound")]
+    for axes, (n, w) in zip(figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0], sizes, strict=True):
+        bound = steps("bound", n, w)
+        counts = {method: count for method in methods if (count := steps(method, n, w)) is not None}
+        base = bound or min(counts.values())
+        places = [methods.index(method) for method in counts]
+        axes.barh(places, [count / base for count in counts.values()], color="#1f6fb4", height=0.6)
+        for place, count in zip(places, counts.values(), strict=True):
+            axes.text(count / base * 1.08, place, f"{count / base:.3g}× ({count:,} steps)", va="center", fontsize=8)
+        axes.axvline(1.0, color="black", linestyle="--", linewidth=1)
+        axes.set(xscale="log", title=f"N = {n}, w = {w}", xlabel="time over the bound's", xlim=(0.8, 6000))
+        axes.set_yticks(range(len(methods)), methods)
+        axes.grid(axis="y", visible=False)
+        axes.set_ylim(len(methods) - 0.5, -0.5)
+    return figure
 
 
 def _small_rings(page: Reproduction) -> None:

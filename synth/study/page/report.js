@@ -178,6 +178,78 @@ function show() {
   const heading = now === 0 ? "Before the first step." : (data.titles[now - 1] ? data.titles[now - 1] + ". " : "") + count;
   document.getElementById("transfers").textContent = heading + listed.join(", ") + (moves.length > 60 ? ` … ${moves.length - 60} more` : "");
   stage.setAttribute("aria-label", `${data.title}, step ${now} of ${data.steps}`);
+  markTimeline();
+}
+// The timeline: a row a link (or a rank that sends), a column a step, a bar a transfer; those of one row in one step share its width.
+const [timeline, rowsBy, zoom] = ["timeline", "rows", "zoom"].map((id) => document.getElementById(id));
+const MOST_ROWS = 200;
+function drawTimeline() {
+  const data = all[chosen.value];
+  const byLink = rowsBy.value === "links";
+  const names = new Map(); // key of a row → its name
+  const bars = [];
+  data.moves.forEach((group, s) => {
+    for (const [a, b, index] of group) {
+      const key = byLink ? `${a} ${b}` : `${a}`;
+      if (!names.has(key)) names.set(key, byLink ? `${data.names[a]} → ${data.names[b]}` : data.names[a]);
+      bars.push([key, s, a, b, index]);
+    }
+  });
+  const order = [...names.keys()].sort((one, other) => {
+    const [p, q] = [one, other].map((key) => key.split(" ").map(Number));
+    return p[0] - q[0] || (p[1] ?? 0) - (q[1] ?? 0);
+  }).slice(0, MOST_ROWS);
+  const row = new Map(order.map((key, place) => [key, place]));
+  const [left, high, head] = [Math.min(180, 16 + 7 * Math.max(1, ...order.map((key) => names.get(key).length))), 16, 22];
+  const room = Math.max(280, (timeline.parentElement.clientWidth || 900) - left - 16);
+  const column = (room / Math.max(1, data.moves.length)) * Number(zoom.value);
+  const [width, height] = [left + column * data.moves.length + 8, head + high * order.length + 8];
+  timeline.replaceChildren();
+  timeline.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  timeline.setAttribute("width", width);
+  timeline.setAttribute("height", height);
+  const every = Math.max(1, Math.ceil(34 / column));
+  for (let s = 0; s < data.moves.length; s += every) draw(timeline, "text", { class: "tick", x: left + column * (s + 0.5), y: 14 }, String(s + 1));
+  draw(timeline, "rect", { id: "now", x: left, y: head, width: column, height: high * order.length });
+  order.forEach((key, place) => draw(timeline, "text", { class: "row-name", x: left - 6, y: head + high * (place + 0.5) }, names.get(key)));
+  const sharing = new Map();
+  for (const [key, s] of bars) sharing.set(`${key}/${s}`, (sharing.get(`${key}/${s}`) || 0) + 1);
+  const placed = new Map();
+  for (const [key, s, a, b, index] of bars) {
+    if (!row.has(key)) continue;
+    const [many, lane] = [sharing.get(`${key}/${s}`), placed.get(`${key}/${s}`) || 0];
+    placed.set(`${key}/${s}`, lane + 1);
+    const wide = Math.max(0.5, column - 1);
+    const bar = draw(timeline, "rect", { x: (left + column * s + (wide / many) * lane).toFixed(2), y: head + high * row.get(key) + 1, width: (wide / many).toFixed(2), height: high - 2, "data-item": index, ...tinted(index, "bar") });
+    draw(bar, "title", {}, `${data.names[a]} → ${data.names[b]}${index < 0 ? "" : ": " + data.items[index]}, step ${s + 1}${data.titles[s] ? ": " + data.titles[s] : ""}`);
+    bar.addEventListener("click", () => { if (index >= 0) item.value = String(index) === item.value ? "" : index; slider.value = s + 1; show(); });
+  }
+  document.getElementById("timeline-note").textContent = (names.size > order.length ? `The first ${order.length} of ${names.size} rows. ` : "")
+    + (data.timed ? "A column is a moment at which transfers set out, in their order; hover for its time. " : "A column is a step. ") + "Click a bar to follow what it carries.";
+  markTimeline();
+}
+function markTimeline() { // where the player is, and what is followed
+  const now = timeline.querySelector("#now");
+  if (!now) return;
+  const s = Number(slider.value);
+  now.setAttribute("visibility", s ? "visible" : "hidden");
+  const first = timeline.querySelector(".tick");
+  const left = first ? Number(first.getAttribute("x")) - Number(now.getAttribute("width")) / 2 : 0;
+  now.setAttribute("x", left + Number(now.getAttribute("width")) * (s - 1));
+  timeline.classList.toggle("follows", item.value !== "");
+  for (const bar of timeline.querySelectorAll(".bar")) bar.classList.toggle("followed", item.value !== "" && bar.dataset.item === item.value);
+}
+let playing = null;
+function play(on) { // a step every 0.7 s, until the last or until somebody else moves
+  const button = document.getElementById("play");
+  clearInterval(playing);
+  playing = on ? setInterval(() => {
+    if (Number(slider.value) >= Number(slider.max)) { play(false); return; }
+    slider.value = Number(slider.value) + 1;
+    show();
+  }, 700) : null;
+  button.textContent = on ? "Pause" : "Play";
+  button.setAttribute("aria-pressed", String(on));
 }
 const section = document.getElementById("schedules");
 function choose() {
@@ -189,6 +261,8 @@ function choose() {
   document.getElementById("item-label").hidden = known.length === 0;
   item.replaceChildren(new Option("everything", ""), ...known.map((index) => new Option((data.exact.length ? "messages of " : "") + data.items[index], index)));
   document.getElementById("to-row").href = `#row/${data.key}`;
+  play(false);
+  drawTimeline();
   show();
 }
 function follow() { // #schedule/family/instance shows that schedule, #row/family/instance the row that links to it
@@ -215,9 +289,14 @@ if (all.length) {
   }
   chosen.addEventListener("change", choose);
   slider.addEventListener("input", show);
-  addEventListener("resize", show);
+  addEventListener("resize", () => { drawTimeline(); show(); });
+  for (const control of [rowsBy, zoom]) control.addEventListener("input", drawTimeline);
+  document.getElementById("play").addEventListener("click", () => {
+    if (playing === null && Number(slider.value) >= Number(slider.max)) slider.value = 0;
+    play(playing === null);
+  });
   item.addEventListener("change", show);
-  const move = (by) => { slider.value = Number(slider.value) + by; show(); };
+  const move = (by) => { play(false); slider.value = Number(slider.value) + by; show(); };
   document.getElementById("back").addEventListener("click", () => move(-1));
   document.getElementById("forth").addEventListener("click", () => move(1));
   section.addEventListener("keydown", (event) => {

@@ -44,3 +44,48 @@ def test_nothing_is_drawn_into_a_file(capsys: pytest.CaptureFixture[str], tmp_pa
     with Progress(2) as progress:
         progress.start(Run(read(SHIPPED), get_family("optree").methods["bound"], RunOptions(), tmp_path))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("total", [39, 40, 400])
+def test_many_runs_print_a_counter_and_the_last_lines(
+    total: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever the number: at most fifty lines, the last run among them; the log has a line for each."""
+    instance, family = read(SHIPPED), get_family("optree")
+    run = Run(instance, family.methods["bound"], RunOptions(), tmp_path)
+    with Progress(total, lines=True, log=tmp_path / "new") as progress:
+        for _ in range(total):
+            progress.start(run)
+            progress.done(run, failure(run.instance, run.method, run.options, "finished", ""))
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) <= 50
+    assert any(f" {total}/{total} ring-10-w2 bound: " in line for line in said)
+    if total < 40:
+        assert len(said) == total
+        assert not (tmp_path / "new").exists()
+    else:
+        assert len((tmp_path / "new" / "runs.log").read_text().splitlines()) == total
+
+
+def test_the_best_schedule_is_suggested() -> None:
+    """Of the last instance with a schedule, that of the least value; counted values and failed checks are none."""
+    from types import SimpleNamespace as Some
+
+    from synth.cli.solve import best_schedule
+
+    def pair(sha: str, value: float, evidence: str = "replayed", ok: bool = True) -> Any:
+        run = Some(instance=Some(sha256=sha), path=f"{sha}-{value}")
+        return run, Some(ok=ok, evidence=evidence, value=value)
+
+    done = [
+        pair("a", 1.0),
+        pair("b", 3.0),
+        pair("b", 2.0),
+        pair("b", 5.0),
+        pair("b", 1.0, "counted"),
+        pair("b", 0.5, ok=False),
+    ]
+    best = best_schedule(done)
+    assert best is not None
+    assert best.path == "b-2.0"
+    assert best_schedule([]) is None

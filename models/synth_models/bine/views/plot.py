@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from synth.text.quantities import BYTES, scaled
+from synth.views.figure_style import legend_below, panels
 from synth.views.occupancy import folded
 from synth_models.bine.check.links import pair_bytes, torus_links
 from synth_models.bine.instance import BineInstance
@@ -19,7 +20,7 @@ def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
     """Bytes between groups (on a torus: per link) of the first job, and bytes per round, global ones apart."""
     figure = Figure(figsize=(12, 5), layout="constrained")
     figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
+    left, right = panels(figure, 2)
     groups, rows = instance.allocations[0], messages.rows_of(0)
     step, src, dst = messages.round[rows], messages.src[rows], messages.dst[rows]
     size = messages.count[rows] * instance.block_bytes(len(groups)) / messages.shares
@@ -43,9 +44,12 @@ def plot(instance: BineInstance, messages: Messages, title: str) -> Figure:
     inside = np.bincount(step[~crossed], size[~crossed], rounds)
     across = np.bincount(step[crossed], size[crossed], rounds)
     scale, unit = scaled(BYTES, float(np.max(across + inside)))
-    right.bar(range(rounds), across / scale, label="between groups")
-    right.bar(range(rounds), inside / scale, bottom=across / scale, label="inside groups")
+    bars = [
+        right.bar(range(rounds), across / scale, label="between groups"),
+        right.bar(range(rounds), inside / scale, bottom=across / scale, label="inside groups", hatch="//", alpha=0.7),
+    ]
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.set_xlabel("round")
     right.set_ylabel(f"sent, {unit}")
-    right.legend()
+    legend_below(figure, bars)
     return figure

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -12,8 +13,10 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from synth.arrays import FloatArray
+from synth.arrays import FloatArray, IntArray
 from synth.text.quantities import SECONDS, count, scaled
+from synth.views.discrete_colours import colour_bar, discrete, ink
+from synth.views.figure_style import panels
 from synth.views.occupancy import busy_share
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -24,8 +27,23 @@ MAX_ROWS = 64  # links in the chart: the busiest
 MAX_BARS = 4_000  # hops that are drawn one by one
 LEAST_BAR = 300  # of them, the shortest takes at least this part of the time: below it is too narrow to be seen
 USE = LinearSegmentedColormap.from_list("use", ["#c9dcf0", "#08306b"])  # its lightest colour is not that of idle
+LEAST_NUMBERED = 45  # a bar that takes at least this part of the time bears its piece's number
+PIECE = "piece"
 MAX_NODES = 80  # of a machine that is drawn
 MAX_ARROWS = 800
+
+
+class Bars(NamedTuple):
+    """One hop each, shape (hops,): ``begin`` and ``end`` in the axis' unit, the ``row`` of its link, ``whose`` data it
+    carries (a number up to ``most``, ``label`` in words), and which ``part`` of that data."""
+
+    begin: FloatArray
+    end: FloatArray
+    row: IntArray
+    label: str
+    whose: IntArray
+    most: int
+    part: IntArray
 
 
 def plot(instance: FabricInstance, schedule: Schedule | Quotient, title: str) -> Figure:
@@ -38,7 +56,7 @@ def plot(instance: FabricInstance, schedule: Schedule | Quotient, title: str) ->
     drawn = instance.machine.nodes <= MAX_NODES
     figure = Figure(figsize=(15 if drawn else 11, 7), layout="constrained")
     figure.suptitle(title)
-    axes = figure.subplots(1, 2 if drawn else 1, width_ratios=(2, 3) if drawn else None, squeeze=False)[0]
+    axes = panels(figure, 2, width_ratios=(2, 3)) if drawn else panels(figure, 1)
     took = hops.ticks[hops.span]
     busy = np.zeros(instance.machine.links, dtype=np.int64)
     np.add.at(busy, schedule.link, took)
@@ -96,20 +114,17 @@ def _draw_chart(
     parts = [f"{count(schedule.transfers)} transfers; white: idle"]
     length = end / schedule.ticks_per_s / factor
     if len(of) <= MAX_BARS and int(took.min(initial=end)) * LEAST_BAR >= end:
-        label, whose, most = _owners(instance, schedule, hops, of)
         at = np.stack([begin, begin + took]) / schedule.ticks_per_s / factor
-        a, b, low, high = *at, row - 0.4, row + 0.4
-        corners = np.stack([np.stack(xy, axis=1) for xy in ((a, low), (b, low), (b, high), (a, high))], axis=1)
-        colours, scale = colormaps["turbo"], Normalize(0, max(1, most))
-        axes.add_collection(
-            PolyCollection(list(corners), facecolors=colours(scale(whose)), edgecolors="white", linewidths=0.3)
-        )
-        image = ScalarMappable(scale, colours)
+        part = _parts(schedule)[schedule.piece[hops.owner[of]]]
+        bars = Bars(at[0], at[1], row, *_owners(instance, schedule, hops, of), part)
+        if _draw_bars(figure, axes, machine.names, bars, length):
+            parts.append("number: piece of its data")
     else:  # bars too narrow to be seen
         share = np.ma.masked_equal(busy_share(row, begin, begin + took, len(rows), end), 0)
         label, extent = "share of a moment in use", (0, length, len(rows) - 0.5, -0.5)
         style: dict[str, Any] = dict(cmap=USE, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
         image = axes.imshow(share, extent=extent, **style)
+        figure.colorbar(image, ax=axes, label=label, shrink=0.7)
         parts.append(f"a moment is {length / share.shape[1]:.3g} {unit}")
     axes.set_xlim(0, max(length, 1e-12))
     axes.set_ylim(max(len(rows), 1) - 0.5, -0.5)
@@ -121,14 +136,40 @@ def _draw_chart(
     if machine.links > len(rows):
         parts.append(f"the {len(rows)} busiest of {count(machine.links)} links")
     axes.set_title("; ".join(parts))
-    figure.colorbar(image, ax=axes, label=label, shrink=0.7)
+
+
+def _draw_bars(figure: Figure, axes: Any, names: Sequence[str], bars: Bars, length: float) -> bool:
+    """Every bar in the colour of whose data it carries, with the number of its piece where there is room for it;
+    whether any has one. ``length``: of the whole time, in the bars' unit."""
+    low, high = bars.row - 0.4, bars.row + 0.4
+    ends = ((bars.begin, low), (bars.end, low), (bars.end, high), (bars.begin, high))
+    corners = np.stack([np.stack(xy, axis=1) for xy in ends], axis=1)
+    cmap, _ = colours = discrete(bars.most + 1)
+    axes.add_collection(PolyCollection(list(corners), facecolors=cmap(bars.whose), edgecolors="white", linewidths=0.3))
+    colour_bar(figure, axes, colours, bars.label, names if bars.label != PIECE else ())
+    wide = np.flatnonzero((bars.end - bars.begin) * LEAST_NUMBERED >= length)
+    if bars.label == PIECE or int(bars.part.max(initial=0)) == 0:  # the colour says it all
+        return False
+    for i in wide.tolist():
+        words: dict[str, Any] = dict(ha="center", va="center", fontsize=6, color=ink(cmap(int(bars.whose[i]))))
+        axes.text((bars.begin[i] + bars.end[i]) / 2, bars.row[i], str(int(bars.part[i])), **words)
+    return len(wide) > 0
+
+
+def _parts(schedule: Schedule) -> Any:
+    """The number of every piece among those of its block, from 0 on; shape (pieces,)."""
+    order = np.argsort(schedule.piece_block, kind="stable")
+    block = schedule.piece_block[order]
+    part = np.zeros(len(block), dtype=np.int64)
+    part[order] = np.arange(len(block)) - np.searchsorted(block, block)
+    return part
 
 
 def _owners(instance: FabricInstance, schedule: Schedule, hops: Hops, of: Any) -> tuple[str, Any, int]:
     """Whose data these hops carry: in words, as a number each, and the largest there is."""
     block = schedule.piece_block[schedule.piece[hops.owner[of]]]
     if len(instance.blocks) == 1:
-        return "piece", schedule.piece[hops.owner[of]], len(schedule.piece_block) - 1
+        return PIECE, schedule.piece[hops.owner[of]], len(schedule.piece_block) - 1
     if np.any(instance.blocks.origin < 0):
         return "rank whose sum it is", instance.blocks.goal[block], max(instance.members)
     return "rank whose data it is", instance.blocks.origin[block], max(instance.members)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_DRAWN = 8
 _COLOURS = {"reconfiguration": "#ee6677", "alpha": "#4477aa", "hops": "#66ccee", "bytes": "#228833"}
+_HATCHES = {"reconfiguration": "xx", "alpha": "", "hops": "..", "bytes": "//"}  # apart in grey too
 _ARROW = {
     "arrowstyle": "-|>",
     "color": "#555555",
@@ -55,12 +56,13 @@ def _bars(axes: Axes, times: StepTimes) -> None:
     size, unit = scaled(SECONDS, float(np.max(sum(parts))))
     bottom = np.zeros(len(times.alpha))
     for (name, colour), part in zip(_COLOURS.items(), parts, strict=True):
-        axes.bar(np.arange(len(bottom)), part / size, bottom=bottom, label=name, color=colour)
+        axes.bar(np.arange(len(bottom)), part / size, bottom=bottom, label=name, color=colour, hatch=_HATCHES[name],
+                 edgecolor="white", linewidth=0.3)  # fmt: skip
         bottom += part / size
     axes.set_xlabel("step")
     axes.set_ylabel(f"time ({unit})")
     axes.set_xticks(range(0, len(bottom), max(1, len(bottom) // 20)))
-    axes.legend()
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(_COLOURS), frameon=False)
 
 
 def _circle(axes: Axes, links: IntArray, gpus: int) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synth.views.discrete_colours import colour_bar, discrete
+from synth.views.figure_style import panels
 from synth.views.occupancy import folded
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases, Rows
@@ -24,7 +26,7 @@ def plot(instance: MLFMInstance, solution: Phases, title: str) -> Figure:
 
     figure = Figure(figsize=(17, 7), layout="constrained")
     figure.suptitle(title)
-    left, centre, right = figure.subplots(1, 3, width_ratios=(1.1, 1, 1.3))
+    left, centre, right = panels(figure, 3, width_ratios=(1.1, 1, 1.3))
     rows = next(iter(solution.rows(max(1, min(MAX_DRAWN, solution.phases)))), None)
     _draw_machine(left, instance)
     if rows is not None:
@@ -73,11 +75,12 @@ def _draw_table(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, p
     shown = np.where(rows.dest >= 0, rows.dest, np.nan).astype(float)
     first = f" (first {len(shown)} of {phases} phases)" if len(shown) < phases else ""
     extent = (-0.5, instance.ranks - 0.5, len(shown) - 0.5, -0.5)
-    image = axes.imshow(folded(shown), aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, extent=extent)
+    cmap, norm = colours = discrete(instance.ranks)
+    axes.imshow(folded(shown), aspect="auto", interpolation="nearest", cmap=cmap, norm=norm, extent=extent)
     axes.set_xlabel("rank that sends")
     axes.set_ylabel("phase")
     axes.set_title(f"destinations; white: idle{first}")
-    figure.colorbar(image, ax=axes, label="rank that receives", shrink=0.7)
+    colour_bar(figure, axes, colours, "rank that receives")
 
 
 def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, phases: int) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from synth.views.discrete_colours import colour_bar, discrete
+from synth.views.figure_style import legend_below, panels
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import Circuits, Solution, StepCount
@@ -23,7 +25,7 @@ def plot(instance: OpTreeInstance, solution: Solution, title: str) -> Figure:
     if isinstance(solution, StepCount):
         _draw_plan(figure.subplots(1, 1), instance, solution)
         return figure
-    axes = figure.subplots(1, 2)
+    axes = panels(figure, 2)
     if instance.grid is None:
         _draw_spread(axes[0], instance, solution)
     else:
@@ -31,7 +33,7 @@ def plot(instance: OpTreeInstance, solution: Solution, title: str) -> Figure:
     if 2 * instance.nodes * instance.wavelengths <= CHART_ROWS and solution.steps <= 200 and instance.grid is None:
         _draw_use(figure, axes[1], instance, solution)
     else:
-        _draw_lengths(axes[1], instance, solution)
+        _draw_lengths(figure, axes[1], instance, solution)
     return figure
 
 
@@ -85,7 +87,7 @@ def _draw_arrivals(figure: Figure, axes: Any, instance: OpTreeInstance, circuits
     axes.set_title("When node 0's item arrives")
 
 
-def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
+def _draw_lengths(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Circuits) -> None:
     """Mean and longest circuit, and share of wavelength-hops in use, per step."""
     hops = circuits.hops(instance)
     count = np.bincount(circuits.step, minlength=circuits.steps + 1)[1:]
@@ -93,8 +95,8 @@ def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> No
     longest = np.zeros(circuits.steps, dtype=int)
     np.maximum.at(longest, circuits.step - 1, hops)
     steps = np.arange(1, circuits.steps + 1)
-    axes.plot(steps, longest, "o-", label="longest circuit", markersize=3)
-    axes.plot(steps, total / np.maximum(count, 1), "s-", label="mean circuit", markersize=3)
+    lines = axes.plot(steps, longest, "o-", label="longest circuit", markersize=3)
+    lines += axes.plot(steps, total / np.maximum(count, 1), "s--", label="mean circuit", markersize=3)
     axes.set_xlabel("step")
     axes.set_ylabel("hops")
     axes.set_ylim(bottom=0)
@@ -102,7 +104,7 @@ def _draw_lengths(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> No
     share.bar(steps, total / (instance.directed_links * instance.wavelengths), color="tab:grey", alpha=0.3)
     share.set_ylabel("share of wavelength-hops in use (bars)")
     share.set_ylim(0, 1.02)
-    axes.legend(loc="upper right")
+    legend_below(figure, lines)
     axes.set_title(f"{len(circuits)} circuits")
 
 
@@ -116,17 +118,17 @@ def _draw_use(figure: Figure, axes: Any, instance: OpTreeInstance, circuits: Cir
         links = (first + np.arange(hops[i])) % nodes
         chart[circuits.direction[i], links, circuits.wavelength[i], circuits.step[i] - 1] = circuits.origin[i]
     rows = 2 * nodes * wavelengths
-    image = axes.imshow(
+    cmap, norm = colours = discrete(nodes)
+    axes.imshow(
         chart.reshape(rows, circuits.steps),
         aspect="auto",
         interpolation="nearest",
-        cmap="turbo",
-        vmin=0,
-        vmax=nodes - 1,
+        cmap=cmap,
+        norm=norm,
         extent=(0.5, circuits.steps + 0.5, rows - 0.5, -0.5),
     )
     axes.axhline(rows / 2 - 0.5, color="black", linewidth=1)
     axes.set_xlabel("step")
     axes.set_ylabel("link and wavelength; clockwise above the line, counterclockwise below")
     axes.set_title(f"{len(circuits)} circuits; white: idle")
-    figure.colorbar(image, ax=axes, label="origin of the item", shrink=0.7)
+    colour_bar(figure, axes, colours, "origin of the item")

@@ -16,10 +16,15 @@ from matplotlib.ticker import MaxNLocator
 from synth.network import Network
 from synth.schedule import Schedule
 from synth.schedule.quotient import listed
+from synth.views.discrete_colours import colour_bar, discrete, ink
+from synth.views.figure_style import panels
 from synth.views.occupancy import folded
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions
+
+NUMBERED_LINKS, NUMBERED_STEPS = 64, 24  # up to which cells bear their chunk's number
+NAMED_LINKS = 64
 
 
 def plot(instance: XTreeInstance, schedule: Solution, title: str) -> Figure:
@@ -28,7 +33,7 @@ def plot(instance: XTreeInstance, schedule: Solution, title: str) -> Figure:
     schedule = listed(network, schedule)
     figure = Figure(figsize=(15, 7), layout="constrained")
     figure.suptitle(title)
-    left, right = figure.subplots(1, 2)
+    left, right = panels(figure, 2)
     _draw_network(figure, left, network, schedule)
     _draw_chart(figure, right, instance, schedule)
     return figure
@@ -70,21 +75,28 @@ def _draw_network(figure: Figure, axes: Any, network: Network, schedule: Schedul
 
 
 def _draw_chart(figure: Figure, axes: Any, instance: XTreeInstance, schedule: Schedule) -> None:
+    """Rows are links, columns timesteps; the colour is the node whose chunk a link carries, the number is the chunk."""
     network = instance.topology
     chart = np.full((network.links, max(1, schedule.steps)), np.nan)
     chart[schedule.link, schedule.step - 1] = schedule.chunk // instance.chunks
     order = np.lexsort((network.dst, network.src))
     extent = (0.5, chart.shape[1] + 0.5, network.links - 0.5, -0.5)
-    style: dict[str, Any] = dict(
-        aspect="auto", interpolation="nearest", cmap="turbo", vmin=0, vmax=max(1, network.nodes - 1)
-    )
-    image = axes.imshow(folded(chart[order]), extent=extent, **style)
+    cmap, norm = colours = discrete(network.nodes)
+    axes.imshow(folded(chart[order]), extent=extent, aspect="auto", interpolation="nearest", cmap=cmap, norm=norm)
+    numbered = network.links <= NUMBERED_LINKS and schedule.steps <= NUMBERED_STEPS
+    if numbered:
+        row = np.argsort(order)[schedule.link]
+        for x, y, chunk in zip(schedule.step.tolist(), row.tolist(), schedule.chunk.tolist(), strict=True):
+            origin, part = divmod(chunk, instance.chunks)
+            words: dict[str, Any] = dict(ha="center", va="center", fontsize=6, color=ink(cmap(origin)))
+            axes.text(x, y, f"{origin}.{part}" if instance.chunks > 1 else str(origin), **words)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("timestep")
     axes.set_ylabel("link")
-    if network.links <= 64:
+    if network.links <= NAMED_LINKS:
         name = network.name
         ends = [f"{name(network.src[e])}→{name(network.dst[e])}" for e in order]
         axes.set_yticks(range(network.links), ends, fontsize=6, parse_math=False)
-    axes.set_title(f"{len(schedule)} transfers; white: idle")
-    figure.colorbar(image, ax=axes, label="node the chunk belongs to", shrink=0.7)
+    number = "; number: origin.chunk" if instance.chunks > 1 else "; number: origin"
+    axes.set_title(f"{len(schedule)} transfers{number if numbered else ''}; white: idle")
+    colour_bar(figure, axes, colours, "node the chunk belongs to", [network.name(v) for v in range(network.nodes)])

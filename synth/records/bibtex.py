@@ -1,0 +1,125 @@
+"""What to cite for a record or a finding, as BibTeX: the paper of its problem, the instance, and this toolkit.
+
+Nothing is made up: a field that the family, the instance or the record does not state is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from synth.records.record import Record
+
+TITLE = "synth: collective-communication synthesis by mathematical programming"
+AUTHORS = "{The synth authors}"
+_VENUE = re.compile(r"\s*(?P<title>[^,(]+?)\s*\((?:(?P<venue>[A-Za-z][A-Za-z ]*?)\s+)?(?P<year>(?:19|20)\d\d)\)\s*")
+_SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    sign: f"\\{sign}" for sign in "&%$#_{}"
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry: ``kind`` (misc, software, inproceedings), ``key``, and its fields in their order, as they are."""
+
+    kind: str
+    key: str
+    fields: Mapping[str, str]
+
+    def text(self) -> str:
+        """The entry as BibTeX reads it: braces balanced, every special character escaped but in DOIs and groups."""
+        lines = [f"@{self.kind}{{{self.key},"]
+        for name, value in self.fields.items():
+            plain = value if name in ("doi", "url") or value == AUTHORS else escaped(value)
+            title = f"{{{plain}}}" if name == "title" else plain
+            lines.append(f"  {name} = {{{title}}},")
+        return "\n".join([*lines, "}"])
+
+
+def escaped(text: str) -> str:
+    """The text with what TeX would read as a command written as itself, on one line without control characters."""
+    one_line = " ".join(text.split())
+    kept = (sign for sign in one_line if unicodedata.category(sign) not in ("Cc", "Cf"))
+    return "".join(_SPECIAL.get(sign, sign) for sign in kept)
+
+
+def key_of(*words: str) -> str:
+    """A key of letters, digits and hyphens out of words."""
+    plain = unicodedata.normalize("NFKD", " ".join(words)).encode("ascii", "ignore").decode()
+    return "-".join(re.findall(r"[A-Za-z0-9]+", plain))[:60].strip("-").lower() or "entry"
+
+
+def papers(citation: str) -> list[Entry]:
+    """The papers that a citation of ours names: ``Authors: Title``, a title alone, or a list ``X (VENUE 2024), Y
+    (2024)``."""
+    _, colon, behind = citation.rpartition(": ")
+    listed = behind if colon else citation
+    found = [_VENUE.fullmatch(part) for part in listed.split(", ")]
+    if all(found):
+        return [_listed(one) for one in found if one is not None]
+    who, colon, title = citation.partition(": ")
+    if colon and ("," in who or who.endswith("et al.")):
+        names = [name.strip() for name in who.removesuffix("et al.").split(",") if name.strip()]
+        names += ["others"] if who.endswith("et al.") else []
+        return [Entry("misc", key_of(names[0], *title.split()[:2]), {"author": " and ".join(names), "title": title})]
+    return [Entry("misc", key_of(*citation.split()[:4]), {"title": citation})]
+
+
+def _listed(found: re.Match[str]) -> Entry:
+    title, venue, year = found["title"], found["venue"], found["year"]
+    fields = {"title": title} | ({"booktitle": venue} if venue else {}) | {"year": year}
+    return Entry("inproceedings" if venue else "misc", key_of(title, year), fields)
+
+
+def of_record(record: Record) -> list[Entry]:
+    """The paper of the record's family, who submitted it if somebody did, its instance, and the toolkit."""
+    from synth.errors import InputError
+    from synth.family import get_family
+
+    family = get_family(record["family"])
+    note = f"family {family.name}, sha256 {record['instance_sha256']}"
+    try:
+        source = record.find_instance().source
+    except InputError:
+        source = ""
+    about = {"title": f"Instance {record['instance']}", "howpublished": source, "note": note}
+    instance = Entry("misc", key_of("instance", record["instance"]), {k: v for k, v in about.items() if v})
+    version = str(record.data.get("toolkit_version", ""))
+    return [*papers(family.citation), *_submitted(record), instance, toolkit(version)]
+
+
+def _submitted(record: Record) -> list[Entry]:
+    """Who handed in a submitted record, with the DOI where one is stated."""
+    said = record.data.get("submitted")
+    if not isinstance(said, dict) or not said.get("by"):
+        return []
+    fields = {"author": f"{said['by']}", "title": f"Schedule or bound for instance {record['instance']}"}
+    fields |= {"doi": str(said["doi"])} if said.get("doi") else {}
+    return [Entry("misc", key_of("submitted", str(said["by"]), record["instance"]), fields)]
+
+
+def of_finding(name: str, paper: str, where: str, citation: str) -> list[Entry]:
+    """The paper that a finding concerns, the finding, and the toolkit."""
+    of = papers(citation)
+    if all(paper.lower() not in str(entry.fields.get("title", "")).lower() for entry in of):
+        of = papers(paper)
+    note = f"on {paper}, {where}; results/published/findings.md"
+    finding = {"author": AUTHORS, "title": f"Finding {name}", "note": note}
+    return [*of, Entry("misc", key_of("finding", name), finding), toolkit("")]
+
+
+def toolkit(version: str) -> Entry:
+    """This toolkit, of the version that made the record (default: the one that runs)."""
+    import synth
+
+    version = version or synth.__version__
+    return Entry("software", key_of("synth", version), {"author": AUTHORS, "title": TITLE, "version": version})
+
+
+def as_text(entries: Sequence[Entry]) -> str:
+    """The entries as one BibTeX file, each key once."""
+    return "\n\n".join({entry.key: entry.text() for entry in entries}.values()) + "\n"

@@ -1,0 +1,108 @@
+"""What `synth cite` prints is BibTeX that states nothing that the sources do not."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from synth.cli.main import app
+from synth.family import families
+from synth.findings.page import stated
+from synth.records.bibtex import Entry, as_text, escaped, papers
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORD = "results/published/xtree/equimesh-3x3-c2/pull.json"
+
+
+def entries(text: str) -> dict[str, dict[str, str]]:
+    """A reader of BibTeX in a few lines: braces balanced, one field a line, keys told apart."""
+    depth = 0
+    for sign, escaped_sign in zip(text, " " + text, strict=False):
+        if escaped_sign != "\\":
+            depth += (sign == "{") - (sign == "}")
+        assert depth >= 0
+    assert depth == 0
+    found: dict[str, dict[str, str]] = {}
+    for kind, key, body in re.findall(r"@(\w+)\{([A-Za-z0-9-]+),\n(.*?)\n\}", text, re.DOTALL):
+        assert kind in ("misc", "software", "inproceedings")
+        assert key not in found
+        lines = [re.fullmatch(r"  (\w+) = \{(.*)\},", line) for line in body.splitlines()]
+        assert all(lines)
+        found[key] = {line[1]: line[2] for line in lines if line}
+    assert len(found) == text.count("\n@") + 1
+    return found
+
+
+def cited(*words: str) -> dict[str, dict[str, str]]:
+    done = CliRunner().invoke(app, ["cite", *words])
+    assert done.exit_code == 0, done.output
+    return entries(done.output)
+
+
+def test_a_record_is_cited_with_its_paper_its_instance_and_the_toolkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    found = cited(RECORD)
+    paper, instance, toolkit = found.values()
+    assert paper["author"] == "Cui and Qin and Cai and Huang"
+    assert "XTree on EquiMesh" in paper["title"]
+    assert "year" not in paper  # nobody states it here
+    assert "equimesh-3x3-c2" in instance["title"]
+    assert re.search(r"sha256 [0-9a-f]{64}", instance["note"])
+    assert toolkit["author"] == "{The synth authors}"
+
+
+def test_every_finding_can_be_cited() -> None:
+    for group in stated().values():
+        for finding in group:
+            found = cited(finding.name)
+            assert any(finding.name in fields["title"] for fields in found.values())
+            assert len(found) >= 3
+
+
+def test_a_wrong_name_is_answered_with_the_nearest() -> None:
+    done = CliRunner().invoke(app, ["cite", "xtree-errate"])
+    assert "xtree-errata" in str(done.exception)
+
+
+@pytest.mark.parametrize("family", list(families()), ids=lambda family: family.name)
+def test_nothing_of_a_citation_is_made_up(family) -> None:  # type: ignore[no-untyped-def]
+    """Every word of every field stands in the family's citation."""
+    for entry in papers(family.citation):
+        for name, value in entry.fields.items():
+            words = [word for word in value.split() if not (name == "author" and word in ("and", "others"))]
+            assert all(word in family.citation for word in words), entry
+
+
+def test_a_list_of_papers_is_an_entry_each() -> None:
+    found = papers("the peers: SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI 2025)")
+    assert [(one.fields["title"], one.fields.get("booktitle"), one.fields["year"]) for one in found] == [
+        ("SCCL", "PPoPP", "2021"), ("ForestColl", None, "2024"), ("direct-connect", "NSDI", "2025"),
+    ]  # fmt: skip
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_field(text: str) -> None:
+    """Names of submitters come out of files: no text ends a field or an entry early."""
+    written = as_text([Entry("misc", "key", {"author": text, "title": "x"})])
+    fields = entries(written)["key"]
+    assert list(fields) == ["author", "title"]
+    assert "\n" not in escaped(text)
+
+
+def test_project_data_agree() -> None:
+    """One version everywhere; no licence is stated; addresses only where the repository knows one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == project["version"]
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in project["authors"]]
+    assert not {"license", "license-url"} & {*project, *citation}
+    assert not any("License" in classifier for classifier in project["classifiers"])
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert {repo["repo"] for repo in hooks} == {"local"}
