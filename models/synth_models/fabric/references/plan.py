@@ -30,7 +30,6 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
-from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.references import direct
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.layout import Layout
@@ -214,6 +213,8 @@ class Planner:
         """The better of what was found and what ``flow`` finds, and the stronger bound."""
         options = RunOptions(time_limit).started_now()
         with options.in_time():
+            from synth_models.fabric.programs.flow import method as flow  # HiGHS only where it is asked for
+
             outcome = flow.solve(found.instance, options)
         self.learn(outcome.certificate)
         return self._replaced(replace(found, proven=self._bounds.strongest(boxed)), outcome, FLOW)
