@@ -71,10 +71,8 @@ def _answer(compared: pd.DataFrame, table: pd.DataFrame) -> str:
     cases, common = len(rows[["instance_sha256", "seed"]].drop_duplicates()), int(compared["common"].iloc[0])
     most = compared["solved"].max()
     first = _words(_named(compared[compared["solved"] == most]["solver"]))
-    text = (
-        f"Of {cases} cases (an instance with a seed) that every solver was given, {most} are the most that one proves"
-    )
-    text += f" within the gap asked for: {first}."
+    text = f"Of {cases} cases (an instance with a seed) that every solver was given, most were proven within the gap by"
+    text += f" {first}: {most}."
     timed = compared.sort_values("time_s")
     if common:
         order = (f"{name} {shown(t, 's')}" for name, t in zip(_named(timed["solver"]), timed["time_s"], strict=True))

@@ -333,7 +333,7 @@ def test_out_of_bounds_is_an_error_in_plain_python() -> None:
 PURE = {
     "arange", "any", "argmax", "argmin", "argsort", "array", "array_equal", "bool_", "concatenate", "cumsum", "diff",
     "empty", "empty_like", "flatnonzero", "float64", "full", "iinfo", "inf", "int32", "int64", "int8", "maximum",
-    "minimum", "ones", "random", "sort", "sum", "uint64", "zeros",
+    "minimum", "ones", "random", "searchsorted", "sort", "sum", "uint64", "zeros",
 }  # fmt: skip
 
 

@@ -146,6 +146,9 @@ def test_a_killed_rank_ends_the_others_with_a_message(library: Library, tmp_path
         out, error = process.communicate(timeout=100)
     assert process.returncode != 0
     assert "signal 9" in out + error or "EXIT CODE: 9" in out + error
+    until = time.monotonic() + 30  # mpirun does not wait for what it has killed
+    while any(alive(rank.pid) for rank in ranks) and time.monotonic() < until:
+        time.sleep(0.1)
     assert not [rank.pid for rank in ranks if alive(rank.pid)]
 
 
