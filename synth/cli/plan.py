@@ -68,13 +68,13 @@ def plan(
         demand_folder("--out", wanted.out)
     if wanted.one_plan:
         with _opened(demands) as stream:
-            _one_plan(planner, matrices(stream), demands, wanted)
+            _one_plan(planner, _at_least_one(matrices(stream), demands), demands, wanted)
         return
     code = 0
     if not wanted.as_json:
         _say("{:>8} {:>14} {:>14} {:>8} {:>9} {:>9} {:>8}".format(*HEAD))
     with _opened(demands) as stream:
-        for block in matrices(stream):
+        for block in _at_least_one(matrices(stream), demands):
             found, spent_s, fault = _planned(planner, block, wanted, seconds)
             if found is None:
                 print(visible(f"synth: {demands}, {fault}"), file=sys.stderr, flush=True)
@@ -90,6 +90,18 @@ def plan(
                 _write(found, wanted.out, block)
     if code:
         raise typer.Exit(code)
+
+
+def _at_least_one(blocks: Iterator[Block], demands: str) -> Iterator[Block]:
+    """The blocks as they come. Raises :class:`synth.errors.InputError` at the end where none came."""
+    from synth.errors import InputError
+
+    none = True
+    for block in blocks:
+        none = False
+        yield block
+    if none:
+        raise InputError("holds no demand: it needs a JSON line or a block of CSV for every matrix", demands)
 
 
 def _one_plan(planner: Planning, blocks: Iterator[Block], demands: str, wanted: Wanted) -> None:

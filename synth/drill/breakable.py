@@ -69,6 +69,12 @@ class Orbit(Protocol):
 class Breakable(Protocol):
     """An instance whose parts may fail."""
 
+    def names(self) -> list[str]:
+        """What a failure can move in a schedule, by number: the vertices that symmetries permute."""
+
+    def ranks(self) -> Sequence[int]:
+        """Those of them that hold data."""
+
     def orbits(self, share: str | None, most_pairs: int | None) -> Sequence[Any]:
         """All failures by orbit (:class:`Orbit`)."""
 

@@ -161,7 +161,7 @@ class Answer:
         target = self.breakable.broken(self.breakable.find(self.failure, share), share)
         try:
             solution = load(get_family(source.family).unpack)(source, record.packed)
-            nodes = self.row.image or tuple(range(_most_nodes(source)))
+            nodes = self.row.image or tuple(range(len(self.breakable.names())))
             return target, self.breakable.carried(solution, np.array(nodes), source, target), record
         except (ValueError, IndexError, KeyError, TypeError) as error:
             raise InputError(f"is no schedule for {self.failure}: {error}", str(self.file)) from None
@@ -183,10 +183,6 @@ class Answer:
         return made
 
 
-def _most_nodes(instance: Any) -> int:
-    return int(instance.machine.nodes + len(instance.machine.group_names))
-
-
 def read(folder: Path) -> tuple[Contents, Instance, Breakable]:
     """The index and the whole machine's instance. Raises :class:`InputError`."""
     path = folder / INDEX
@@ -202,7 +198,7 @@ def read(folder: Path) -> tuple[Contents, Instance, Breakable]:
     if family.breakable is None:
         raise InputError(f"machines of family {family.name} do not fail", str(path))
     breakable: Breakable = load(family.breakable)(instance)
-    vertices = _most_nodes(instance)
+    vertices = len(breakable.names())
     for k, row in enumerate(contents.failures):
         if row.schedule >= len(contents.schedules):
             raise InputError(f"failures[{k}].schedule: there are {len(contents.schedules)} schedules", str(path))
@@ -222,8 +218,7 @@ def answer(folder: Path, text: str) -> Answer:
         raise InputError(f"{name}: {why}; run `synth drill` with a longer --time-limit", str(folder))
     if row is None:
         return Answer(name, None, None, {}, parted, breakable, contents, instance)
-    names: Any = instance.machine.names  # type: ignore[attr-defined]
-    ranks = set(instance.members)  # type: ignore[attr-defined]
-    moves = {names[v]: names[w] for v, w in enumerate(row.image[: len(names)]) if v != w and v in ranks}
+    names, image = breakable.names(), row.image
+    moves = {names[v]: names[image[v]] for v in breakable.ranks() if image and v != image[v]}
     file = folder / contents.schedules[row.schedule]
     return Answer(name, row, file, moves, None, breakable, contents, instance)

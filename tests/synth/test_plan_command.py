@@ -76,6 +76,16 @@ def test_a_file_and_a_machine_that_are_none(tmp_path: Path) -> None:
     assert "none.txt: cannot be read" in missing.stderr
 
 
+@pytest.mark.parametrize("more", [[], ["--one-plan"]])
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_no_demand_at_all(text: str, more: list[str], tmp_path: Path) -> None:
+    (tmp_path / "none.txt").write_text(text)
+    refused = command.run("plan", "dgx-h100", "boxes=2", "--demands", "none.txt", *more, cwd=tmp_path, code=2)
+    assert refused.stderr.strip().endswith(
+        "none.txt: holds no demand: it needs a JSON line or a block of CSV for every matrix"
+    )
+
+
 @given(st.lists(st.sampled_from(["", "1,2", "3,x", "[[1,2],[3,4]]", "[[1", "é,1", "nan,1", "\x00", " 7 , 8 "])))
 @settings(max_examples=100, deadline=None)
 def test_the_stream_loses_no_line(lines: list[str]) -> None:

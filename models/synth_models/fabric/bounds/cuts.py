@@ -46,8 +46,9 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.text.quantities import BYTES, shown
-from synth_models.fabric.bounds.arrays import Links, crossing_bytes, group_rows, least_time
+from synth_models.fabric.bounds.arrays import Links, crossing_bytes, least_time
 from synth_models.fabric.bounds.colours import Colours, colours
+from synth_models.fabric.bounds.crossing import crossing
 from synth_models.fabric.bounds.maxflow import Arcs, arcs_of, cut_off
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
@@ -122,25 +123,15 @@ def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolAr
     volume = crossing_bytes(links, sources, sinks)
     if not volume:
         return None
-    crossing = inside[links.src] & ~inside[links.dst]
-    begin = distances(links, links.delay, sources)[links.src]
-    left = distances(links.reverse, links.delay, sinks)[links.dst]
-    crossing &= (begin < UNREACHABLE) & (left < UNREACHABLE)
-    if not crossing.any():
+    weight, spent = crossing(links, inside, sources, sinks)
+    if not len(weight):
         return None
-    row, rows = group_rows(links, crossing)
-    weight = np.zeros(rows, dtype=np.int64)
-    np.maximum.at(weight, row, links.rate[crossing])
-    at = [np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)]
-    before, behind = links.lag
-    for least, values in zip(at, (begin + before, left + behind), strict=True):
-        np.minimum.at(least, row, values[crossing])
-    done, rest = least_time(weight.tolist(), at[0] + at[1], Fraction(volume * links.ticks) / links.unit)
+    done, rest = least_time(weight.tolist(), spent, Fraction(volume * links.ticks) / links.unit)
     seconds = (done + rest) / links.ticks
     return Proven(
         seconds,
         "cut",
-        lambda: _words(links, inside, volume, weight, at[0] + at[1]),
+        lambda: _words(links, inside, volume, weight, spent),
         lambda: _certificate(links, inside, sources, sinks),
     )
 

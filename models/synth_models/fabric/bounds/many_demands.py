@@ -22,8 +22,9 @@ from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_dot
-from synth_models.fabric.bounds.arrays import Links, group_rows, least_time
+from synth_models.fabric.bounds.arrays import Links, least_time
 from synth_models.fabric.bounds.colours import Colours
+from synth_models.fabric.bounds.crossing import crossing
 from synth_models.fabric.bounds.link_prices import earned, resources_of
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
@@ -37,6 +38,12 @@ class Earning(NamedTuple):
 
     weight: list[int]
     start: IntArray
+
+    @classmethod
+    def over(cls, links: Links, inside: BoolArray, origins: BoolArray, goals: BoolArray) -> Earning:
+        """What the links out of ``inside`` can be paid for what goes from the origins to the goals."""
+        weight, start = crossing(links, inside, origins, goals)
+        return cls(weight.tolist(), start)
 
     def least(self, links: Links, needed: int) -> Fraction:
         """The least time until which they can be paid so much, in seconds, exactly."""
@@ -147,7 +154,7 @@ class ManyDemands:
         i, j = divmod(int(np.argmax(np.where(away == farthest, demand, 0))), len(demand))
         inside, goal = np.zeros(self._links.nodes, dtype=bool), np.zeros(self._links.nodes, dtype=bool)
         inside[self._ranks[i]], goal[self._ranks[j]] = True, True
-        seconds = self._earning(inside, inside, goal).least(self._links, int(demand[i, j]))
+        seconds = Earning.over(self._links, inside, inside, goal).least(self._links, int(demand[i, j]))
         ends = int(self._ranks[i]), int(self._ranks[j])
         names = [self._instance.machine.names[v] for v in ends]
         certificate = {"argument": "cut", "inside": [ends[0]], "origins": [ends[0]], "goals": [ends[1]]}
@@ -172,23 +179,7 @@ class ManyDemands:
         side = inside if leaves else ~inside
         member = np.zeros(self._links.nodes, dtype=bool)
         member[self._ranks] = True
-        return self._earning(side, side & member, ~side & member)
-
-    def _earning(self, inside: BoolArray, origins: BoolArray, goals: BoolArray) -> Earning:
-        """What the links out of ``inside`` can be paid for what goes from the origins to the goals."""
-        links = self._links
-        crossing = inside[links.src] & ~inside[links.dst]
-        begin = distances(links, links.delay, origins)[links.src]
-        left = distances(links.reverse, links.delay, goals)[links.dst]
-        crossing &= (begin < UNREACHABLE) & (left < UNREACHABLE)
-        row, rows = group_rows(links, crossing)
-        weight = np.zeros(rows, dtype=np.int64)
-        np.maximum.at(weight, row, links.rate[crossing])
-        at = [np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)]
-        before, behind = links.lag
-        for least, values in zip(at, (begin + before, left + behind), strict=True):
-            np.minimum.at(least, row, values[crossing])
-        return Earning(weight.tolist(), at[0] + at[1])
+        return Earning.over(self._links, side, side & member, ~side & member)
 
 
 def _of_cut(instance: FabricInstance, ranks: IntArray, inside: BoolArray, leaves: bool, seconds: Fraction) -> Proven:

@@ -29,7 +29,7 @@ from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.one_origin import directions, one_origin
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import hop_times
+from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.reservations import (
     NextFree,
     Uses,

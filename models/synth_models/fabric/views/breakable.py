@@ -32,6 +32,14 @@ class Breakable:
         self.instance = instance
         self.machine = instance.machine
 
+    def names(self) -> list[str]:
+        """Of the nodes, then of the groups."""
+        return [*self.machine.names, *self.machine.group_names]
+
+    def ranks(self) -> list[int]:
+        """The members."""
+        return list(self.instance.members)
+
     def orbits(self, share: str | None, most_pairs: int | None) -> list[Orbit]:
         """The single failures by orbit; with ``most_pairs`` all pairs of them too. With ``share`` (what is left of the
         bandwidth) links and groups alone. Raises :class:`InputError` for more pairs than that."""

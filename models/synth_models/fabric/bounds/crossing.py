@@ -1,0 +1,28 @@
+"""What can carry data over a cut, and when."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from synth.arrays import BoolArray, IntArray
+from synth.graph.shortest_paths import UNREACHABLE
+from synth_models.fabric.bounds.arrays import Links, group_rows
+from synth_models.fabric.bounds.paths import distances
+
+
+def crossing(links: Links, inside: BoolArray, origins: BoolArray, goals: BoolArray) -> tuple[IntArray, IntArray]:
+    """Bytes a second (in multiples of :attr:`Links.unit`) over the cut around ``inside``, and the ticks that data needs
+    before and after: a row for each link on a way from an origin to a goal, one for the links of a group. The groups'
+    argument stands in :mod:`synth_models.fabric.bounds.cuts`."""
+    chosen = inside[links.src] & ~inside[links.dst]
+    begin = distances(links, links.delay, origins)[links.src]
+    left = distances(links.reverse, links.delay, goals)[links.dst]
+    chosen &= (begin < UNREACHABLE) & (left < UNREACHABLE)
+    row, rows = group_rows(links, chosen)
+    rate = np.zeros(rows, dtype=np.int64)
+    np.maximum.at(rate, row, links.rate[chosen])
+    at = [np.full(rows, UNREACHABLE), np.full(rows, UNREACHABLE)]
+    before, behind = links.lag
+    for least, values in zip(at, (begin + before, left + behind), strict=True):
+        np.minimum.at(least, row, values[chosen])
+    return rate, at[0] + at[1]
