@@ -1,0 +1,244 @@
+"""The documentation site: it builds without a warning, every link on it leads somewhere on it, nothing comes from
+elsewhere, and the commands that its own pages show run as they stand.
+
+``python tests/test_site.py`` runs the commands and stores the pictures that they draw (``PICTURES``) beside the pages.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import command
+import pytest
+from published import PUBLISHED, ROOT
+
+SITE = ROOT / "models/site"
+PAGES = SITE / "pages"
+FENCE = re.compile(
+    r"(?:<!-- (?P<why>[^>]*?) -->\n)?```(?P<kind>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)```", re.DOTALL
+)
+GALLERY = PAGES / "gallery.md"
+NOT_RUN = ("it installs", "it needs Slurm", "it needs MPI", "it needs the solution that a solver wrote")
+PICTURES = {  # by page: what its commands have drawn, or a record to draw
+    "how-to/tune.md": ("tune.svg", "tuned/bandwidth.svg"),
+    "how-to/drill.md": ("drill.svg", "drilled/losses.svg"),
+    "how-to/study.md": ("study.svg", "results/studies/small/figures/gaps.svg"),
+    "how-to/run.md": ("run.svg", "results/fabric/four/ring.json"),
+    "how-to/export.md": ("export.svg", "results/fabric/four/forest-highs.json"),
+    "how-to/plan.md": ("plan.svg", "planned/fabric/dgx-a100-gpus4-broadcast-1B-demand-line2/plan.json"),
+    "start/topology.md": ("topology.svg", "results/fabric/mine/pull.json"),
+    "start/algorithm.md": ("algorithm.svg", "results/xtree/ring4/pull.json"),
+}
+
+
+def blocks(page: Path) -> Iterator[re.Match[str]]:
+    return FENCE.finditer(page.read_text())
+
+
+def to_run(page: Path) -> list[str | None]:
+    """Of the page's blocks of commands that run here, what is said above them: nothing, or `slow`."""
+    found = [block["why"] for block in blocks(page) if block["kind"] == "bash" and not block["title"]]
+    return [why for why in found if why in (None, "slow")]
+
+
+WITH_COMMANDS = [
+    pytest.param(page, marks=[pytest.mark.slow] if "slow" in to_run(page) else [], id=page.stem)
+    for page in sorted(PAGES.rglob("*.md"))
+    if to_run(page)
+]
+
+
+def run_by_another_test(why: str) -> Path | None:
+    """The test that a comment above a block names."""
+    return ROOT / why.removeprefix("run by ") if why.startswith("run by ") else None
+
+
+def prepare(folder: Path) -> None:
+    """What a reader has: a checkout's instances and published results, and a matrix of nvidia-smi."""
+    (folder / "instances").symlink_to(ROOT / "instances")
+    (folder / "results").mkdir()
+    (folder / "results/published").symlink_to(ROOT / "results/published")
+    shutil.copy(ROOT / "tests/exchange/machines/samples/dgx1-topo.txt", folder / "topo.txt")
+
+
+def follow(page: Path, folder: Path) -> int:
+    """Write the page's files and run its commands, in their order; how many ran."""
+    prepare(folder)
+    count = 0
+    for block in blocks(page):
+        if block["title"]:
+            (folder / block["title"]).write_text(block["text"])
+        elif block["kind"] == "bash" and block["why"] in (None, "slow"):
+            for line in block["text"].splitlines():
+                run_line(line, folder)
+                count += 1
+    return count
+
+
+def run_line(line: str, folder: Path) -> None:
+    """One command; `> FILE` and patterns as a shell takes them."""
+    words = shlex.split(line, comments=True)
+    target = words[words.index(">") + 1] if ">" in words else None
+    words = words[: words.index(">")] if target else words
+    full = [name for word in words[1:] for name in (expanded(word, folder) if "*" in word else [word])]
+    if words[0] == "python":
+        done = subprocess.run([sys.executable, *full], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    else:
+        assert words[0] == "synth", line
+        done = command.run(*full, cwd=folder)
+    if target:
+        (folder / target).write_text(done.stdout)
+
+
+def expanded(pattern: str, folder: Path) -> list[str]:
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+    assert found, f"nothing is called {pattern}"
+    return found
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_the_commands_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
+    assert follow(page, tmp_path)
+    name = PICTURES.get(page.relative_to(PAGES).as_posix())
+    assert name is None or (tmp_path / name[1]).exists()
+
+
+def test_what_is_not_run_says_why() -> None:
+    """One of few reasons, or the test that runs it, which quotes it."""
+    for page in set(PAGES.rglob("*.md")) - {GALLERY}:
+        for block in blocks(page):
+            if block["kind"] == "bash" and block["why"] not in (None, "slow"):
+                other = run_by_another_test(block["why"])
+                assert block["why"].removeprefix("not run: ") in NOT_RUN if other is None else other.exists(), page
+                if other is not None:
+                    words = shlex.split(block["text"].splitlines()[0], comments=True)
+                    assert all(word in other.read_text() for word in words[:2]), block["text"]
+
+
+def test_every_picture_of_the_pages_is_made_by_a_command() -> None:
+    """Those stored beside the pages by the commands of one (``PICTURES``), the others by `synth reproduce`."""
+    drawn = {name for name, _ in PICTURES.values()}
+    stored = {path.name for path in (PAGES / "pictures").glob("*")}
+    assert stored == drawn
+    for page in PAGES.rglob("*.md"):
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
+            assert (page.parent / target).is_file(), (page, target)
+
+
+def test_the_gallery_shows_twelve_pictures_with_their_commands() -> None:
+    """`synth reproduce PAGE` of a picture on that page, or a command that names what it draws."""
+    text = GALLERY.read_text()
+    pictures, commands = (
+        re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text),
+        [block["text"].split() for block in blocks(GALLERY)],
+    )
+    assert len(pictures) == len(commands) == 12
+    for picture, words in zip(pictures, commands, strict=True):
+        target = (GALLERY.parent / picture).resolve()
+        if words[1] == "reproduce":
+            assert target.parent.name == words[2]
+            assert f"{words[2]}/{target.name}" in (PUBLISHED / f"{words[2]}.md").read_text()
+        elif words[1] == "study":
+            assert (ROOT / words[2]).is_file()
+            assert f"{target.parent.name}/{target.name}" in (ROOT / words[-1]).read_text()
+        else:  # tests/test_pictures.py draws it again
+            assert f'"{words[2]}"' in (ROOT / "tests/test_pictures.py").read_text()
+
+
+class Links(html.parser.HTMLParser):
+    """What a page leads to, what it loads, and the anchors that it has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.leads: list[str] = []
+        self.loads: list[str] = []
+        self.anchors = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        held = {key: value or "" for key, value in attrs}
+        self.anchors |= {held.get("id", ""), held.get("name", "")}
+        if tag == "a" and "href" in held:
+            self.leads.append(held["href"])
+        elif tag == "link" and held.get("rel") not in ("canonical", "prev", "next"):
+            self.loads.append(held["href"])
+        elif tag in ("img", "script", "iframe", "source") and "src" in held:
+            self.loads.append(held["src"])
+
+
+@cache
+def links_of(page: Path) -> Links:
+    return Links(page.read_text())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `.ci/run` builds it."""
+    if any(importlib.util.find_spec(name) is None for name in ("mkdocs", "material", "mkdocstrings", "latex2mathml")):
+        pytest.skip("the extra docs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", SITE / "mkdocs.yml", "-d", folder]
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")  # what is fetched cannot be had
+    alone = {**os.environ, **nowhere, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, env=alone)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_link_on_the_site_leads_somewhere_on_it(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 50
+    lost = []
+    for page in (page for page in pages if page.name != "404.html"):
+        for link in [*links_of(page).leads, *links_of(page).loads]:
+            path, _, anchor = unquote(link).partition("#")
+            if re.match(r"(https?|mailto):", link):
+                continue
+            target = (page.parent / path.partition("?")[0]).resolve() if path else page
+            if not target.is_file() or (target.suffix == ".html" and anchor not in links_of(target).anchors):
+                lost.append(f"{page.relative_to(site)}: {link}")
+    assert lost == []
+
+
+def test_nothing_on_the_site_comes_from_elsewhere(site: Path) -> None:
+    """No script, style, font or picture of another host: it reads the same without a network."""
+    for page in site.rglob("*.html"):
+        assert [link for link in links_of(page).loads if re.match(r"(https?:)?//", link)] == [], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(https?:)?//", style.read_text()), style
+
+
+def test_formulas_are_drawn_without_a_script(site: Path) -> None:
+    page = (site / "families/xtree.html").read_text()
+    assert page.count("<math") > 30
+    assert 'class="arithmatex"' not in page
+
+
+def test_search_finds_what_the_pages_say(site: Path) -> None:
+    index = (site / "search/search_index.json").read_text()
+    for word in ("certificate", "synth drill", "edge-isoperimetric", "time_limit"):
+        assert word in index
+
+
+if __name__ == "__main__":
+    (PAGES / "pictures").mkdir(exist_ok=True)
+    for made_by, (picture, source) in PICTURES.items():
+        with tempfile.TemporaryDirectory() as scratch:
+            follow(PAGES / made_by, Path(scratch))
+            if source.endswith(".json"):
+                command.run("show", source, "--plot", PAGES / "pictures" / picture, cwd=Path(scratch))
+            else:
+                shutil.copy(Path(scratch) / source, PAGES / "pictures" / picture)
