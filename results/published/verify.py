@@ -1255,8 +1255,9 @@ class Fabric(Network):
 
         ``orbit_moments`` are those of one block's demands and all their images under symmetries, where one link of each
         orbit stands for all; ``moments`` are the same for several blocks without symmetries."""
-        need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
         turned, images, nodes, ranks, several = False, [], self.nodes, self.ranks, held.get("argument") == "moments"
+        unpaid = set() if self.pay_alone or several or self.stores else self.near_multiplying()
+        need(self.pay_alone or unpaid, "transfers may pay for several: switches in use copy or add")
         finer, share = held.whole("finer", 1, 2**40), self.of_links(held, "share", 1024)
         source = held.array("source", 0, nodes - 1)
         demands, members = range(len(source)), set(self.members)
@@ -1293,6 +1294,8 @@ class Fabric(Network):
                 kept and {g[v] for v in members} == members and all(v is None or g[v] == v for v in self.blocks[0][:2])
             )
             need(kept, "images: move ranks to switches, or members, origin or goal")
+        need(not any(share[e] for e in unpaid), "share: on a link near a switch that copies or adds")
+        self.stay_behind(unpaid, latency, turned, [(classes[d], row) for d, row in zip(of, since)])
         orbits = self.link_orbits(images, range(len(self.links)))
         at, tolls, toll_of = ([], [], [0] * len(share)) if several else self.read_tolls(held, share, turned)
         capacity, standing = Fraction(0), {}  # of an orbit: its first link, its share and toll, Σ b_e·share
@@ -1317,9 +1320,37 @@ class Fabric(Network):
                 for number, mine in moved.items():
                     changes += per_pair(mine, steps, len(pairs), (key, number))
             capacity += rate * area_of_greatest(changes)
-        worth = 1 if tolls else self.worth(share)
+        worth = self.worth([2**40 if e in unpaid else cost for e, cost in enumerate(share)])
+        need(worth < 2**40, "share: every path between ranks is near a switch that copies or adds")
+        worth = 1 if tolls else worth
         moving = sum(w * self.blocks[block[d]][2] for w, d in zip(weight, of))
         self.enough(worth * moving - Fraction(1, 10**12), capacity / F)
+
+    def near_multiplying(self):
+        """Return the links at switches that copy or add, and at switches that lead to or come from such over others."""
+        found, seen = set(), set(self.able)
+        waiting = list(seen)
+        while waiting:
+            v = waiting.pop()
+            for e, w in (*self.out[v], *self.into[v]):
+                found.add(e)
+                if self.is_switch[w] and w not in seen:
+                    seen.add(w)
+                    waiting.append(w)
+        return found
+
+    def stay_behind(self, unpaid, latency, turned, rows):
+        """No transfer over unpaid links leaves at its sender's moment or later and comes before its receiver's."""
+        out = self.into if turned else self.out
+        for u in self.ranks:
+            near = {}
+            for e, w in out[u]:
+                if e in unpaid:
+                    near[w] = min(near.get(w, INFINITE), latency[e])
+            for v, ticks in self.distances(near, latency, self.is_switch, turned).items():
+                if v != u and not self.is_switch[v]:
+                    fine = all(row[of[v]] <= row[of[u]] + ticks for of, row in rows)
+                    need(fine, "since: a transfer near a switch that copies or adds could be the one")
 
     def read_tolls(self, held, share, turned):
         """Return (moments, tolls between them, of every link the number of its toll + 1 or 0)."""

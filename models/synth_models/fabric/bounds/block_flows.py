@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.arrays import Links
@@ -27,13 +28,15 @@ FEW_COLUMNS = 2_000  # up to which the simplex method is quicker
 @dataclass(frozen=True, eq=False)
 class DirectRoutes:
     """Direct routes from rank to rank, the quickest over each ``first`` and ``last`` link: ``src``, ``dst`` (numbers
-    among the ranks), ``delay`` (ticks), shape (routes,) each."""
+    among the ranks), ``delay`` (ticks), shape (routes,) each. ``paying``: the numbers of those that pass no switch that
+    copies or adds, nor one joined to such a switch over others."""
 
     src: IntArray
     dst: IntArray
     first: IntArray
     last: IntArray
     delay: IntArray
+    paying: IntArray
 
     @classmethod
     def of(cls, links: Links) -> DirectRoutes | None:
@@ -62,13 +65,32 @@ class DirectRoutes:
                 found.append((np.full_like(goals, place[u]), goals, np.full_like(goals, e), last, delay))
         if not count:
             return None
-        return cls(*(np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)))
+        src, dst, first, last, delay = (np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True))
+        return cls(src, dst, first, last, delay, np.flatnonzero(~_may_multiply(links)[first]).astype(np.int64))
 
     @property
     def payers(self) -> list[tuple[IntArray, ...]]:
-        """Which links of every route may pay."""
-        alone: list[tuple[IntArray, ...]] = [(self.first,), (self.last,)]
-        return alone if np.any(self.first == self.last) else [(self.first, self.last), *alone]
+        """Which links of every paying route may pay."""
+        first, last = self.first[self.paying], self.last[self.paying]
+        alone: list[tuple[IntArray, ...]] = [(first,), (last,)]
+        return alone if np.any(first == last) else [(first, last), *alone]
+
+    @property
+    def unpaid(self) -> IntArray:
+        """The numbers of all others."""
+        return np.setdiff1d(np.arange(len(self.src)), self.paying)
+
+
+def _may_multiply(links: Links) -> BoolArray:
+    """True for links at switches that copy or add, and at those joined to such over other switches, shape (links,)."""
+    able = links.instance.machine.abilities
+    inner = links.is_switch[links.src] & links.is_switch[links.dst]
+    ends = links.src[inner], links.dst[inner]
+    graph = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), (links.nodes, links.nodes))
+    part = connected_components(graph.tocsr(), directed=False)[1]
+    found = np.isin(part, part[links.is_switch & (able.copies | able.adds)]) & links.is_switch
+    multiplies: BoolArray = found[links.src] | found[links.dst]
+    return multiplies
 
 
 class _Kinds(NamedTuple):
@@ -96,8 +118,9 @@ class OneBlock:
         self.links, self.routes = links, routes
         self.ranks = np.flatnonzero(~links.is_switch)
         self.root = int(np.searchsorted(self.ranks, root))
-        self._alike = np.unique(np.stack([links.rate[routes.first], links.rate[routes.last], routes.delay]), axis=1,
-                                return_inverse=True)[1].reshape(-1).astype(np.int64)  # fmt: skip
+        looks = [links.rate[routes.first], links.rate[routes.last], routes.delay, np.zeros_like(routes.delay)]
+        looks[-1][routes.paying] = 1
+        self._alike = np.unique(np.stack(looks), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
         member = np.isin(self.ranks, links.members).astype(np.int64)
         self.kinds = self._kinds(member, [self.root])
         goals = np.flatnonzero((np.arange(len(self.ranks)) != self.root) & (member > 0))
@@ -127,13 +150,14 @@ class OneBlock:
 
     @cached_property
     def link_kinds(self) -> list[_LinkKind]:
-        """First links, then last links of routes that are alike."""
+        """First links, then last links of paying routes that are alike."""
         routes, rate = self.routes, self.links.rate
         kinds = int(self.kinds.route.max()) + 1
         found = []
-        for first, column in ((True, routes.first), (False, routes.last)):
+        of_kind = self.kinds.route[routes.paying]
+        for first, column in ((True, routes.first[routes.paying]), (False, routes.last[routes.paying])):
             numbers, at = np.unique(column, return_inverse=True)
-            times = np.bincount(at.reshape(-1) * kinds + self.kinds.route, minlength=len(numbers) * kinds)
+            times = np.bincount(at.reshape(-1) * kinds + of_kind, minlength=len(numbers) * kinds)
             table = np.concatenate([times.reshape(-1, kinds), rate[numbers][:, None]], axis=1)
             rows, which = np.unique(table, axis=0, return_inverse=True)
             for k, row in enumerate(rows):
@@ -224,18 +248,19 @@ class FlowsOverTime:
         place = np.full((colours, self.bins), -1)
         inner = np.flatnonzero(np.arange(colours) != source)
         place[inner] = equal + np.arange(len(inner) * self.bins).reshape(len(inner), self.bins)
-        at = sum(len(part) for part in self._right)
+        at, unpaid = sum(len(part) for part in self._right), set(routes.unpaid.tolist())
         for kind, route in enumerate(first.tolist()):
             here, there = int(seen.rank[routes.src[route]]), int(seen.rank[routes.dst[route]])
             if there == source or here == target:
                 continue
             own = columns + np.arange(self.bins)
             columns += self.bins
-            rows = at + np.arange(self.bins)
-            at += self.bins
-            self._rows += [(rows, own, np.ones(self.bins))]
-            self._rows += [(rows, self.shared(int(problem.kinds.route[route])), -np.ones(self.bins))]
-            self._right.append(np.zeros(self.bins))
+            if route not in unpaid:
+                rows = at + np.arange(self.bins)
+                at += self.bins
+                self._rows += [(rows, own, np.ones(self.bins))]
+                self._rows += [(rows, self.shared(int(problem.kinds.route[route])), -np.ones(self.bins))]
+                self._right.append(np.zeros(self.bins))
             of_kind = seen.route == kind
             shift = 2 * (int(routes.delay[route]) // self.length)
             coming = float(np.sum(of_kind & (routes.dst == rank[there])))

@@ -9,6 +9,10 @@ refinement", ESA 2014). So a thousand GPUs take as many unknowns as sixteen.
 
 What a broadcast needs, an allreduce needs for the contribution of its first member, and a reduce with time reversed.
 
+Switches that copy or add (cut through) multiply data only on links at them, or at switches joined to them over others.
+Routes there cost nothing in the program but take their latency; all others occupy links for themselves alone, as every
+route is on one side or the other. So boxes whose NVSwitch multiplies, on rails that do not, are bound by their NICs.
+
 The dual's potentials are moments, as there. In the certificate, one demand stands for all its images under symmetries
 of the instance that keep the root (:mod:`synth_models.fabric.check.orbits` states the argument and verifies it).
 """
@@ -42,14 +46,16 @@ HEAVIER = 2**14  # by which they are multiplied, so that their means over orbits
 def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Proven) -> Proven:
     """The bound of flows over time if it is stronger than ``known`` and small enough to compute."""
     blocks = links.instance.blocks
-    if len(blocks) != 1 or not pays_its_way(links) or not links.delay.any() or np.any(links.group >= 0):
+    if len(blocks) != 1 or not links.delay.any() or np.any(links.group >= 0):
+        return known
+    if links.instance.switching.mode == "store_and_forward" and not pays_its_way(links):
         return known
     directed = links.reverse if blocks.origin[0] == EVERYONE and blocks.goal[0] != EVERYONE else links
     origin = int(directed.blocks[0][0])
     best = known
     try:
         routes = DirectRoutes.of(directed) if more() else None
-        if routes is None:
+        if routes is None or not len(routes.paying):
             return known
         problem = OneBlock(directed, routes, int(links.members[0]) if origin == EVERYONE else origin)
         orbits_of_routes, common = RouteOrbits(problem), math.gcd(*np.unique(routes.delay).tolist())
@@ -73,7 +79,7 @@ def _improved(certified: Certified, best: Proven, program: FlowsOverTime) -> Pro
     for payers in routes.payers:
         proven = certified.proven(payers)
         best = proven if proven is not None and proven.seconds > best.seconds else best
-    proven = certified.proven((routes.last,), certified.tolls(program))
+    proven = certified.proven(routes.payers[-1], certified.tolls(program))
     return proven if proven is not None and proven.seconds > best.seconds else best
 
 
@@ -133,14 +139,15 @@ class RouteOrbits:
 
     def crossing(self, payers: tuple[IntArray, ...], toll: IntArray) -> list[AlikeLinks]:
         """Links by what crosses them: routes of which orbits, after first links of which toll. ``payers``: the links
-        of every route that pay; ``toll``: of every link the number of its toll, -1 for none."""
+        of every paying route that pay; ``toll``: of every link the number of its toll, -1 for none."""
         key = (toll.tobytes(), *(column.tobytes() for column in payers))
         if key not in self._alike:
-            rate, first = self.problem.links.rate, toll[self.problem.routes.first] + 1
+            routes, rate = self.problem.routes, self.problem.links.rate
+            of, first = self.of[routes.paying], toll[routes.first[routes.paying]] + 1
             width, tolls = len(self.size), int(first.max(initial=0)) + 1
             found: dict[tuple[int, ...], list[int]] = {}
             for column in payers:
-                kinds = np.unique((column * width + self.of) * tolls + first)
+                kinds = np.unique((column * width + of) * tolls + first)
                 ends, start = np.unique(kinds // (width * tolls), return_index=True)
                 for e, crossed in zip(ends.tolist(), np.split(kinds % (width * tolls), start[1:]), strict=True):
                     found.setdefault((int(rate[e]), *crossed.tolist()), []).append(e)
@@ -189,6 +196,7 @@ class Certified:
         end = rise[seen.rank[goal], -1]
         top = np.rint(np.minimum(rise, end) * self.scale).astype(np.int64)
         top[seen.rank[self.problem.root]] = 0
+        self._no_quicker_than_unpaid(top, seen.rank)
         highest = int(top[seen.rank[goal], -1])
         below = 0
         for level in np.unique(top[(top > 0) & (top <= highest)]).tolist():
@@ -196,6 +204,20 @@ class Certified:
             since = np.where(late.any(axis=1), late.argmax(axis=1), self.bins)
             self.rows.append((number, (level - below) * HEAVIER, since))
             below = level
+
+    def _no_quicker_than_unpaid(self, top: IntArray, colour: IntArray) -> None:
+        """Lower potentials until nobody is worth more than those were from where routes that pay nothing lead there."""
+        routes = self.problem.routes
+        shift = 2 * (routes.delay[routes.unpaid] // self.length)
+        ends = np.stack([colour[routes.src[routes.unpaid]], colour[routes.dst[routes.unpaid]], shift])
+        arcs = np.unique(ends, axis=1).T.tolist()
+        lowered = True
+        while lowered:
+            before = top.copy()
+            for here, there, bins in arcs:
+                if bins < top.shape[1]:
+                    top[there, bins:] = np.minimum(top[there, bins:], top[here, : top.shape[1] - bins])
+            lowered = bool(np.any(top < before))
 
     def _prices(self) -> IntArray:
         """What a byte on a route pays that leaves in every bin: the mean over its orbit, rounded up, shape (orbits,
@@ -218,7 +240,7 @@ class Certified:
         links, routes = self.problem.links, self.problem.routes
         rates = links.rate[routes.first], links.rate[routes.last]
         unlike = np.unique(routes.first[rates[0] > rates[1] if links.is_reversed else rates[0] < rates[1]])
-        last = np.unique(routes.last)
+        last = np.unique(routes.last[routes.paying])
         found = {}
         for e, price in program.tolls.items():
             if e not in unlike and e not in last:

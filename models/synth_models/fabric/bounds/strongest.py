@@ -86,4 +86,6 @@ def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sear
         found.append(lambda more, best: strongest_deliveries(links, look, more, best))
         found.append(lambda more, best: strongest_moments(links, more, best))
         found.append(lambda more, best: best if several else strongest_orbit_moments(links, more, best))
+    elif instance.switching.mode == "cut_through" and links.delay.any():
+        found.append(lambda more, best: strongest_orbit_moments(links, more, best))
     return found

@@ -13,6 +13,11 @@ none), which begins at the moments ``toll_at`` and never rises. What a route pay
 one that bears a share and is no faster: the toll falls while a transfer crosses the first link, and the other link,
 which is occupied for as long or longer, is paid for by what the toll has left at the same time after its beginning.
 
+Where switches cut through, those that copy or add may make several transfers of one, on links at them and at switches
+joined to them over others. These links bear no share, and a transfer over them may be no crossing: for every row and
+pair of ranks that they join, the second's moment is at most the first's plus the least latency between them. A route
+is on such links alone or on none, for its inner nodes are switches.
+
 ``backwards``: time is reversed, every link leads from its end to its start, and the block's ends are exchanged. There
 transfers end together on all links of their route, and the link with a share must be no slower.
 """
@@ -25,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import Argument, Needed, transfers_pay_alone
 from synth_models.fabric.check.moments import (
@@ -36,7 +41,7 @@ from synth_models.fabric.check.moments import (
     Until,
     least_share,
 )
-from synth_models.fabric.check.windows import LONGEST, UNREACHABLE, Fabric
+from synth_models.fabric.check.windows import HIGHEST_PRICE, LONGEST, UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
@@ -89,8 +94,10 @@ class _Route(NamedTuple):
 def orbit_moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What all demands and their images are worth, and what the links can carry in their windows."""
     fabric = Fabric(instance, bool(untrusted.flags({"backwards": [certificate.get("backwards", 0)]}, "backwards")[0]))
-    if not transfers_pay_alone(fabric) or len(instance.blocks) != 1:
-        raise ValueError("orbit_moments prove nothing where switches copy or add, or of several blocks")
+    if len(instance.blocks) != 1:
+        raise ValueError("orbit_moments prove nothing of several blocks")
+    if instance.switching.mode == "store_and_forward" and not transfers_pay_alone(fabric):
+        raise ValueError("orbit_moments prove nothing where switches copy or add what they store")
     finer = untrusted.whole(certificate, "finer", 1, 2**40)
     ticks = fabric.ticks_per_s * finer
     if ticks > 10**18 or int(fabric.delay.max(initial=0)) * finer * fabric.nodes > LONGEST:
@@ -98,7 +105,13 @@ def orbit_moments(instance: FabricInstance, certificate: Mapping[str, Any]) -> N
     ranks = np.flatnonzero(fabric.is_rank)
     rows, until = _rows(fabric, certificate, ranks)
     share = untrusted.whole_numbers(certificate, "share", 0, MOST_SHARE, (len(fabric.tail),))
-    worth = least_share(fabric, share, ranks)
+    multiplied = _multiplied(fabric)
+    if np.any(share[multiplied]):
+        raise ValueError("a link at switches that copy or add bears a share")
+    worth = least_share(fabric, np.where(multiplied, HIGHEST_PRICE, share), ranks)
+    if worth >= HIGHEST_PRICE:
+        raise ValueError("all routes are over switches that copy or add")
+    _no_crossing_over(fabric, multiplied, rows, ranks, finer)
     if "toll" in certificate and worth > 1:
         raise ValueError("beside tolls a route may bear one share only")
     needed = worth * untrusted.exact_sum(rows.weight) * int(instance.blocks.bytes[0])
@@ -132,6 +145,42 @@ def _rows(fabric: Fabric, certificate: Mapping[str, Any], ranks: IntArray) -> tu
     if np.any(source == target) or np.any(begin):
         raise ValueError("a demand's origin has a moment other than 0, or is its goal")
     return _Rows(of, weight, since, classes), int(end.min())
+
+
+def _multiplied(fabric: Fabric) -> BoolArray:
+    """Links at switches that copy or add where they cut through, and at those joined to them over other switches."""
+    instance, able = fabric.instance, fabric.instance.machine.abilities
+    if instance.switching.mode == "store_and_forward":
+        return np.zeros(len(fabric.tail), dtype=bool)
+    inside = ~fabric.is_rank & (able.copies | able.adds | instance.switching.multicast)
+    while True:
+        touched = inside[fabric.tail] | inside[fabric.head]
+        near = fabric.mask(np.concatenate([fabric.tail[touched], fabric.head[touched]])) & ~fabric.is_rank
+        if np.array_equal(near | inside, inside):
+            return touched
+        inside |= near
+
+
+def _no_crossing_over(fabric: Fabric, multiplied: BoolArray, rows: _Rows, ranks: IntArray, finer: int) -> None:
+    """Raise ``ValueError`` where a transfer over these links could begin at its first rank's moment or later and arrive
+    before its last one's."""
+    leaving = multiplied & fabric.is_rank[fabric.tail] & ~fabric.is_rank[fabric.head]
+    pairs: list[IntArray] = [np.zeros((3, 0), dtype=np.int64)]
+    for place, u in enumerate(ranks.tolist()):
+        out = np.flatnonzero(leaving & (fabric.tail == u))
+        begin = np.full(fabric.nodes, UNREACHABLE, dtype=np.int64)
+        np.minimum.at(begin, fabric.head[out], fabric.delay[out])
+        away = fabric.reach_from(begin, fabric.delay, True)[ranks]
+        there = np.flatnonzero(away < UNREACHABLE)
+        pairs.append(np.stack([np.full_like(there, place), there, away[there] * finer]))
+    us, vs, ticks = np.concatenate(pairs, axis=1)
+    for d, classes in enumerate(rows.classes):
+        one, other, least = np.unique(np.stack([classes[us], classes[vs], ticks]), axis=1)
+        since = rows.since[rows.of == d]
+        if len(since) * len(one) > MOST_CELLS:
+            raise ValueError("there are too many moments for this machine")
+        if np.any(since[:, other] > since[:, one] + least):
+            raise ValueError("a transfer over switches that copy or add may be a crossing")
 
 
 def _tolls(fabric: Fabric, certificate: Mapping[str, Any], share: IntArray) -> _Tolls:
