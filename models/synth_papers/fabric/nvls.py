@@ -1,17 +1,16 @@
 """Switches that copy and add, beside the same machines without: the page ``nvls``.
 
-Records of runs on up to :data:`KEPT` ranks lie below ``nvls/tables``, numbers of larger ones in ``runs.csv``; a second
-run takes both. The best schedule of every row on at most :data:`KEPT` ranks and its bound are published.
+Records of runs lie below ``nvls/tables``, numbers of those on more than :data:`KEPT` ranks in ``runs.csv`` too; a
+second run takes both. The best schedule of every row with at most :data:`MOST_KEPT` transfers, its bound and what
+stands beside it are published.
 """
 
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -28,9 +27,11 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 ALL = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce")
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 SIZES = (*SMALL, GIB)
-KEPT, MOST_KEPT = 16, 20_000  # ranks, and transfers, up to which schedules are published
+KEPT = 16  # ranks up to which numbers stand in records alone
+MOST_KEPT = 300_000  # transfers up to which schedules are published
 TIME_LIMIT = 60.0
-MOST_TODAY = 16  # ranks up to which rings and trees are run too
+MOST_TODAY = 128  # ranks up to which rings and trees are run too
+COMPARED = (MIB, GIB)  # sizes at which what users have today is run
 TODAY = ("nvls", "sharp", "ring", "double_tree")
 PRINTED = printed.read(__file__)
 MEASURED = ("5", "6", "7", "8")  # GPUs
@@ -56,7 +57,8 @@ class Question:
         return self.make(self.collective, self.size, self.able)
 
     def methods(self, boxes: int) -> list[str]:
-        """Ours, for so many boxes of several ranks (0: ranks behind switches alone)."""
+        """What is tried, for so many boxes of several ranks (0: ranks behind switches alone); allreduce is also asked
+        of the algorithms that it is compared with."""
         adds = ["in_network"] if self.able and self.collective == "allreduce" else []
         gathers = self.collective in ("allgather", "reduce_scatter")
         if boxes == 1:
@@ -65,7 +67,7 @@ class Question:
             return adds or (["steiner"] if self.able and not gathers else ["hierarchical"])
         if boxes == 2 and gathers and self.size == GIB:
             return ["forest"]
-        return adds if adds and self.size == GIB else [*adds, "hierarchical"]
+        return [*adds, "hierarchical"]
 
 
 def _boxes(name: str, boxes: int) -> Maker:
@@ -109,9 +111,6 @@ MACHINES: dict[str, Maker] = {
     "fat-tree-sharp, 2 levels": _two_levels,
     "fat-tree-sharp, 3 levels": _three_levels,
 }
-AT_EVERY_SIZE = ("dgx-h100-nvls x1", "dgx-h100-nvls x2", "fat-tree-sharp, 2 levels", "fat-tree-sharp, 3 levels")
-SOME_SIZES = ("dgx-h100-nvls x16",)  # allreduce and broadcast
-LARGE = {"dgx-b200-nvls x64": ("allreduce", "allgather"), "dgx-b200-nvls x16": ("allreduce", "allgather", "broadcast")}
 WORTH = ("dgx-h100-nvls x1", "dgx-h100-nvls x2", "dgx-h100-nvls x4", "dgx-h100-nvls x16", "dgx-h100-nvls x64",
          "dgx-b200-nvls x1", "dgx-b200-nvls x2", "fat-tree-sharp, 2 levels", "fat-tree-sharp, 3 levels")  # fmt: skip
 
@@ -119,11 +118,8 @@ WORTH = ("dgx-h100-nvls x1", "dgx-h100-nvls x2", "dgx-h100-nvls x4", "dgx-h100-n
 def questions() -> Iterator[Question]:
     """All rows, the smallest machines first."""
     for machine, make in MACHINES.items():
-        for collective in LARGE.get(machine, ALL):
-            yield Question(machine, make, collective, GIB)
-        for collective in ALL if machine in AT_EVERY_SIZE else ("allreduce", "broadcast"):
-            if machine in (*AT_EVERY_SIZE, *SOME_SIZES):
-                yield from (Question(machine, make, collective, size) for size in SMALL)
+        yield from (Question(machine, make, collective, GIB) for collective in ALL)
+        yield from (Question(machine, make, collective, size) for collective in ALL for size in SMALL)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -185,34 +181,43 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     instance = question.instance
     ranks, boxes = len(instance.members), len(instance.boxes)
     methods = question.methods(boxes if boxes < ranks else 0)
-    best = min(_solved(page, instance, methods), key=lambda run: float("inf") if run.value is None else run.value)
+    runs = _solved(page, instance, [*methods, *_beside(question, ranks)])
+    best = min(runs, key=lambda run: float("inf") if run.value is None else run.value)
     [bound] = _solved(page, instance, ["bound"])
-    if question.able and best.transfers <= MOST_KEPT and best.record is not None and bound.record is not None:
-        page.publish(best.record, "records")
-        page.publish(bound.record, "records")
+    beside = [run for run in runs if run.method in TODAY and run.value is not None]
+    if question.able:
+        for run in {run.method: run for run in (best, bound, *beside)}.values():
+            if run.record is not None and run.transfers <= MOST_KEPT:
+                page.publish(run.record, "records")
     page.say(f"{question.machine}, {question.collective}, {question.size}: {percent(gap(best.value, bound.bound))}")
     return best, bound
 
 
+def _beside(question: Question, ranks: int) -> Sequence[str]:
+    """What users have today, where it is run beside ours."""
+    if not question.able or question.collective != "allreduce" or question.size not in COMPARED:
+        return ()
+    return TODAY if ranks <= MOST_TODAY else TODAY[:2]
+
+
 def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]) -> list[Run]:
-    """The runs of methods on an instance; on more than :data:`KEPT` ranks those in ``runs.csv`` if there."""
-    words: dict[str, Any] = {"time_limit": TIME_LIMIT}
+    """The runs of methods on an instance; on more than :data:`KEPT` ranks without a record those in ``runs.csv``."""
+    words: dict[str, Any] = {"time_limit": TIME_LIMIT, "part": "tables"}
     if len(instance.members) <= KEPT:
-        kept = page.keep(instance, "tables")
-        return [_run(record) for _, record in page.solve([kept], methods, part="tables", **words)]
+        return [_run(record) for _, record in page.solve([page.keep(instance, "tables")], methods, **words)]
     file = page.folder / "runs.csv"
     table = pd.read_csv(file) if file.is_file() else pd.DataFrame(columns=["instance", *Run._fields[:-1]])
     found = []
     for method in methods:
-        rows = table[(table["instance"] == instance.name) & (table["method"] == method)].to_dict("records")
-        if not rows:
-            with tempfile.TemporaryDirectory() as folder:
-                elsewhere = replace(page, folder=Path(folder) / "nvls", proofs={})
-                [(_, record)] = elsewhere.solve([elsewhere.keep(instance, "tables")], [method], part="tables", **words)
-                run = _run(record)
-            rows = [{"instance": instance.name} | run._asdict() | {"record": None}]
-            table = pd.DataFrame([*table.to_dict("records"), *rows]).drop(columns="record", errors="ignore")
+        here = (table["instance"] == instance.name) & (table["method"] == method)
+        rows = table[here].to_dict("records")
+        if not rows or (page.folder / "tables" / "fabric" / instance.name / f"{method}.json").is_file():
+            [(_, record)] = page.solve([page.keep(instance, "tables")], [method], **words)
+            found.append(_run(record))
+            row = {"instance": instance.name} | found[-1]._asdict()
+            table = pd.DataFrame([*table[~here].to_dict("records"), row]).drop(columns="record")
             page.table("", table, file="runs", show=False)
+            continue
         told = {name: None if pd.isna(value) else value for name, value in rows[0].items()}
         found.append(
             Run(method, told["value"], told["bound"], bool(told["certified"]), int(told["transfers"] or 0), None)
@@ -305,14 +310,13 @@ def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
     """Times of ring, double tree, NVLS and one SHARP tree over ours."""
     found = []
     for machine in WORTH if not page.quick else WORTH[:1]:
-        mine = rows[
-            (rows["machine"] == machine) & (rows["collective"] == "allreduce") & (rows["bytes"].isin((MIB, GIB)))
-        ]
+        mine = rows[(rows["machine"] == machine) & (rows["collective"] == "allreduce") & (rows["bytes"].isin(COMPARED))]
         for row in mine.to_dict("records"):
-            instance = Question(machine, MACHINES[machine], "allreduce", row["bytes"]).instance
+            question = Question(machine, MACHINES[machine], "allreduce", row["bytes"])
+            instance = question.instance
             cells: dict[str, Any] = {"machine": machine, "bytes": shown(float(row["bytes"]), "bytes")}
             cells["ours"] = shown(row["time"], "s")
-            for run in _solved(page, instance, TODAY if len(instance.members) <= MOST_TODAY else TODAY[:2]):
+            for run in _solved(page, instance, _beside(question, len(instance.members))):
                 cells[run.method] = None if run.value is None else times(run.value / row["time"])
             found.append(cells)
     return pd.DataFrame(found)
