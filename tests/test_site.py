@@ -54,9 +54,9 @@ def to_run(page: Path) -> list[str | None]:
 
 
 WITH_COMMANDS = [
-    pytest.param(page, marks=[pytest.mark.slow] if "slow" in to_run(page) else [], id=page.stem)
+    pytest.param(page, why, marks=[pytest.mark.slow] if why else [], id=f"{page.stem}{'-slow' if why else ''}")
     for page in sorted(PAGES.rglob("*.md"))
-    if to_run(page)
+    for why in sorted(set(to_run(page)), key=str)
 ]
 
 
@@ -73,14 +73,14 @@ def prepare(folder: Path) -> None:
     shutil.copy(ROOT / "tests/exchange/machines/samples/dgx1-topo.txt", folder / "topo.txt")
 
 
-def follow(page: Path, folder: Path) -> int:
-    """Write the page's files and run its commands, in their order; how many ran."""
+def follow(page: Path, folder: Path, slow: bool = True) -> int:
+    """Write the page's files and run its commands, in their order, those marked slow too if asked; how many ran."""
     prepare(folder)
     count = 0
     for block in blocks(page):
         if block["title"]:
             (folder / block["title"]).write_text(block["text"])
-        elif block["kind"] == "bash" and block["why"] in (None, "slow"):
+        elif block["kind"] == "bash" and block["why"] in ((None, "slow") if slow else (None,)):
             for line in block["text"].splitlines():
                 run_line(line, folder)
                 count += 1
@@ -109,11 +109,11 @@ def expanded(pattern: str, folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS)
-def test_the_commands_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
-    assert follow(page, tmp_path)
-    name = PICTURES.get(page.relative_to(PAGES).as_posix())
-    assert name is None or (tmp_path / name[1]).exists()
+@pytest.mark.parametrize(("page", "why"), WITH_COMMANDS)
+def test_the_commands_of_a_page_run_as_they_stand(page: Path, why: str | None, tmp_path: Path) -> None:
+    assert follow(page, tmp_path, slow=why == "slow")
+    _, drawn = PICTURES.get(page.relative_to(PAGES).as_posix(), ("", "."))
+    assert (tmp_path / drawn).exists() or (why is None and "slow" in to_run(page))
 
 
 def test_what_is_not_run_says_why() -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,38 +130,36 @@ def four_spaces(text: str) -> str:
     """Lists of CommonMark, whose items are indented as far as their text begins, with four spaces a level and an empty
     line before the first item: what Python-Markdown reads as the same lists."""
     lines = text.split("\n")
-    items: list[list[int]] = [[] for _ in lines]  # of every line: the columns at which the items around it begin
-    starts: set[int] = set()
-    tokens = MarkdownIt().enable("table").parse(text)
-    for token in tokens:
-        if token.type == "list_item_open" and token.map:
-            column = _content_column(lines, token, items)
-            for number in range(*token.map):
-                items[number].append(column)
-        if token.type in ("bullet_list_open", "ordered_list_open") and token.map and token.level == 0:
-            starts.add(token.map[0])
-    first = {token.map[0]: token for token in tokens if token.type == "list_item_open" and token.map}
+    tokens = [token for token in MarkdownIt().enable("table").parse(text) if token.map]
+    items = [token.map for token in tokens if token.type == "list_item_open"]
+    around: list[list[int]] = [[] for _ in lines]  # of every line: the columns at which the items around it begin
+    for first, end in items:
+        column = _content_column(lines[first], around[first])
+        for number in range(first, end):
+            around[number].append(column)
+    lists = {token.map[0] for token in tokens if token.type.endswith("_list_open") and token.level == 0}
+    marked = {first for first, _ in items}
     made: list[str] = []
     for number, line in enumerate(lines):
-        around = items[number]
-        if number in starts and made and made[-1].strip():
+        if number in lists and made and made[-1].strip():
             made.append("")
-        if not around or not line.strip():
-            made.append(line)
-        elif number in first:
-            marker, _, rest = line.strip().partition(" ")
-            made.append("    " * (len(around) - 1) + f"{marker:<3} {rest.lstrip()}")
-        else:
-            held = len(line) - len(line.lstrip())
-            made.append("    " * len(around) + " " * max(held - around[-1], 0) + line.lstrip())
+        made.append(_indented(line, around[number], number in marked) if around[number] and line.strip() else line)
     return "\n".join(made)
 
 
-def _content_column(lines: list[str], token: Token, items: list[list[int]]) -> int:
+def _indented(line: str, around: list[int], marked: bool) -> str:
+    """A line of a list with four spaces a level."""
+    text = line.lstrip()
+    if marked:
+        marker, _, rest = text.partition(" ")
+        return "    " * (len(around) - 1) + f"{marker:<3} {rest.lstrip()}"
+    return "    " * len(around) + " " * max(len(line) - len(text) - around[-1], 0) + text
+
+
+def _content_column(line: str, around: list[int]) -> int:
     """The column at which an item's text begins."""
-    assert token.map is not None
-    found = re.match(r"\s*(?:[-*+]|\d+[.)])\s+", lines[token.map[0]])
-    return found.end() if found else (items[token.map[0]] or [0])[-1] + 2
+    found = re.match(r"\s*(?:[-*+]|\d+[.)])\s+", line)
+    return found.end() if found else (around or [0])[-1] + 2
 
 
 MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
