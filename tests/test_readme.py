@@ -17,11 +17,13 @@ from synth.text.quantities import percent
 
 PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
 PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
-PAGES += ["synth/exchange/machines/README.md"]
+PAGES += ["synth/exchange/machines/README.md", "results/published/README.md"]
+PAGES += [path.relative_to(ROOT).as_posix() for path in (ROOT / "models/site/pages").rglob("*.md")]
+CLUSTER = "models/site/pages/start/cluster.md"  # has the table of gaps by number of GPUs
 
 
 def test_the_shipped_instances_are_over_a_thousand_runs():
-    assert "All shipped instances (over a thousand runs;" in readme()
+    assert "All shipped instances (over a thousand runs;" in readme("models/site/pages/how-to/index.md")
     assert len(plan([ROOT / "instances"], Request(limits=("20s",)), Path("results"))) > 1000
 
 
@@ -56,7 +58,7 @@ def test_the_largest_published_records_pass_the_check():
 def test_what_is_published_stays_small():
     """Records stand in collections; what is larger than a megabyte is named in the folder's README, with its reason."""
     files = [path for path in PUBLISHED.rglob("*") if path.is_file()]
-    assert len(files) < 200
+    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 200  # a page a finding
     assert not [path for path in files if path.suffix in (".json", ".instance")]
     said = (PUBLISHED / "README.md").read_text()
     for path in files:
@@ -84,7 +86,7 @@ def test_counts_of_instances_solved_to_optimality(family):
 
 
 def reached():
-    """The README's table of gaps by number of GPUs, out of the published runs."""
+    """The table of gaps by number of GPUs, out of the published runs."""
     with (PUBLISHED / "clusters/runs.csv").open() as file:
         runs = [row for row in csv.DictReader(file) if row["gap"] and row["bytes"] == str(2**30)]
     runs.sort(key=lambda row: -float(row["gap"]))  # of several methods the best counts
@@ -99,13 +101,29 @@ def reached():
 
 def test_how_far_it_goes_is_what_was_published():
     """`python tests/test_readme.py` writes the table."""
-    assert "<!-- gaps -->\n" + "".join(reached()) + "<!-- end -->" in readme()
+    assert "<!-- gaps -->\n" + "".join(reached()) + "<!-- end -->" in readme(CLUSTER)
+
+
+def test_the_readme_is_short_and_its_second_block_runs_the_tests():
+    """`.ci/run` reads the second block; what else there is to say stands on the site's pages."""
+    text = readme()
+    assert len(text.splitlines()) <= 125
+    blocks = re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
+    assert "synth tour" in blocks[0]
+    assert "pytest" in blocks[1]
+    assert len(re.findall(r"!\[", text)) == 2
+
+
+def test_the_readme_leads_to_every_page_of_the_start_and_how_to():
+    for folder in ("start", "how-to"):
+        for page in (ROOT / "models/site/pages" / folder).glob("*.md"):
+            assert page.stem == "index" or f"({page.relative_to(ROOT)})" in readme()
 
 
 def test_every_page_of_a_paper_is_linked():
     for path in PUBLISHED.glob("*.md"):
         if path.stem not in ("benchmarks", "README"):
-            assert f"(results/published/{path.name})" in readme()
+            assert f"({path.name})" in readme("results/published/README.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -119,6 +137,6 @@ def test_paths_named_in_the_documents_exist(page):
 
 
 if __name__ == "__main__":
-    before, _, rest = readme().partition("<!-- gaps -->\n")
+    before, _, rest = readme(CLUSTER).partition("<!-- gaps -->\n")
     table = "".join(reached())
-    (ROOT / "README.md").write_text(f"{before}<!-- gaps -->\n{table}<!-- end -->{rest.partition('<!-- end -->')[2]}")
+    (ROOT / CLUSTER).write_text(f"{before}<!-- gaps -->\n{table}<!-- end -->{rest.partition('<!-- end -->')[2]}")

@@ -30,7 +30,13 @@ FENCE = re.compile(
     r"(?:<!-- (?P<why>[^>]*?) -->\n)?```(?P<kind>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)```", re.DOTALL
 )
 GALLERY = PAGES / "gallery.md"
-NOT_RUN = ("it installs", "it needs Slurm", "it needs MPI", "it needs the solution that a solver wrote")
+NOT_RUN = (
+    "it installs",
+    "it needs Slurm",
+    "it needs MPI",
+    "it needs the solution that a solver wrote",
+    "it takes hours",
+)
 PICTURES = {  # by page: what its commands have drawn, or a record to draw
     "how-to/tune.md": ("tune.svg", "tuned/bandwidth.svg"),
     "how-to/drill.md": ("drill.svg", "drilled/losses.svg"),
@@ -55,7 +61,7 @@ def to_run(page: Path) -> list[str | None]:
 
 WITH_COMMANDS = [
     pytest.param(page, why, marks=[pytest.mark.slow] if why else [], id=f"{page.stem}{'-slow' if why else ''}")
-    for page in sorted(PAGES.rglob("*.md"))
+    for page in [ROOT / "README.md", *sorted(PAGES.rglob("*.md"))]
     for why in sorted(set(to_run(page)), key=str)
 ]
 
@@ -112,7 +118,11 @@ def expanded(pattern: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("page", "why"), WITH_COMMANDS)
 def test_the_commands_of_a_page_run_as_they_stand(page: Path, why: str | None, tmp_path: Path) -> None:
     assert follow(page, tmp_path, slow=why == "slow")
-    _, drawn = PICTURES.get(page.relative_to(PAGES).as_posix(), ("", "."))
+    _, drawn = (
+        PICTURES.get(page.relative_to(SITE).as_posix().removeprefix("pages/"), ("", "."))
+        if SITE in page.parents
+        else ("", ".")
+    )
     assert (tmp_path / drawn).exists() or (why is None and "slow" in to_run(page))
 
 

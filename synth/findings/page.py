@@ -1,7 +1,9 @@
-"""The page ``findings.md`` and, beside it, every case as a row of ``findings/cases.csv``."""
+"""The page ``findings.md``, a page of its own for each finding in ``findings/``, and every case as a row of
+``findings/cases.csv``."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -15,22 +17,26 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
+from synth.findings.figure import CAPTION, draw
 from synth.findings.finding import Finding
 from synth.records.record import Record
-from synth.reproduction.collect import SOURCES, Reproduction
+from synth.reproduction.collect import SOURCES, Reproduction, plain_figures
 from synth.reproduction.page import markdown
 from synth.text.files import write_atomically
 from synth.text.quantities import percent
+from synth.views.figure_style import save
 
-NAME = "findings"
+NAME, FIGURE = "findings", "ratios.png"
 LISTED = 12  # cases of a finding that stand on the page; of more, the file has all
-INTRODUCTION = """\
-What our records improve, settle, qualify or correct of published results. A finding *qualifies* a claim that is true as
-it is stated and says less than it seems to; it *corrects* what is not true. Every number of ours below was read from
-the records named beside it when this page was made, and each of these records passed the check (`synth check`) at that
-moment: a schedule is replayed from its instance alone, a certificate derived again. A finding whose record is missing,
-refused or does not show what the finding states leaves no page. "(by `bine`)" behind a published figure names the
-record of the published algorithm, run by us where no figure is printed. The gap is (value − bound) / value.
+HOW = """\
+## How to read this
+
+A finding *qualifies* a claim that is true as it is stated and says less than it seems to; it *corrects* what is not
+true. Every number of ours was read from the records that the finding's page names, and each of them passed the check
+(`synth check`) when the page was made: a schedule is replayed from its instance alone, a certificate derived again. A
+finding whose record is missing, refused or does not show what the finding states leaves no page. "(by `bine`)" behind a
+published figure names the record of the published algorithm, run by us where no figure is printed. The gap is
+(value − bound) / value. All cases of all findings are rows of [cases.csv](findings/cases.csv).
 
 | theirs is | what ours stands beside |
 |:--|:--|
@@ -79,10 +85,19 @@ def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, 
     if faults:
         raise UnfoundedError("\n".join(["the records do not carry these findings:", *faults]))
     left = [one.name for findings in known.values() for one in findings if scratch.quick and not one.quick]
-    path = out / f"{NAME}.md"
-    (out / NAME).mkdir(parents=True, exist_ok=True)
-    _cases(shown, root).to_csv(out / NAME / "cases.csv", index=False)
-    write_atomically(path, text(shown, root, left, scratch.quick).encode())
+    path, folder = out / f"{NAME}.md", out / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    _cases(shown, root).to_csv(folder / "cases.csv", index=False)
+    told = {one.finding.name: _page(one, get_family(family), root) for family, g in shown.items() for one in g}
+    for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in told}:
+        old.unlink()
+    for name, page in told.items():
+        write_atomically(folder / f"{name}.md", page.encode())
+    figure = draw([one for group in shown.values() for one in group])
+    if figure is not None:
+        with plain_figures():
+            save(figure, folder / FIGURE, bbox_inches="tight", dpi=110)
+    write_atomically(path, text(shown, left, scratch.quick, figure is not None).encode())
     return path, shown
 
 
@@ -101,47 +116,56 @@ def _computed(shown: Shown, scratch: Reproduction) -> Shown:
     return replace(shown, faults=[*shown.faults, *silent], errata=page.errata, skipped=skipped)
 
 
-def text(shown: dict[str, list[Shown]], root: Path, left: Sequence[str], quick: bool) -> str:
-    """The page as Markdown. Holds no time or date: the same records give the same bytes."""
+def text(shown: dict[str, list[Shown]], left: Sequence[str], quick: bool, drawn: bool) -> str:
+    """The page of all findings as Markdown. Holds no time or date: the same records give the same bytes."""
     command = f"synth reproduce {NAME}{' --quick' if quick else ''}"
-    parts = [f"# Findings\n\nMade by `{command}`.\n\n{INTRODUCTION}"]
+    told = [(family, one) for family, group in shown.items() for one in group if one.grades]
+    parts = [f"# Findings\n\nMade by `{command}`.\n\n{_opening([one for _, one in told])}"]
+    parts += [f"![{CAPTION}]({NAME}/{FIGURE})\n\n{CAPTION}\n"] if drawn else []
     skipped = [*(f"{name} (--quick)" for name in left), *(s for g in shown.values() for one in g for s in one.skipped)]
     if skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {line}\n" for line in skipped))
-    told = [one for group in shown.values() for one in group if one.grades]
-    parts.append(_overview(told))
-    for family, group in shown.items():
-        inside = [one for one in group if one.grades]
-        if inside:
-            parts.append(f"## {get_family(family).title}\n")
-            parts += [_section(one, get_family(family), root) for one in inside]
-    return "\n".join(parts)
+    for family in dict.fromkeys(family for family, _ in told):
+        rows = [one for name, one in told if name == family]
+        parts.append(f"## {get_family(family).title}\n\n{_overview(rows)}")
+    return "\n".join([*parts, HOW])
 
 
-def _overview(told: Sequence[Shown]) -> str:
-    rows = []
-    for one in told:
-        finding = one.finding
-        rows.append(
-            (
-                f"[{finding.name}](#{finding.name})",
-                finding.kind,
-                finding.paper,
-                _theirs(one),
-                len(one.held) or "–",
-                one.grade,
-            )
-        )
-    count = Counter(
+def _opening(told: Sequence[Shown]) -> str:
+    """Three sentences: how many findings there are, what they rest on, and where the rest is."""
+    kinds = Counter(one.finding.kind for one in told)
+    grades = Counter(
         grade if grade in (CERTIFIED, "replayed", "counted", "recomputed") else "on a solver's word"
         for one in told
         for grade in one.grades.elements()
     )
-    words = ", ".join(f"{n} {grade}" for grade, n in sorted(count.items(), key=lambda item: -item[1]))
-    table = markdown(
-        pd.DataFrame(rows, columns=["finding", "it", "what", "theirs is", "cases", "grade"]).astype(object)
+    what = ", ".join(f"{n} {_verb(kind, n)}" for kind, n in sorted(kinds.items(), key=lambda item: -item[1]))
+    words = ", ".join(f"{n} {grade}" for grade, n in sorted(grades.items(), key=lambda item: -item[1]))
+    return (
+        f"Of {len(told)} findings on published results, {what} what is stated there. Their cases and errata by grade: "
+        f"{words}. Each has a page of its own with its cases, its records and the commands that make them again.\n"
     )
-    return f"{table}\n{len(told)} findings; cases and errata by grade: {words}.\n"
+
+
+def _verb(kind: str, count: int) -> str:
+    """The kind as a verb of so many findings."""
+    return kind if count == 1 else {"qualifies": "qualify"}.get(kind, kind.removesuffix("s"))
+
+
+def _overview(told: Sequence[Shown]) -> str:
+    """A line a finding."""
+    rows = [
+        (f"[{one.finding.name}]({NAME}/{one.finding.name}.md)", one.finding.kind, _short(one), _theirs(one), one.grade)
+        for one in told
+    ]
+    return markdown(pd.DataFrame(rows, columns=["finding", "it", "what", "theirs is", "grade"]).astype(object))
+
+
+def _short(one: Shown) -> str:
+    """The first sentence of what is stated, or what the errata are about."""
+    if one.statement:
+        return re.split(r"(?<!\bal)(?<!\bvs)\.\s", one.statement, maxsplit=1)[0].removesuffix(".")
+    return "; ".join(item.where for item in one.errata)
 
 
 def _theirs(one: Shown) -> str:
@@ -149,13 +173,13 @@ def _theirs(one: Shown) -> str:
     return ", ".join(SOURCES[source].lower() for source in one.sources)
 
 
-def _section(one: Shown, family: Family, root: Path) -> str:
+def _page(one: Shown, family: Family, root: Path) -> str:
+    """A finding's own page: what it states, the cases, and the commands."""
     finding = one.finding
-    lines = [
-        f"### {finding.name}\n",
-        f"*{finding.paper}, {finding.where}* ({finding.kind}; theirs: {_theirs(one)}; {one.grade})\n",
-    ]
+    lines = [f"# {finding.name}\n"]
     lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
+    said = f"*{finding.paper}, {finding.where}*: this {finding.kind} what is stated there"
+    lines.append(f"{said} (theirs: {_theirs(one)}; grade: {one.grade}; [all findings](../{NAME}.md)).\n")
     ours = "Corrected" if finding.kind == "corrects" else "Ours"
     lines += [
         f"* **{item.where}.** {item.stated} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"
@@ -175,7 +199,7 @@ def _table(one: Shown, root: Path) -> str:
     inside = _listed(one.held)
     rows = [_row(one, held, root) for held in inside]
     rest = len(one.held) - len(inside)
-    more = f"\nand {rest} more cases in [cases.csv]({NAME}/cases.csv), each with its records.\n" if rest else ""
+    more = f"\nand {rest} more cases in [cases.csv](cases.csv), each with its records.\n" if rest else ""
     frame = pd.DataFrame(rows, columns=["case", "published", "value", "bound", "gap", "grade", "records"])
     return markdown(frame[[name for name in frame if (frame[name] != "–").any()]]) + more
 

@@ -107,7 +107,7 @@ def of_finding(name: str, paper: str, where: str, citation: str) -> list[Entry]:
     of = papers(citation)
     if all(paper.lower() not in str(entry.fields.get("title", "")).lower() for entry in of):
         of = papers(paper)
-    note = f"on {paper}, {where}; results/published/findings.md"
+    note = f"on {paper}, {where}; results/published/findings/{name}.md"
     finding = {"author": AUTHORS, "title": f"Finding {name}", "note": note}
     return [*of, Entry("misc", key_of("finding", name), finding), toolkit("")]
 

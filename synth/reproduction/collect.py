@@ -74,6 +74,7 @@ class Reproduction:
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)
+    linked: dict[str, str] = field(default_factory=dict)  # files, by title, of tables that the page only links
     figures: list[tuple[Path, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -101,14 +102,16 @@ class Reproduction:
         """Record an error of the paper with the computation that shows it; ``source``: where the authors state it."""
         self.errata.append(Erratum(where, printed, corrected, computation, source))
 
-    def table(self, title: str, rows: pd.DataFrame, file: str = "", show: bool = True) -> None:
+    def table(self, title: str, rows: pd.DataFrame, file: str = "", show: bool = True, linked: bool = False) -> None:
         """A table of ours that has no single printed counterpart; with ``file`` also written as ``<file>.csv``.
-        ``show=False`` only writes the file (long tables)."""
+        ``show=False`` only writes the file; ``linked`` puts a link to it in the table's place (long tables)."""
         if file:
             self.folder.mkdir(parents=True, exist_ok=True)
             rows.to_csv(self.folder / f"{file}.csv", index=False)
         if show:
             self.tables.append((title, rows))
+        if linked:
+            self.linked[title] = f"{file}.csv"
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure below ``folder`` as ``<name>.png``, for a paper also as SVG and PDF, and put it on the page."""

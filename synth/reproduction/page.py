@@ -60,7 +60,9 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
         parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
     parts += _errata(page)
     for title, rows in page.tables:
-        parts.append(f"## {title}\n\n" + markdown(rows))
+        file = page.linked.get(title)
+        where = (page.folder / file).relative_to(folder).as_posix() if file else ""
+        parts.append(f"## {title}\n\n" + (f"{len(rows)} rows: [{file}]({where}).\n" if file else markdown(rows)))
     if pictures and not page.opening:
         parts += ["## Figures\n", *pictures]
     notes = [*page.notes, *filter(None, [page.grades()])]

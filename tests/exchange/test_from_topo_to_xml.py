@@ -1,4 +1,4 @@
-"""From what ``nvidia-smi topo -m`` prints to an MSCCL XML and back: the README's commands and tables, as they stand."""
+"""From what ``nvidia-smi topo -m`` prints to an MSCCL XML and back: the site's commands and tables, as they stand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from synth.text.quantities import shown
 ROOT = Path(__file__).resolve().parents[2]
 
 
-README = (ROOT / "README.md").read_text()
+MACHINE = (ROOT / "models/site/pages/start/machine.md").read_text()
+FORMATS = (ROOT / "models/site/pages/how-to/export.md").read_text()
 
 
 def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines of the README, run on a DGX-1's matrix (of our methods with forest alone, for the sake of time); the
+    """The lines of the page, run on a DGX-1's matrix (of our methods with forest alone, for the sake of time); the
     algorithms that leave are valid and, back on the machine, take the time of the table, near the bound."""
     monkeypatch.chdir(tmp_path)
 
@@ -32,14 +33,14 @@ def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.
         assert done.exit_code == 0, (words, done.output, done.exception)
         return done.stdout
 
-    block = next(part for part in README.split("```") if "synth import topo.txt" in part)
+    block = next(part for part in MACHINE.split("```") if "synth tune" in part)
     lines = [line.split()[1:] for line in block.splitlines() if line.startswith("synth ")]
     assert [line[0] for line in lines] == ["import", "tune"]
     shutil.copy(SAMPLES / "dgx1-topo.txt", "topo.txt")
     synth(*lines[0])
     synth(*lines[1], "-m", "forest")
-    assert "`synth check FILE.xml`" in README
-    assert "`synth import FILE.xml --machine dgx1.json bytes=1GiB`" in README
+    assert "`synth check FILE.xml`" in MACHINE
+    assert "`synth import FILE.xml --machine dgx1.json bytes=1GiB`" in MACHINE
     table = pd.read_csv("dgx1-tuned/table.csv")
     assert len(table) == 3
     for row in table.to_dict("records"):
@@ -53,8 +54,8 @@ def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.
 
 
 def named(*ways: str) -> list[str]:
-    """The formats that the README's table names in its first column, with one of these words in its second."""
-    table = README.split("| format | way |")[1].split("\n\n")[0]
+    """The formats that the page's table names in its first column, with one of these words in its second."""
+    table = FORMATS.split("| format | way |")[1].split("\n\n")[0]
     rows = [line.split("|") for line in table.splitlines()[2:]]
     return sorted(name for row in rows if row[2].strip() in ways for name in re.findall(r"`([\w-]+)`", row[1]))
 

@@ -129,10 +129,15 @@ def test_the_command_leaves_no_page_and_ends_with_1(
     words = ["reproduce", "findings", "--records", str(copy), "--out", str(tmp_path / "out")]
     done = RUN.invoke(app, words)
     assert done.exit_code == 0, done.output
-    text = (tmp_path / "out/findings.md").read_text()
-    assert "### optical-ring" in text
+    assert "[optical-ring](findings/optical-ring.md)" in (tmp_path / "out/findings.md").read_text()
+    text = (tmp_path / "out/findings/optical-ring.md").read_text()
     assert "`optree/ring-1024-w64/relay.json`" in text
     assert "synth solve instances/optree/ring-1024-w64.json -m relay" in text
+    (tmp_path / "out/findings.md").unlink()
+    gone = tmp_path / "out/findings/another.md"
+    gone.write_text("of a finding that is no more")
+    assert RUN.invoke(app, words).exit_code == 0
+    assert not gone.exists()
     (tmp_path / "out/findings.md").unlink()
     change(copy, "ring-1024-w64/relay.json", None)
     done = RUN.invoke(app, words)
@@ -215,29 +220,36 @@ def test_every_row_names_records_that_hold_what_it_says() -> None:
             assert row["grade"] in ("certified", "replayed", "counted") or grades == ["solver"]
 
 
-def test_every_finding_is_on_the_published_page() -> None:
+def own_pages(folder: Path = PUBLISHED) -> dict[str, str]:
+    """Every finding's own page."""
+    return {path.stem: path.read_text() for path in sorted((folder / "findings").glob("*.md"))}
+
+
+def test_every_finding_has_a_line_and_a_page() -> None:
     text = (PUBLISHED / "findings.md").read_text()
-    for findings in page.stated().values():
-        for finding in findings:
-            assert f"\n### {finding.name}\n" in text, f"{finding.name}: `synth reproduce findings`"
+    names = [finding.name for findings in page.stated().values() for finding in findings]
+    assert sorted(own_pages()) == sorted(names), "`synth reproduce findings`"
+    assert re.findall(r"^\| \[([\w-]+)\]\(findings/\1\.md\)", text, re.MULTILINE) == names
+    assert "](findings/ratios.png)" in text
 
 
 @pytest.mark.slow
 def test_every_row_passes_the_check_and_makes_the_page_again(tmp_path: Path) -> None:
     text = (PUBLISHED / "findings.md").read_text()
     again, shown = page.make(tmp_path, Path("results/published"), Reproduction(tmp_path / "scratch"))
-    assert all(one.statement in text for group in shown.values() for one in group)
+    told = own_pages()
+    assert all(one.statement in told[one.finding.name] for group in shown.values() for one in group)
     if "Left out" not in again.read_text():  # with the real data
         assert again.read_text() == text
+        assert own_pages(tmp_path) == told
         assert (tmp_path / "findings/cases.csv").read_text() == (PUBLISHED / "findings/cases.csv").read_text()
 
 
 def test_nothing_rests_on_a_solver_without_saying_so() -> None:
-    sections = re.split(r"\n### ", (PUBLISHED / "findings.md").read_text())[1:]
-    assert len(sections) > 40
-    for section in sections:
-        if re.search(r"\|\s*(HiGHS|CP-SAT|SCIP|Gurobi) [\d.]+, seed", section):
-            assert re.search(r"rests? on the word of (HiGHS|CP-SAT|SCIP|Gurobi)", section), section[:100]
+    assert len(own_pages()) > 40
+    for name, text in own_pages().items():
+        if re.search(r"\|\s*(HiGHS|CP-SAT|SCIP|Gurobi) [\d.]+, seed", text):
+            assert re.search(r"rests? on the word of (HiGHS|CP-SAT|SCIP|Gurobi)", text), name
 
 
 COVERED = {  # errata of the papers' pages that findings with records carry
@@ -249,12 +261,12 @@ COVERED = {  # errata of the papers' pages that findings with records carry
 
 
 def test_every_erratum_of_a_page_is_among_the_findings() -> None:
-    text = (PUBLISHED / "findings.md").read_text()
+    told = own_pages()
+    text = "\n".join(told.values())
     for path in PUBLISHED.glob("*.md"):
         errata = path.read_text().partition("\n## Errata\n")[2].partition("\n## ")[0]
         for where in re.findall(r"^\d+\. \*\*(.+?)\.\*\* ", errata, re.MULTILINE):
-            there = f"* **{where}.** " in text or f"\n### {COVERED.get(where)}\n" in text
-            assert there, f"{path.name}: {where}"
+            assert f"* **{where}.** " in text or COVERED.get(where) in told, f"{path.name}: {where}"
 
 
 def test_the_printed_command_makes_the_record_again(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def counted(page: Reproduction, found: Results) -> None:
                 "theirs [us]": printed.finish_us,
             }
         )
-    page.table("TE-CCL: epochs, counted as it counts", pd.DataFrame(rows), "epochs")
+    page.table("TE-CCL: epochs, counted as it counts", pd.DataFrame(rows), "epochs", linked=True)
     page.note(
         f"Epochs: at most the printed number in {within} of {len(rows)} results of {', '.join(SIZES)}, proven fewest "
         f"in {proven}."

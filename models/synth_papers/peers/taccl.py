@@ -30,6 +30,9 @@ class Result:
     solver_s: float | None
 
 
+TITLE = "TACCL on two NDv2, all 16 GPUs"
+
+
 def instance_of(collective: str, size: str) -> FabricInstance:
     """All 16 GPUs, each with a chunk, a sixteenth of the size."""
     return made(machine=MACHINE, collective=collective, bytes=str(GPUS * -(-SIZES[size] // SHARES)))
@@ -69,5 +72,5 @@ def results(page: Reproduction) -> None:
                 "gap": percent(ours.gap),
             }
         )
-    page.table("TACCL on two NDv2, all 16 GPUs", pd.DataFrame(rows), "taccl")
+    page.table(TITLE, pd.DataFrame(rows), "taccl")
     page.note(f"TACCL: ours takes at most its time in {no_more} of {timed} results that have one.")

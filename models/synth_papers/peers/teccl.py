@@ -126,6 +126,10 @@ class Results:
         return min(rows, key=lambda row: row.printed.finish_us)
 
 
+EVERY = "TE-CCL: every shipped result"
+SUMMARY = "TE-CCL: ours against every shipped result, in continuous time"
+
+
 def printed_results(path: Path) -> list[Result]:
     """The rows of the file. Raises :class:`InputError` on a file that is another."""
 
@@ -171,7 +175,7 @@ def tables(page: Reproduction, found: Results) -> None:
     """What the rows say: counted, by size, and one by one."""
     _summary(page, found)
     rows = [_cells(row) for row in found.rows]
-    page.table("TE-CCL: every shipped result", pd.DataFrame(rows), "teccl")
+    page.table(EVERY, pd.DataFrame(rows), "teccl", linked=True)
 
 
 def _cells(row: Row) -> dict[str, Any]:
@@ -219,7 +223,7 @@ def _summary(page: Reproduction, found: Results) -> None:
                 "ours, all [s]": round(sum(row.ours.seconds for row in _distinct(group)), 1),
             }
         )
-    page.table("TE-CCL: ours against every shipped result, in continuous time", pd.DataFrame(rows), "teccl-summary")
+    page.table(SUMMARY, pd.DataFrame(rows), "teccl-summary")
     within = sum(row.within for row in found.rows)
     beyond = [row for row in found.rows if row.beyond]
     others = [row for row in found.rows if not row.within and not row.beyond]
