@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,15 @@ COMP, SEND = 4, 5
 COMPUTE_S = 1e-9
 
 
-def finished(prefix: Path, ranks: int, bandwidth: float, latency: float, seed: int) -> float:
-    """When the last node has ended, in seconds. Raises ``AssertionError`` where some never are issued."""
-    return _Simulation(prefix, ranks, bandwidth, latency, seed).run()
+def finished(prefix: Path, ranks: int, bandwidth: float, latency: float, seeds: Iterable[int]) -> list[float]:
+    """When the last node has ended, in seconds, in the order of each seed. Raises ``AssertionError`` where some never
+    are issued."""
+    trace = _Trace(prefix, ranks)
+    return [_Simulation(trace, bandwidth, latency, seed).run() for seed in seeds]
 
 
-class _Simulation:
-    def __init__(self, prefix: Path, ranks: int, bandwidth: float, latency: float, seed: int) -> None:
-        self.bandwidth, self.latency, self.rng = bandwidth, latency, np.random.default_rng(seed)
+class _Trace:
+    def __init__(self, prefix: Path, ranks: int) -> None:
         self.nodes: dict[tuple[int, int], Any] = {}
         self.waits: dict[tuple[int, int], int] = {}
         self.users: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -41,6 +43,12 @@ class _Simulation:
                     self.waits[rank, node.id] = len(set(node.data_deps))
                     for other in set(node.data_deps):
                         self.users[rank, other].append((rank, node.id))
+
+
+class _Simulation:
+    def __init__(self, trace: _Trace, bandwidth: float, latency: float, seed: int) -> None:
+        self.bandwidth, self.latency, self.rng = bandwidth, latency, np.random.default_rng(seed)
+        self.nodes, self.waits, self.users = trace.nodes, dict(trace.waits), trace.users
         self.queue: dict[tuple[int, int], deque[Any]] = defaultdict(deque)
         self.busy: set[tuple[int, int]] = set()
         self.arrived: dict[tuple[int, int, int], int] = defaultdict(int)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 from exchange.possession import Run, expected
 
 import synth
@@ -38,7 +39,7 @@ def test_there_is_a_machine() -> None:
     assert len(EVERYWHERE) > len(SHAPES) + 5
 
 
-@pytest.mark.parametrize(("where", "collective"), SAMPLE)
+@pytest.mark.parametrize(("where", "collective"), some_of(SAMPLE))
 def test_round_trip(where: dict[str, Any], collective: str, tmp_path: Path) -> None:
     round_trip(where, collective, tmp_path)
 

@@ -136,8 +136,10 @@ def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> No
         assert verdict.value >= float(strongest(instance, RunOptions(time_limit_s=0.1).started_now()).seconds)
 
 
-@pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize("own", [{"oversubscription": 4}, {"oversubscription": 2, "rails": False}])
+@pytest.mark.parametrize(
+    ("own", "collective"),
+    some_of(product([{"oversubscription": 4}, {"oversubscription": 2, "rails": False}], COLLECTIVES)),
+)
 def test_oversubscribed_leaves_hold_nothing_up(collective: str, own: dict[str, Any]) -> None:
     """8 or 16 boxes, 4 a leaf switch, 1 GiB: within a fiftieth of what the NICs of a box need, as without the tree."""
     rooted = collective in ("broadcast", "reduce")

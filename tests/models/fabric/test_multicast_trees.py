@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from examples import some_of
 
 import synth
 from synth.options import RunOptions
@@ -39,9 +42,7 @@ RULES = (
 )
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "-".join(map(str, shape.values())))
-@pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules.values()))
-@pytest.mark.parametrize("collective", ["allgather", "broadcast"])
+@pytest.mark.parametrize(("shape", "rules", "collective"), some_of(product(SHAPES, RULES, ["allgather", "broadcast"])))
 def test_valid_wherever_switches_copy(shape, rules, collective):
     instance = made(**shape, **rules, collective=collective, bytes=240_000)
     assert fits(instance)

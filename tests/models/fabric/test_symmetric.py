@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
+from examples import some_of
 
 import synth
 from synth.clock.deadline import OutOfTime
@@ -52,18 +54,17 @@ def test_a_ring_of_five() -> None:
     assert replayed(instance) <= 4e-6
 
 
-@pytest.mark.parametrize("collective", [*EVERYONE, *ROOTED])
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"network": "ring", "nodes": 7},
-        {"network": "torus", "rows": 3, "cols": 5},
-        {"network": "torus", "rows": 3, "cols": 4, "layers": 5},
-        {"network": "hypercube", "dimension": 4},
-        {"network": "torus", "rows": 2, "cols": 4, "layers": 3},
-        {"network": "torus", "rows": 1, "cols": 6},
-    ],
-)
+WHERE: list[dict[str, Any]] = [
+    {"network": "ring", "nodes": 7},
+    {"network": "torus", "rows": 3, "cols": 5},
+    {"network": "torus", "rows": 3, "cols": 4, "layers": 5},
+    {"network": "hypercube", "dimension": 4},
+    {"network": "torus", "rows": 2, "cols": 4, "layers": 3},
+    {"network": "torus", "rows": 1, "cols": 6},
+]
+
+
+@pytest.mark.parametrize(("keys", "collective"), some_of(product(WHERE, [*EVERYONE, *ROOTED])))
 def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> None:
     """All collectives, at a size of latency and one of bytes that does not divide by chunks; never below what the
     links into a rank allow."""

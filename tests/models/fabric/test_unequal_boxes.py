@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
+from examples import some_of
 from models.fabric.making import faults, made
 
 import synth
@@ -91,11 +93,13 @@ def test_a_file_with_other_numbers() -> None:
             FabricInstance.model_validate(raw | {"network": raw["network"] | {"gpus": gpus}})
 
 
+UNEQUAL = [("dgx-h100", (4, 6)), ("dgx-h100", (8, 3)), ("dgx-h100", (2, 7)), ("dgx-a100", (4, 6)), ("dgx2", (4, 6))]
+
+
 @pytest.mark.parametrize(
-    ("name", "sizes"),
-    [("dgx-h100", (4, 6)), ("dgx-h100", (8, 3)), ("dgx-h100", (2, 7)), ("dgx-a100", (4, 6)), ("dgx2", (4, 6))],
+    ("name", "sizes", "collective"),
+    some_of((name, sizes, collective) for collective, (name, sizes) in product(COLLECTIVES, UNEQUAL)),
 )
-@pytest.mark.parametrize("collective", COLLECTIVES)
 def test_within_five_percent_of_what_the_ports_allow(name: str, sizes: tuple[int, int], collective: str) -> None:
     instance = made(machine=name, gpus=f"{sizes[0]}+{sizes[1]}", collective=collective, bytes="1GiB")
     found = hierarchical.solve(instance, RunOptions(time_limit_s=4.0).started_now())

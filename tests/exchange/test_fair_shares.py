@@ -1,48 +1,25 @@
-"""Forms of moves alone: first come, first served against a replay of the trace that is written; fair shares against an
-exact fluid of fractions, whose rates are known to be max-min by the bottleneck of every transfer."""
+"""Links shared fairly by what is ready, against an exact fluid of fractions, whose rates are known to be max-min by the
+bottleneck of every transfer."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
-from exchange import fifo
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import synth
-from synth.exchange import chakra
 from synth.exchange.forms import in_form
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 
 RATE, LATENCY = 50e9, 7e-7
-DIRECT = {
-    "ring": {"network": "ring", "nodes": 8},
-    "full mesh": {"network": "full", "nodes": 8},
-    "torus": {"network": "torus", "rows": 4, "cols": 4},
-}
 
 
 def record_of(size: int = 2**20, collective: str = "allreduce", method: str = "ring", **keys: object) -> synth.Record:
     made = synth.make("fabric", bandwidth=RATE, latency=LATENCY, collective=collective, bytes=size, **keys)
     return synth.solve(made, method)
-
-
-@pytest.mark.parametrize("shape", DIRECT)
-@pytest.mark.parametrize("method", ["ring", "recursive_doubling", "direct", "bruck", "pull"])
-@pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall"])
-def test_first_come_first_served_takes_the_time_of_the_trace(
-    shape: str, method: str, collective: str, tmp_path: Path
-) -> None:
-    record = record_of(2**24, collective, method, **DIRECT[shape])
-    if record.value is None:
-        pytest.skip(str(record["message"]))
-    found = transfers_of(record)
-    chakra.write(found, tmp_path / "trace")
-    taken = fifo.finished(tmp_path / "trace", found.ranks, RATE, LATENCY, 0)
-    assert in_form(record, "chakra-fifo").seconds == pytest.approx(taken, rel=1e-3)
 
 
 def fluid(moves: Transfers, star: bool) -> float:
