@@ -336,7 +336,7 @@ def run(*paths: Path) -> tuple[int, str]:
 
 
 def test_published_records_are_accepted() -> None:
-    code, said = run(PUBLISHED / "bine", PUBLISHED / "fabric" / "exact", PUBLISHED / "harvest-delays")
+    code, said = run(PUBLISHED / "fabric" / "exact", PUBLISHED / "harvest-delays")
     assert code == 0
     assert "0 refuse" in said
 

@@ -82,9 +82,7 @@ def demand_sound(drill: search.Drill, folder: Path, chooser: random.Random) -> i
     return answered
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 1000))]
-)
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 1000))])
 def test_no_schedule_uses_what_failed(seed: int, tmp_path: Path) -> None:
     chooser = random.Random(seed)
     instance = small(seed, chooser.choice(["allgather", "allreduce", "reduce_scatter", "broadcast", "alltoall"]))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from examples import some_of
 
 import synth
 from synth.family import get_family
@@ -69,8 +70,8 @@ def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "boxes", "collective"),
-    [("pull", 16, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
-     ("flow", 5, "alltoall")],
+    some_of([("pull", 16, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
+             ("flow", 5, "alltoall")]),
 )  # fmt: skip
 def test_nothing_that_starts_from_it_ends_with_a_slower_one(method: str, boxes: int, collective: str) -> None:
     """Also where the method ends by itself, with what its own searches have found; nor are the library's rings."""

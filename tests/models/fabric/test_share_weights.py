@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examples import some_of
 from models.fabric.flat_replay import replay
 
 import synth
@@ -57,7 +58,9 @@ def without(folder: Path, failure: str, **keys: object) -> FabricInstance:
     return made
 
 
-@pytest.mark.parametrize("failure", ["node 0/nic1", "link 1/gpu0 1/nic0", "node ib1", "link 0/gpu0 0/nic0 1/2"])
+@pytest.mark.parametrize(
+    "failure", some_of(["node 0/nic1", "link 1/gpu0 1/nic0", "node ib1", "link 0/gpu0 0/nic0 1/2"])
+)
 def test_schedules_are_valid_and_no_rank_is_left_out(failure: str, tmp_path: Path) -> None:
     """By a replay of the test's own on the machine link by link."""
     instance = without(tmp_path, failure, machine="dgx-a100", boxes=2, bytes="4MiB", gpus="4")

@@ -24,7 +24,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall", "broadcast", "reduce", "gather", "scatter")
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 11))]
 A_SEED = some(40)
 
 
