@@ -879,6 +879,7 @@ class Fabric(Network):
         self.pay_alone = not (self.linked_switches and multiply)
 
     def set_blocks(self, data):
+        cover(data["collective"] != "several", "several collectives")
         collective, members, M = data["collective"], self.members, whole(data["bytes"], 1, 2**62, "bytes")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")

@@ -116,7 +116,7 @@ FAMILY = Family(
         "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network", "steiner",
         "nvls", "sharp",
         "recursive_doubling", "direct",
-        "bruck", "bfb", "tacos", "pull", "forest", "flow",
+        "bruck", "bfb", "tacos", "pull", "forest", "flow", "one_after_another", "together",
     ),
     methods=by_name(
         Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
@@ -144,6 +144,9 @@ FAMILY = Family(
         _reference("nvls", "NCCL's NVLS and NVLSTree: sums and copies in a box's switch, double trees between boxes"),
         _reference("sharp", "one aggregation tree of switches (SHARP, NCCL's CollNet)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
+        _reference("one_after_another", "several collectives in turn, each by the best method for it alone",
+                   repeats=False),
+        _reference("together", "several collectives side by side, timed anew on shared links (ours)", repeats=False),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
         _reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)"),
         _reference("fast", "FAST: balanced inside boxes, then a decomposition stage by stage"),

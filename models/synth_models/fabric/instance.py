@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cache, cached_property
@@ -11,20 +10,32 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
-from synth.errors import Fault
+from synth.arrays import IntArray
+from synth.errors import Fault, UnsupportedError
 from synth.instance import Instance, Part, Unit
 from synth.schedule.collective import ROOTED
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
     SHARED_OUT,
     Blocks,
-    Collective,
     blocks_of,
     rounded_size,
 )
 from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
+from synth_models.fabric.problem.place_faults import place_faults, rows_of_three, whole
+from synth_models.fabric.problem.several import (
+    MOST_COLLECTIVES,
+    SEVERAL,
+    AnyCollective,
+    Objective,
+    OneCollective,
+    placed,
+    rows_of,
+    several_faults,
+    together,
+)
 from synth_models.fabric.problem.switching import Switching, able_to, switching_faults
 
 Node = Annotated[int, Field(ge=0)]
@@ -57,24 +68,27 @@ class Failed(Part):
 
 
 class FabricInstance(Instance):
-    """One collective on one machine; the completion time in seconds is to be least.
+    """One collective on one machine, or several; the completion time in seconds is to be least.
 
     ``ranks`` is the process group (node numbers, in its order; default: every rank that has not failed). Ranks outside
     the group forward nothing unless ``relay`` is true. ``bytes`` counts as in nccl-tests
     (:mod:`synth_models.fabric.problem.blocks`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
-    whose ``bytes`` is their sum.
+    whose ``bytes`` is their sum. The collective ``several`` has ``collectives``, whose sum is ``bytes``, and an
+    ``objective`` (:mod:`synth_models.fabric.problem.several`).
     """
 
     family: Literal["fabric"] = "fabric"
     network: FabricSpec
     switching: Switching = Switching()
-    collective: Collective = "allgather"
+    collective: AnyCollective = "allgather"
     bytes: Annotated[int, Field(ge=1, le=MOST_BYTES), Unit("bytes")]
     root: Node | None = None
     ranks: Annotated[tuple[Node, ...], Field(min_length=1)] | None = None
     relay: bool = False
     demand: tuple[tuple[Node, Node, Annotated[int, Field(ge=1, le=MOST_BYTES)]], ...] | None = None
     failed: Failed = Failed()
+    collectives: Annotated[tuple[OneCollective, ...], Field(min_length=1, max_length=MOST_COLLECTIVES)] | None = None
+    objective: Objective | None = None
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -82,8 +96,29 @@ class FabricInstance(Instance):
 
     @cached_property
     def members(self) -> tuple[int, ...]:
-        """Node numbers of the process group, in its order."""
+        """Node numbers of the process group, in its order; of several collectives all that are in some group."""
+        if self.collectives is not None:
+            return tuple(sorted({rank for part in self.parts for rank in part.members}))
         return _members(built(self.network), self.ranks, self.failed.nodes)
+
+    @cached_property
+    def parts(self) -> tuple[FabricInstance, ...]:
+        """Each of several collectives as if it were alone and released at once; of one collective the instance."""
+        if self.collectives is None:
+            return (self,)
+        shared: dict[str, Any] = {
+            key: getattr(self, key) for key in ("source", "network", "switching", "failed", "relay")
+        }
+        return tuple(
+            FabricInstance.model_construct(
+                format=self.format,
+                family="fabric",
+                name=f"{self.name[:90]}.{i}",
+                **shared,
+                **one.own,
+            )
+            for i, one in enumerate(self.collectives)
+        )
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
@@ -104,8 +139,15 @@ class FabricInstance(Instance):
 
     @cached_property
     def blocks(self) -> Blocks:
-        """What has to move."""
+        """What has to move. Raises :class:`UnsupportedError` for several collectives: each of ``parts`` has its own."""
+        if self.collectives is not None:
+            raise UnsupportedError("this takes one collective; the instance has several")
         return blocks_of(self.collective, self.members, self.bytes, self.the_root, self.demand or ())
+
+    @cached_property
+    def all_blocks(self) -> tuple[Blocks, IntArray]:
+        """What all collectives have to move, and the collective of every block."""
+        return together([part.blocks for part in self.parts])
 
     @property
     def special_switches(self) -> bool:
@@ -127,8 +169,12 @@ def suited(instance: FabricInstance, method: str) -> bool:
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
     boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add), ``steiner`` (few ranks behind
     switches that copy or add); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
-    from synth_models.fabric.problem.reach import knows
+    from synth_models.fabric.problem.reach import OF_SEVERAL, knows
 
+    if instance.collectives is not None:
+        return method in OF_SEVERAL and all(
+            method in OF_SEVERAL[:3] or knows(method, part.collective) for part in instance.parts
+        )
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
     if method == "hierarchical" and not several_boxes(instance):
         return many and switches and knows(method, instance.collective)
@@ -182,9 +228,13 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
         return
     own = own_faults(network) if network.get("kind") == "links" else []
     yield from own
+    yield from several_faults(raw)
     yield from _size_faults(raw)
     yield from switching_faults(raw.get("switching"), network)
     if own:
+        return
+    if raw.get("collective") == SEVERAL:
+        yield from _faults_of_parts(raw)
         return
     try:
         machine = built(_reader().validate_json(_json(network), strict=True))
@@ -197,7 +247,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from strange
     if strange:
         return
-    placed = list(_place_faults(raw, machine))
+    placed = list(place_faults(raw, machine))
     yield from placed
     if placed or any(_wrong_type(raw, key) for key in ("ranks", "demand", "failed", "root")):
         return
@@ -208,6 +258,27 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from _range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)
     yield from _partition_faults(raw, usable, members)
+
+
+def _faults_of_parts(raw: dict[str, Any]) -> Iterator[Fault]:
+    """What is wrong with each of several collectives, what they share only once."""
+    told: set[tuple[str, str]] = set()
+    for number, row in rows_of(raw):
+        for own in _faults(row):
+            fault = placed(number, own)
+            if (fault.path, fault.message) not in told:
+                told.add((fault.path, fault.message))
+                yield fault
+        if not told and row.get("collective") != "demand" and len(_group_of(row)) < 2:
+            yield Fault(f"collectives[{number}].ranks", "has one rank: nothing would move")
+
+
+def _group_of(row: dict[str, Any]) -> tuple[int, ...]:
+    """The ranks of one of several collectives, which has no faults."""
+    if row.get("ranks") is not None:
+        return tuple(row["ranks"])
+    machine = built(_reader().validate_json(_json(row["network"]), strict=True))
+    return _members(machine, None, Failed.model_validate(row.get("failed") or {}).nodes)
 
 
 def _json(value: Any) -> str:
@@ -245,18 +316,11 @@ def _size_faults(raw: dict[str, Any]) -> Iterator[Fault]:
         yield Fault("root", f"has no meaning for {collective}", raw["root"], True)
 
 
-def _rows_of_three(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Number and parts of the rows that have three."""
-    for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
-        if isinstance(row, (list, tuple)) and len(row) == 3:
-            yield (i, *row)
-
-
 def _sum_faults(demand: Sequence[Any], size: Any) -> Iterator[Fault]:
     if not demand:
         yield Fault("demand", "has no rows")
-    amounts = [amount for _, _, _, amount in _rows_of_three(demand) if _whole(amount)]
-    if demand and len(amounts) == len(demand) and _whole(size) and sum(amounts) != size:
+    amounts = [amount for _, _, _, amount in rows_of_three(demand) if whole(amount)]
+    if demand and len(amounts) == len(demand) and whole(size) and sum(amounts) != size:
         yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
 
 
@@ -283,88 +347,11 @@ def _rate_faults(switching: Any) -> Iterator[Fault]:
         yield Fault("switching.add_rate", words, rate, True)
 
 
-def _place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
-    """Nodes that do not exist, are switches, have failed, or stand twice."""
-    failed = raw.get("failed")
-    broken: set[int] = set()
-    if isinstance(failed, dict):
-        nodes = failed.get("nodes")
-        broken = {node for node in (nodes if isinstance(nodes, (list, tuple)) else ()) if _whole(node)}
-        yield from _failed_faults(failed, machine)
-    ranks = raw.get("ranks")
-    group: set[int] | None = None
-    if isinstance(ranks, (list, tuple)):
-        group = {node for node in ranks if _whole(node)}
-        yield from _member_faults(ranks, machine, broken)
-    if _whole(raw.get("root")):
-        yield from _rank_fault("root", raw["root"], machine, broken, group)
-    for i, src, dst, amount in _rows_of_three(raw.get("demand")):
-        if all(map(_whole, (src, dst, amount))):
-            yield from _rank_fault(f"demand[{i}].src", src, machine, broken, group)
-            yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
-            if src == dst:
-                yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
-
-
-def _failed_faults(failed: dict[str, Any], machine: Machine) -> Iterator[Fault]:
-    """Failed nodes and links that there are not, and shares of links that cannot be."""
-    nodes, links, reduced = (failed.get(key) or () for key in ("nodes", "links", "reduced"))
-    for i, node in enumerate(nodes if isinstance(nodes, (list, tuple)) else ()):
-        if _whole(node) and node >= machine.nodes:
-            yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
-    net = machine.network
-    there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links or reduced else set()
-    yield from _reduced_faults(reduced, there, links)
-    for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(map(_whole, pair)):
-            continue
-        if tuple(pair) not in there:
-            yield Fault(f"failed.links[{i}]", f"there is no link from {pair[0]} to {pair[1]}")
-
-
-def _member_faults(ranks: Sequence[Any], machine: Machine, broken: set[int]) -> Iterator[Fault]:
-    for i, node in enumerate(ranks):
-        if _whole(node):
-            yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
-    for node, times in Counter(node for node in ranks if _whole(node)).items():
-        if times > 1:
-            yield Fault("ranks", f"names node {node} {times} times")
-
-
-def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Iterator[Fault]:
-    """Links of which a share is left: there are such, each stands once and has not failed, the share is below 1."""
-    listed = gone if isinstance(gone, (list, tuple)) else ()
-    seen = {tuple(pair) for pair in listed if isinstance(pair, (list, tuple)) and all(map(_whole, pair))}
-    for i, u, v, share in _rows_of_three(reduced):
-        if not _whole(u) or not _whole(v):
-            continue
-        path = f"failed.reduced[{i}]"
-        if (u, v) not in there:
-            yield Fault(path, f"there is no link from {u} to {v}")
-        if (u, v) in seen:
-            yield Fault(path, f"the link from {u} to {v} stands twice")
-        seen.add((u, v))
-        above, slash, below = str(share).partition("/")
-        if slash and above.isdecimal() and below.isdecimal() and not int(above) < int(below):
-            yield Fault(path, "the share that is left must be less than 1", share, True)
-
-
-def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
-    if node >= machine.nodes:
-        yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
-    elif machine.is_switch[node]:
-        yield Fault(path, f"is a switch ({machine.names[node]}): only ranks hold data", node, True)
-    elif node in broken:
-        yield Fault(path, "has failed", node, True)
-    elif group is not None and node not in group:
-        yield Fault(path, "is no member of ranks", node, True)
-
-
 def _division_faults(raw: dict[str, Any], members: tuple[int, ...]) -> Iterator[Fault]:
     collective, size = raw.get("collective", "allgather"), raw.get("bytes")
     if not members:
         yield Fault("ranks", "no rank is left")
-    elif collective in SHARED_OUT and isinstance(size, int) and _whole(size) and size % len(members):
+    elif collective in SHARED_OUT and isinstance(size, int) and whole(size) and size % len(members):
         fit = rounded_size(collective, size, len(members))
         hint = f"; nccl-tests, and synth make, take {fit}" if fit else ""
         yield Fault("bytes", f"does not divide among {len(members)} ranks{hint}", size, True)
@@ -376,8 +363,9 @@ def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int,
     if len(members) < 2 or collective not in COLLECTIVES:
         return
     if collective == "demand":
-        seen = {u: machine.reached_from(u) for u in {u for u, _, _ in raw["demand"]}}
-        lost = [(u, v) for u, v, _ in raw["demand"] if not seen[u][v]]
+        rows = raw.get("demand") or ()
+        seen = {u: machine.reached_from(u) for u in {u for u, _, _ in rows}}
+        lost = [(u, v) for u, v, _ in rows if not seen[u][v]]
         for u, v in lost[:MOST_SHOWN]:
             yield Fault("demand", f"rank {v} cannot be reached from rank {u}")
         return
@@ -404,10 +392,6 @@ def _root_faults(collective: str, root: int, machine: Machine, members: tuple[in
 def _listed(nodes: list[int]) -> str:
     more = f", … ({len(nodes)})" if len(nodes) > 2 * MOST_SHOWN else ""
     return "{" + ", ".join(map(str, nodes[: 2 * MOST_SHOWN])) + more + "}"
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def size(instance: FabricInstance) -> int:

@@ -18,19 +18,20 @@ from synth.exchange.machines.machine import listed
 from synth.instance import Part
 from synth.making import Count, Flag, Listed, Rate, Size
 from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
-from synth.text import amounts
-from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import Collective, rounded_size
+from synth_models.fabric.problem.blocks import rounded_size
 from synth_models.fabric.problem.box_machine import MachineSpec, machine_file, machine_names
-from synth_models.fabric.problem.failures import failures, in_words, node_number, read_statements
+from synth_models.fabric.problem.failures import failures, in_words, read_statements
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
+from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
+from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, node_numbers, of_line
 
 _SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 _SIDES = ("rows", "cols", "layers", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
 _OF_TREE = ("leaf", "rails", "oversubscription", "spines")
+_OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
 # what is usual, and where else it has a meaning
 _PLAIN = {"multicast": False, "buffer": False, "copies": True, "adds": False, "streams": None, "add_rate": None}
 _ONLY_WITH = dict.fromkeys(("multicast", "streams", "add_rate"), "cut_through")
@@ -66,7 +67,7 @@ class FabricKeys(NetworkKeys):
     A ``failed`` file holds lines ``link A B`` (all links between A and B, both directions), ``link A -> B`` (one
     direction), ``link A B 11/12`` (that share of the bandwidth is left), ``node A``; nodes by number or by name
     (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``; nodes likewise, bytes also
-    with a unit (``64KB``).
+    with a unit (``64KB``). A ``collectives`` file is a CSV file, too: a collective a row.
     """
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
@@ -87,6 +88,7 @@ class FabricKeys(NetworkKeys):
         "links=my-links.csv latency=0.7us switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
         "machine=imported.json collective=allgather bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
+        "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
     )
     GROUPS: ClassVar[bool] = True
     machine: Annotated[str | InputFile | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
@@ -127,7 +129,7 @@ class FabricKeys(NetworkKeys):
     switches: Listed | None = Field(
         None, description="with links: nodes that are switches, by number or name, such as 8,9"
     )
-    collective: Collective = Field("allgather", description="what to schedule")
+    collective: AnyCollective = Field("allgather", description="what to schedule; several: a list of collectives")
     bytes: Size | None = Field(
         None,
         description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends); a "
@@ -138,6 +140,14 @@ class FabricKeys(NetworkKeys):
     relay: Flag = Field(False, description="whether ranks outside the group forward data")
     demand: InputFile | None = Field(
         None, description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB)"
+    )
+    collectives: InputFile | None = Field(
+        None,
+        description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,"
+        'priority] (ranks such as "0,1,4-7", release such as 20us)',
+    )
+    objective: Objective | None = Field(
+        None, description="with collective=several: last_end (default), or weighted_ends (the mean, by priority)"
     )
     failed: InputFile | None = Field(
         None,
@@ -167,17 +177,13 @@ class FabricKeys(NetworkKeys):
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if "ranks" in values:
-            faults += _guarded(lambda: _numbers(values["ranks"], "ranks"))
+            faults += _guarded(lambda: node_numbers(values["ranks"], "ranks"))
         mode = _mode(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, _PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
-        if values.get("collective") == "demand":
-            if "demand" not in values:
-                faults.append(Fault("demand", "is missing: demand=FILE.csv"))
-        elif "bytes" not in values:
-            faults.append(Fault("bytes", "is missing"))
-        for key, reader in (("demand", _demand), ("failed", read_statements)):
+        faults += _missing(values)
+        for key, reader in (("demand", demand_rows), ("failed", read_statements), ("collectives", collective_rows)):
             if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
         return faults
@@ -232,22 +238,25 @@ class FabricKeys(NetworkKeys):
         return raw
 
 
+def _missing(values: Mapping[str, Any]) -> Iterator[Fault]:
+    """What the collective needs and is not given, and what belongs elsewhere."""
+    collective = values.get("collective")
+    needed = {"demand": ("demand", ": demand=FILE.csv"), SEVERAL: ("collectives", ": collectives=FILE.csv")}
+    key, how = needed.get(str(collective), ("bytes", ""))
+    if key not in values:
+        yield Fault(key, f"is missing{how}")
+    if collective == SEVERAL:
+        yield from (Fault(key, "belongs into the file of collectives") for key in _OF_ONE if key in values)
+
+
 def make(keys: FabricKeys) -> FabricInstance:
     """An instance of these keys. Raises :class:`InputError` listing every fault."""
     network = keys.raw_network()
     raw: dict[str, Any] = {"network": network, "collective": keys.collective}
-    lines: list[int] = []
-    if keys.demand is not None:
-        machine, file = _built(network), keys.demand
-        try:
-            raw["demand"], lines = _demand(file, machine)
-        except InputError as error:
-            raise InputError(_with_source(error)) from None
-        raw["bytes"] = sum(amount for _, _, amount in raw["demand"])
-    if keys.root is not None:
-        raw["root"] = keys.root
+    lines = _read_tables(keys, network, raw)
+    raw |= {key: getattr(keys, key) for key in ("objective", "root") if getattr(keys, key) is not None}
     if keys.ranks is not None:
-        raw["ranks"] = _numbers(keys.ranks, "ranks")
+        raw["ranks"] = node_numbers(keys.ranks, "ranks")
     if keys.relay:
         raw["relay"] = True
     raw["switching"] = _switching(keys)
@@ -264,9 +273,29 @@ def make(keys: FabricKeys) -> FabricInstance:
     try:
         return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), notes=notes, **raw)
     except InputError as error:
-        if keys.demand is None:
-            raise
-        raise InputError([_by_line(fault, keys.demand, lines) for fault in error.faults], error.source) from None
+        raise InputError([_of_table(keys, fault, lines) for fault in error.faults], error.source) from None
+
+
+def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, Any]) -> list[int]:
+    """Put the rows of the file of a demand or of collectives into ``raw``; the line of each."""
+    lines: list[int] = []
+    try:
+        if keys.demand is not None:
+            raw["demand"], lines = demand_rows(keys.demand, _built(network))
+            raw["bytes"] = sum(amount for _, _, amount in raw["demand"])
+        if keys.collectives is not None:
+            raw["collectives"], lines = collective_rows(keys.collectives)
+            raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
+    except InputError as error:
+        raise InputError(_with_source(error)) from None
+    return lines
+
+
+def _of_table(keys: FabricKeys, fault: Fault, lines: Sequence[int]) -> Fault:
+    """A fault of the instance as one of the file that its rows come from."""
+    if keys.collectives is not None:
+        return of_line(fault, keys.collectives, lines)
+    return fault if keys.demand is None else by_line(fault, keys.demand, lines)
 
 
 def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, list[str]]:
@@ -310,9 +339,23 @@ def _mode(machine: Any, switching: str | None) -> str | None:
 
 
 def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
+    place = _place(keys, network)
+    extra = "-failed" if keys.failed is not None else ""
+    extra += f"-r{len(node_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
+    extra += f"-root{keys.root}" if keys.root is not None else ""
+    extra += "-oneway" if network.get("bidirectional") is False else ""
+    extra += "".join(f"-{word}" for word in _unusual(keys))
+    what = f"{keys.collective.replace('_', '')}-{_short(size)}"
+    if keys.collectives is not None:
+        what = "several-" + (re.sub(r"[^A-Za-z0-9]+", "-", keys.collectives.stem).strip("-") or "collectives")
+    return f"{place or 'links'}-{what}{extra}"
+
+
+def _place(keys: FabricKeys, network: Mapping[str, Any]) -> str:
+    """The machine or shape, as names of instances begin."""
     if _is_imported(keys.machine):
-        place = re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
-    elif isinstance(keys.machine, str):
+        return re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
+    if isinstance(keys.machine, str):
         spec = MachineSpec.model_construct(**network)  # what is wrong in it is said where the instance is read
         place = "-".join([keys.machine, *([f"x{spec.boxes}"] if spec.boxes > 1 else []), *spec.variant_words])
     elif network["kind"] == "links":
@@ -322,12 +365,7 @@ def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
     else:
         sides = "x".join(str(network[key]) for key in _SIDES if key in network)
         place = f"{network['kind'].replace('_', '')}-{sides}"
-    extra = "-failed" if keys.failed is not None else ""
-    extra += f"-r{len(_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
-    extra += f"-root{keys.root}" if keys.root is not None else ""
-    extra += "-oneway" if network.get("bidirectional") is False else ""
-    extra += "".join(f"-{word}" for word in _unusual(keys))
-    return f"{place or 'links'}-{keys.collective.replace('_', '')}-{_short(size)}{extra}"
+    return place
 
 
 def _unusual(keys: FabricKeys) -> Iterator[str]:
@@ -353,47 +391,6 @@ def _short(size: int) -> str:
     return f"{size}B"
 
 
-def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from _wrong_ends(row, "rank")
-    if row.get("bytes", 1) < 1:
-        yield "bytes", "must be >= 1"
-
-
-def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
-    ends = [row.get("src"), row.get("dst")]
-    yield from (
-        (key, "must be >= 0") for key, end in zip(("src", "dst"), ends, strict=True) if isinstance(end, int) and end < 0
-    )
-    if None not in ends and ends[0] == ends[1]:
-        yield "", f"goes from a {what} to itself"
-
-
-def _demand(file: InputFile, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
-    """Rows (src, dst, bytes) and the line of each; nodes by number or, where the machine is known, by name."""
-
-    def end(word: str) -> int | str:
-        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word) and (machine is None or word.strip() not in machine.names):
-            return int(word)
-        found = word if machine is None else node_number(word.strip(), machine)
-        if found is None:
-            raise ValueError("no such node")
-        return found
-
-    columns = {"src": end, "dst": end, "bytes": amounts.whole_bytes}
-    rows = typed_rows(file, columns, tuple(columns), "row", _wrong_demand, line_key="line")
-    return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
-
-
-def _by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
-    """A fault of the instance's demand as one of the file it comes from."""
-    found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
-    if found is None:
-        return fault
-    row, end, place = found.groups()
-    column = end if place is None else ("src", "dst", "bytes")[int(place)]
-    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
-
-
 def _failed(file: InputFile, network: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """``failed`` of the instance, and the same in words. Raises :class:`InputError`."""
     machine = _built(network)
@@ -410,26 +407,15 @@ def _built(network: Mapping[str, Any]) -> Machine | None:
         return None
 
 
-def _numbers(text: str, key: str) -> list[int]:
-    """``0,1,4-7`` as numbers. Raises :class:`InputError`."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and not int(first) <= int(last) < 2**20):
-            raise InputError([Fault(key, "must be node numbers such as 0,1,4-7", text, True)])
-        found += range(int(first), int(last or first) + 1)
-    return found
-
-
 def _named(text: str, key: str, names: Sequence[str]) -> list[int]:
-    """Nodes by name, or by number as :func:`_numbers`. Raises :class:`InputError`."""
+    """Nodes by name, or by number as :func:`node_numbers`. Raises :class:`InputError`."""
     number = {name: index for index, name in enumerate(names)}
     found: list[int] = []
     for part in map(str.strip, text.split(",")):
         if part in number:
             found.append(number[part])
         elif re.fullmatch("[0-9]+(-[0-9]+)?", part):
-            found += _numbers(part, key)
+            found += node_numbers(part, key)
         else:
             raise InputError([Fault(key, f"no such node; there are {listed(names)}", part, True)])
     return found

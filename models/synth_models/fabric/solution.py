@@ -116,7 +116,7 @@ def _packed(schedule: Schedule) -> dict[str, Any]:
 def unpack(instance: FabricInstance, packed: Mapping[str, Any]) -> Schedule | Quotient:
     """The inverse of :func:`pack`. Raises ``ValueError`` on data that is no schedule."""
     if GENERATORS not in packed and ORDERS not in packed:
-        return _unpacked(instance, packed, len(instance.blocks))
+        return _unpacked(instance, packed, len(instance.all_blocks[0]))
     nodes = instance.machine.nodes
     orders = whole_numbers(packed, ORDERS, 1, max(len(instance.members), 1))
     if len(orders) > MOST_GENERATORS:
@@ -201,19 +201,53 @@ def expanded(instance: FabricInstance, schedule: Schedule | Quotient, most: int 
     )
 
 
+def part_of(instance: FabricInstance, schedule: Schedule, number: int) -> tuple[Schedule, IntArray]:
+    """What a schedule of several collectives moves of one of them, as a schedule of ``instance.parts[number]``, and the
+    numbers of its transfers. Raises ``ValueError`` for a link that only others may use."""
+    part = instance.parts[number]
+    collective = instance.all_blocks[1]
+    pieces = np.flatnonzero(collective[schedule.piece_block] == number)
+    place = np.full(len(schedule.piece_block), -1, dtype=np.int64)
+    place[pieces] = np.arange(len(pieces))
+    chosen = np.flatnonzero(place[schedule.piece] >= 0)
+    lengths = np.diff(schedule.route_start)
+    there = np.full(int(instance.machine.file_links.max(initial=-1)) + 1, -1, dtype=np.int64)
+    there[part.machine.file_links] = np.arange(part.machine.links)
+    mine = np.zeros(schedule.transfers, dtype=bool)
+    mine[chosen] = True
+    link = there[instance.machine.file_links[schedule.link[np.repeat(mine, lengths)]]]
+    if np.any(link < 0):
+        k = int(np.flatnonzero(np.repeat(mine, lengths))[np.flatnonzero(link < 0)[0]])
+        transfer = int(np.searchsorted(schedule.route_start, k, side="right")) - 1
+        raise ValueError(f"transfer {transfer} uses link {schedule.link[k]} of a rank that is not in its group")
+    first = int(np.searchsorted(collective, number))
+    made = Schedule(
+        schedule.ticks_per_s,
+        schedule.piece_block[pieces] - first,
+        schedule.piece_bytes[pieces],
+        schedule.start[chosen],
+        place[schedule.piece[chosen]],
+        schedule.adds[chosen],
+        np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
+        link,
+    )
+    return made, chosen.astype(np.int64)
+
+
 def listing(instance: FabricInstance, schedule: Schedule) -> IntArray:
     """The transfers in the order in which a table lists them: by their start. Where switches store partial sums, a
     transfer out of one carries what the last one listed before it brought: there the schedule's own order stays."""
     stores = instance.switching.mode == "store_and_forward" and bool(instance.machine.is_switch.any())
-    if stores and np.any(instance.blocks.origin < 0):
+    if stores and np.any(instance.all_blocks[0].origin < 0):
         return np.arange(schedule.transfers, dtype=np.int64)
     return np.argsort(schedule.start, kind="stable").astype(np.int64)
 
 
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
-    """Columns ``start_s,piece,block,bytes,origin,src,dst,links`` and, for reductions, ``adds``: a row a transfer in
-    the order of :func:`listing`. ``origin`` is the rank whose data it is, or ``sum``; ``dst`` has several ranks for a
-    multicast, ``src`` several for an in-tree; ``links`` are numbers of links, separated by spaces."""
+    """Columns ``start_s,piece,block,bytes,origin,src,dst,links``; for reductions ``adds``; of several collectives their
+    number, ``collective``: a row a transfer in the order of :func:`listing`. ``origin`` is the rank whose data it is,
+    or ``sum``; ``dst`` has several ranks for a multicast, ``src`` several for an in-tree; ``links`` are numbers of
+    links, separated by spaces."""
     import pandas as pd
 
     net, is_switch = instance.machine.network, instance.machine.is_switch
@@ -232,7 +266,8 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     several = any(" " in row for row in sources)
     piece = schedule.piece[order]
     block = schedule.piece_block[piece]
-    origin = instance.blocks.origin[block]
+    blocks, collective = instance.all_blocks
+    origin = blocks.origin[block]
     columns: dict[str, Any] = {
         "start_s": schedule.start[order] / schedule.ticks_per_s,
         "piece": piece,
@@ -243,8 +278,10 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
         "dst": last,
         "links": [" ".join(map(str, route)) for route in routes],
     }
-    if np.any(instance.blocks.origin < 0):
+    if np.any(blocks.origin < 0):
         columns["adds"] = schedule.adds[order].astype(np.int64)
+    if instance.collectives is not None:
+        columns["collective"] = collective[block]
     return pd.DataFrame(columns)
 
 

@@ -7,6 +7,9 @@ a best schedule to the left as long as its completion and its order allow, and e
 these. What is found is the least over continuous time, or what schedules come as close to as one likes: in a reduction
 a rank may start to send just before something arrives that is not to go with it.
 
+Of several collectives it is the last end: each piece stays with the ranks of its own group, and none of it starts
+before its release.
+
 A bound over every way to cut is at most this; so is a bound for these pieces; a method that uses these pieces takes at
 least this long.
 """
@@ -21,6 +24,8 @@ from fractions import Fraction
 from functools import reduce
 from itertools import chain, combinations, count, product
 from typing import Any
+
+import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
 
@@ -78,7 +83,7 @@ class _Search:
     ) -> None:
         assert instance.switching.mode == "cut_through"
         self.pruned, self.most_states = pruned, most_states
-        machine, blocks = instance.machine, instance.blocks
+        machine, (blocks, collective) = instance.machine, instance.all_blocks
         self.ends = list(zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True))
         self.switch = machine.is_switch.tolist()
         self.group = machine.group.tolist()
@@ -90,17 +95,25 @@ class _Search:
         of_block = [b for b, row in enumerate(sizes) for _ in row]
         self.origin = [int(blocks.origin[b]) for b in of_block]
         self.goal = [int(blocks.goal[b]) for b in of_block]
-        self.members = list(instance.members)
+        own = [collective[b] for b in of_block]
+        self.members = [list(instance.parts[c].members) for c in own]  # of every piece
         self.sums = any(origin < 0 for origin in self.origin)
         self.to_one = all(goal >= 0 for goal in self.goal)
-        self.full = (1 << len(self.members)) - 1 if self.sums else 1
-        self.sent = 2 * (self.full + 1)  # of a rank that has sent on what only one rank wants
+        self.full = [
+            (1 << len(group)) - 1 if origin < 0 else 1 for group, origin in zip(self.members, self.origin, strict=True)
+        ]
+        self.sent = 2 * (max(self.full, default=0) + 1)  # of a rank that has sent on what only one rank wants
+        outside = {*range(self.nodes)} - set(np.flatnonzero(machine.is_switch).tolist())
+        self.foreign = [set() if instance.relay else outside - set(group) for group in self.members]
+        release = [Fraction(repr(one.release)) for one in instance.collectives or ()] or [Fraction(0)]
         bandwidth = [Fraction(repr(b)) for b in machine.network.bandwidth.tolist()]
         latency = [Fraction(repr(a)) for a in machine.network.latency.tolist()]
         exact = {(p, e): Fraction(self.size[p]) / b for p in range(len(self.size)) for e, b in enumerate(bandwidth)}
-        self.unit = reduce(_common, [*exact.values(), *latency], Fraction(0)) or Fraction(1)
+        self.unit = reduce(_common, [*exact.values(), *latency, *release], Fraction(0)) or Fraction(1)
         self.duration = {key: int(value / self.unit) for key, value in exact.items()}
         self.latency = [int(value / self.unit) for value in latency]
+        self.release = [int(release[c] / self.unit) for c in own]
+        self.last_release = max(self.release, default=0)
         self.bandwidth = [b * self.unit for b in bandwidth]
         self.moves = self.all_moves()
         self.cuts = self.all_cuts()
@@ -110,7 +123,12 @@ class _Search:
 
     def all_moves(self) -> list[_Move]:
         trees = [tree for u in range(self.nodes) if not self.switch[u] for tree in self.routes(u)]
-        found = [self.move(p, u, tree) for p in range(len(self.size)) for u, tree in trees]
+        found = [
+            self.move(p, u, tree)
+            for p, foreign in enumerate(self.foreign)
+            for u, tree in trees
+            if u not in foreign and not foreign & set(tree)
+        ]
         earliest: dict[int, int] = {}  # the least offset at which anybody uses a resource
         for move in found:
             for r, begin, _ in move.taken:
@@ -189,7 +207,7 @@ class _Search:
         return away
 
     def wanting(self, piece: int) -> list[int]:
-        return self.members if self.goal[piece] < 0 else [self.goal[piece]]
+        return self.members[piece] if self.goal[piece] < 0 else [self.goal[piece]]
 
     def left(self, state: State) -> float:
         """A lower bound on the ticks until everything is where it is wanted."""
@@ -198,10 +216,10 @@ class _Search:
         if not self.pruned:
             return least
         lacking = [
-            (p, v, self.full & ~has[p * self.nodes + v])
+            (p, v, self.full[p] & ~has[p * self.nodes + v])
             for p in range(len(self.size))
             for v in self.wanting(p)
-            if has[p * self.nodes + v] != self.full
+            if has[p * self.nodes + v] != self.full[p]
         ]
         for p, v, bits in lacking:
             away = self.away[p]
@@ -221,8 +239,8 @@ class _Search:
                     there |= has[p * self.nodes + u]
                 for _, q, u, brings in flights:
                     if q == p and u in inside:
-                        there |= brings & self.full
-                if there & self.full != self.full:
+                        there |= brings & self.full[p]
+                if there & self.full[p] != self.full[p]:
                     amount += self.size[p]
             if amount:
                 least = max(least, math.ceil(amount / rate) + latency)
@@ -237,7 +255,7 @@ class _Search:
             if origin >= 0:
                 has[p * n + origin] = 1
             else:
-                for bit, v in enumerate(self.members):
+                for bit, v in enumerate(self.members[p]):
                     has[p * n + v] = 1 << bit
         state: State = (tuple(has), (), ())
         order = count()
@@ -249,9 +267,10 @@ class _Search:
         while heap:
             estimate, _, _, now, state, at, offers, fresh, trail = heapq.heappop(heap)
             if at == 0:
-                if reached.get((state, fresh), now + 1) <= now:
+                key = state, fresh, min(now, self.last_release)  # what is not released yet waits for a moment
+                if reached.get(key, now + 1) <= now:
                     continue
-                reached[state, fresh] = now
+                reached[key] = now
                 if len(reached) > self.most_states:
                     raise TooLarge
                 if self.done(state):
@@ -282,7 +301,7 @@ class _Search:
     def done(self, state: State) -> bool:
         has, flights, _ = state
         return not flights and all(
-            has[p * self.nodes + v] == self.full for p in range(len(self.size)) for v in self.wanting(p)
+            has[p * self.nodes + v] == self.full[p] for p in range(len(self.size)) for v in self.wanting(p)
         )
 
     def offers(self, before: Sequence[int], after: Sequence[int], fresh: list[Flight]) -> dict[tuple[int, int], Any]:
@@ -297,7 +316,7 @@ class _Search:
                 values = {value}
                 if self.sums:
                     for some in chain.from_iterable(combinations(mine, k) for k in range(len(mine) + 1)):
-                        values.add(reduce(lambda a, b: self.full if b < 0 else a | b, some, before[index]))
+                        values.add(reduce(lambda a, b, p=p: self.full[p] if b < 0 else a | b, some, before[index]))
                 found[p, v] = tuple(sorted(values - {0})), bool(mine)
         return found
 
@@ -314,14 +333,16 @@ class _Search:
         values, is_new = offers.get((m.piece, m.source), ((), False))
         if not values:
             return
-        at = m.piece * self.nodes
+        at, full = m.piece * self.nodes, self.full[m.piece]
+        if now < self.release[m.piece]:
+            return
         if self.to_one and (
             m.source == self.goal[m.piece]
             or len(m.arrives) > 1
             or any(flight[1:3] == (m.piece, m.source) for flight in flights)
         ):
             return  # every rank sends a piece once, over a path, with all that it ever gets
-        tight = now == 0 or is_new or m.may_wait or (self.sums and not self.to_one)
+        tight = now == self.release[m.piece] or is_new or m.may_wait or (self.sums and not self.to_one)
         for r, begin, end in m.taken:
             for other, first, last in busy:
                 if other == r:
@@ -334,7 +355,7 @@ class _Search:
             if self.to_one and value != has[at + m.source]:
                 continue
             for copies in (False, True) if self.sums else (True,):
-                if copies and value != self.full:
+                if copies and value != full:
                     continue
                 if copies and self.to_one and self.sums:
                     continue
@@ -345,13 +366,17 @@ class _Search:
                 if self.to_one:  # what a rank has sent is of no more use to it
                     now_has = (*has[: at + m.source], self.sent, *has[at + m.source + 1 :])
                 flying = tuple(sorted((*flights, *((when, m.piece, v, brings) for v, when in m.arrives))))
-                yield (now_has, flying, tuple(sorted((*busy, *m.taken)))), value, not copies and self.sums
+                yield (
+                    (now_has, flying, tuple(sorted((*busy, *m.taken)))),
+                    value,
+                    not copies and self.origin[m.piece] < 0,
+                )
 
     def useless(self, m: _Move, value: int, copies: bool, has: tuple[int, ...], flights: tuple[Flight, ...]) -> bool:
         """Some receiver has it all, or gets it all by then, or would add twice."""
         for v, when in m.arrives:
             there = has[m.piece * self.nodes + v]
-            if there == self.full or (not self.sums and any(f[1:3] == (m.piece, v) for f in flights)):
+            if there == self.full[m.piece] or (not self.sums and any(f[1:3] == (m.piece, v) for f in flights)):
                 return True
             if there & self.sent or (not copies and there & value):
                 return True
@@ -366,12 +391,12 @@ class _Search:
         before, flights, busy = state
         has = list(before)
         arrived = [flight for flight in flights if flight[0] == 1]
-        if not flights:
+        if not flights and now >= self.last_release:
             return  # nothing is under way: whoever waits now waits for ever
         for _, p, v, brings in sorted(arrived, key=lambda flight: flight[3] >= 0):  # copies first
             at = p * self.nodes + v
             if brings < 0:
-                has[at] = self.full
+                has[at] = self.full[p]
             elif has[at] & brings:
                 return
             else:
@@ -383,7 +408,7 @@ class _Search:
         )
         fresh = tuple((p, v, brings, before[p * self.nodes + v]) for _, p, v, brings in arrived)
         rest = self.left(new)
-        if reached.get((new, fresh), now + 2) > now + 1 and rest < math.inf:
+        if reached.get((new, fresh, min(now + 1, self.last_release)), now + 2) > now + 1 and rest < math.inf:
             offers = self.offers(before, has, arrived)
             heapq.heappush(heap, (now + 1 + rest, -now - 1, order, now + 1, new, 0, offers, fresh, trail))
 

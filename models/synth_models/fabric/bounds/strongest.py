@@ -25,6 +25,7 @@ from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_machine import MachineSpec, caution
 from synth_models.fabric.problem.exact import float_below
@@ -37,6 +38,8 @@ Search = Callable[[Callable[[], bool], Proven], Proven]
 
 def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
     """The strongest bound that is found within the time limit."""
+    if instance.collectives is not None:
+        return strongest_of_several(instance, options, strongest)
     if not len(instance.blocks):
         return NOTHING
     links = Links.of(instance)

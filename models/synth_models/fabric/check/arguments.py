@@ -105,7 +105,7 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     passing = instance.special_switches and instance.switching.mode == "cut_through"
     if not transfers_pay_alone(fabric) and not passing:
         raise ValueError("gossip proves nothing where all switches copy")
-    if np.any(_joined(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+    if np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
         raise ValueError("gossip proves nothing where ranks outside the group forward")
     length = _lengths(fabric, certificate)
     everyone = fabric.mask(fabric.members)
@@ -118,7 +118,7 @@ def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     apart = np.minimum(one_way, one_way.T)
     if np.any(apart[:members, :members] >= UNREACHABLE):
         raise ValueError(NOT_JOINED)
-    return 2 * instance.bytes * _spanning_tree(apart, members), capacity
+    return 2 * instance.bytes * spanning_tree(apart, members), capacity
 
 
 def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
@@ -146,10 +146,11 @@ def transfers_pay_alone(fabric: Fabric) -> bool:
     else:
         able = fabric.instance.machine.abilities
         multiplies = switching.multicast or bool(np.any(able.copies | able.adds))
-    return not (multiplies and np.any(_joined(fabric) & ~fabric.is_rank))
+    return not (multiplies and np.any(joined_nodes(fabric) & ~fabric.is_rank))
 
 
-def _joined(fabric: Fabric) -> BoolArray:
+def joined_nodes(fabric: Fabric) -> BoolArray:
+    """Nodes with a link in use."""
     return fabric.mask(np.concatenate([fabric.tail, fabric.head]))
 
 
@@ -167,10 +168,10 @@ def must_be_allreduce(instance: FabricInstance) -> None:
 def _multiplying(fabric: Fabric) -> IntArray:
     """Switches in use that copy or add streams which pass through."""
     able = fabric.instance.machine.abilities
-    return np.flatnonzero((able.copies | able.adds) & _joined(fabric) & ~fabric.is_rank)
+    return np.flatnonzero((able.copies | able.adds) & joined_nodes(fabric) & ~fabric.is_rank)
 
 
-def _spanning_tree(apart: IntArray, members: int) -> int:
+def spanning_tree(apart: IntArray, members: int) -> int:
     """Length of the minimum spanning tree, by joining the nearest outsider again and again; of its edges, the shortest
     first, those that join two groups of which each has one of the first ``members``."""
     near, outside = apart[0].copy(), np.ones(len(apart), dtype=bool)

@@ -22,6 +22,7 @@ from synth_models.fabric.check.counted_steps import check_refutation
 from synth_models.fabric.check.infeasibility_proof import EPOCHS, epochs_faults
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
+from synth_models.fabric.check.several import several_bound
 from synth_models.fabric.instance import FabricInstance
 
 ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS}
@@ -33,15 +34,19 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
         stated = untrusted.number({"bound": bound}, "bound", 0.0)
         if not isinstance(certificate, Mapping):
             return ["the certificate is broken: it is no table"]
-        if EPOCHS in certificate:
+        if EPOCHS in certificate and instance.collectives is None:
             faults = epochs_faults(instance, certificate[EPOCHS])
             if faults:
                 return [f"the proof that so few epochs are infeasible is none: {faults[0]}"]
-        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing", "steps")
+        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing", "steps", "several")
+        if argument == "several":
+            return _several_faults(instance, stated, certificate)
         if argument == "steps":
             return check_refutation(instance, stated, certificate)
         if argument == "nothing":
             return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
+        if instance.collectives is not None:
+            return ["the certificate is broken: of several collectives only the argument several proves anything"]
         needed, capacity = ARGUMENTS[argument](instance, certificate)
         carried = capacity.until(Fraction(stated))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -54,3 +59,10 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
             f"{float(carried / needed):.12g} times what has to pass them"
         ]
     return []
+
+
+def _several_faults(instance: FabricInstance, stated: float, certificate: Mapping[str, Any]) -> list[str]:
+    proven = several_bound(instance, certificate, check_bound)
+    if Fraction(stated) <= proven:
+        return []
+    return [f"the certificate (several) proves {float(proven):.17g} s, not {stated:.17g} s"]

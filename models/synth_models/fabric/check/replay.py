@@ -13,7 +13,7 @@ before it brought there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -31,8 +31,9 @@ from synth_models.fabric.check.possession import Held, held
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
-from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded
+from synth_models.fabric.problem.exact import exact, float_above
+from synth_models.fabric.problem.several import OneCollective, called, objective_of
+from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded, part_of
 
 MOST_FAULTS = 20
 MOST_TRANSFERS = 2**31 - 1
@@ -44,9 +45,12 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
     ``algbw_bytes_per_s`` and ``busbw_bytes_per_s`` as nccl-tests computes them; ``longest_chain``: transfers in the
     longest row of which each brings what the next one sends; ``redundant_arrivals``: at ranks that had it. Of a
     quotient, ``replayed_by``: on the quotient (:mod:`synth_models.fabric.check.quotient`), and up to
-    :data:`synth_models.fabric.solution.MOST_EXPANDED` transfers one by one, too.
+    :data:`synth_models.fabric.solution.MOST_EXPANDED` transfers one by one, too. Of several collectives the value is
+    the instance's objective, and ``ends_s`` the end of each.
     Complexity: n log n in links of routes; memory grows with them, and with one piece's contributions.
     """
+    if instance.collectives is not None:
+        return _check_several(instance, schedule, instance.collectives)
     if isinstance(schedule, Quotient):
         return _check_quotient(instance, schedule)
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
@@ -101,6 +105,61 @@ def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
         words = f"the quotient: its transfers one by one end at {whole.value}, one rank's at {value}"
         return Verdict(None, facts, whole.faults or [words])
     return Verdict(value, facts | {"replayed_by": "quotient and transfers"})
+
+
+def _check_several(
+    instance: FabricInstance, schedule: Schedule | Quotient, collectives: Sequence[OneCollective]
+) -> Verdict:
+    """Replay what moves of every collective alone, on the links that it may use; then the releases, and that no link
+    carries transfers of two. Sentences about one collective count its own transfers, pieces and blocks."""
+    if isinstance(schedule, Quotient) or schedule.plan:
+        return Verdict(None, {}, ["of several collectives only a list of all transfers counts, with no plan"])
+    facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
+    faults = _Faults()
+    faults.take(_shape_faults(instance, schedule))
+    for number, one in enumerate(() if faults.count else collectives):
+        try:
+            part, _ = part_of(instance, schedule, number)
+        except ValueError as error:
+            faults.take(iter([f"{called(number, one)}: {error}"]))
+            continue
+        verdict = check_schedule(instance.parts[number], part)
+        faults.take(f"{called(number, one)}, counted within it: {fault}" for fault in verdict.faults)
+        for key in ("longest_chain", "redundant_arrivals"):
+            facts[key] = max(facts.get(key, 0), verdict.facts.get(key, 0))
+    if faults.count:
+        return Verdict(None, facts, faults.told())
+    hops = hops_of(instance, schedule)
+    count, found = clashes(instance.machine, schedule, hops)
+    faults.take(_clash_faults(instance, schedule, hops, found))
+    faults.count += count - len(found)
+    faults.take(_stream_faults(instance, schedule, hops))
+    faults.take(_release_faults(instance, schedule, hops, collectives))
+    if faults.count:
+        return Verdict(None, facts, faults.told())
+    of = instance.all_blocks[1][schedule.piece_block][schedule.piece]
+    last = np.zeros(len(collectives), dtype=np.int64)
+    np.maximum.at(last, of[hops.owner], hops.arrive)
+    ends = [Fraction(int(tick), schedule.ticks_per_s) for tick in last]
+    facts["ends_s"] = [float_above(end) for end in ends]
+    return Verdict(float_above(objective_of(ends, collectives, instance.objective)), facts, [])
+
+
+def _release_faults(
+    instance: FabricInstance, schedule: Schedule, hops: Hops, collectives: Sequence[OneCollective]
+) -> Iterator[str]:
+    """Transfers that some source begins before their collective is released."""
+    of = instance.all_blocks[1][schedule.piece_block][schedule.piece]
+    begins = schedule.start.copy()
+    if hops.leaves is not None:
+        leaving = hops.leaves >= 0
+        np.minimum.at(begins, hops.owner[leaving], hops.leaves[leaving])
+    least = [exact(one.release) * schedule.ticks_per_s for one in collectives]
+    first = np.array([min(-(-value.numerator // value.denominator), 2**62) for value in least], dtype=np.int64)
+    for i in np.flatnonzero(begins < first[of]).tolist():
+        one = collectives[int(of[i])]
+        told = f"before the release of {called(int(of[i]), one)} ({shown(one.release, SECONDS)})"
+        yield f"transfer {i}: leaves its rank at {_time(schedule, int(begins[i]))}, {told}"
 
 
 def _replayed(
@@ -181,7 +240,7 @@ def _shape_faults(instance: FabricInstance, schedule: Schedule) -> Iterator[str]
     if not 1 <= schedule.ticks_per_s <= MOST_TICKS:
         yield f"ticks_per_s is {schedule.ticks_per_s}, outside 1..{MOST_TICKS}"
     for name, array, least, most in (
-        ("piece_block", schedule.piece_block, 0, len(instance.blocks) - 1),
+        ("piece_block", schedule.piece_block, 0, len(instance.all_blocks[0]) - 1),
         ("piece_bytes", schedule.piece_bytes, 1, MOST_BYTES),
         ("start", schedule.start, 0, MOST_TICKS),
         ("piece", schedule.piece, 0, pieces - 1),

@@ -33,6 +33,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "two_level": _TREES,
     "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
 }
+OF_SEVERAL = ("bound", "one_after_another", "together", "pull", "flow")  # the first three whatever they are
 
 
 def knows(method: str, collective: str) -> bool:

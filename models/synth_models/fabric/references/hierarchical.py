@@ -61,6 +61,7 @@ from synth_models.fabric.references.box_sends import (
 )
 from synth_models.fabric.references.box_trees import NOBODY, Growth, around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
+from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.references.share_weights import dealt_out, evenly_numbered, least_busy, seconds_of_shares
 from synth_models.fabric.scheduling import chunks
@@ -89,6 +90,8 @@ FINE = 1000  # parts of a round that orders are told apart by
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``hierarchical``."""
+    if instance.collectives is not None:
+        return solve_parts(instance, options, "hierarchical", solve)
     refused = refusal(instance, KNOWN, "hierarchical", MOST_MEMBERS)
     if refused is not None:
         return refused

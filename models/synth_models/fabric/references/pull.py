@@ -34,6 +34,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.references import bruck, direct, double_tree, pat, recursive_doubling, ring, two_level
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
+from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.pull_parts import multicast_trees, nested_exchange
 from synth_models.fabric.references.pull_parts.compaction import pushed
 from synth_models.fabric.references.pull_parts.incumbent import Incumbent
@@ -66,6 +67,8 @@ OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``pull``."""
+    if instance.collectives is not None:
+        return solve_parts(instance, options, "pull", solve)
     incumbent = Incumbent(instance, options)
     if not len(instance.blocks):
         none = np.zeros(0, dtype=np.int64)

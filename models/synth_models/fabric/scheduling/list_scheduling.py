@@ -121,7 +121,7 @@ def timed(
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
-    kernel = placed_in_gaps if in_gaps else _in_order if in_order else _list_schedule
+    kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
     start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
     if not in_time:
         raise OutOfTime
@@ -251,7 +251,7 @@ def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priorit
 
 
 @jit
-def _list_schedule(
+def list_scheduled(
     uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
     """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
@@ -324,7 +324,7 @@ def _list_schedule(
 def placed_in_gaps(
     uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
-    """As :func:`_list_schedule`, by insertion. Complexity: n (log n + links of a route * gaps)."""
+    """As :func:`list_scheduled`, by insertion. Complexity: n (log n + links of a route * gaps)."""
     until, looks = now_s() + seconds, 0
     start = np.full(len(priority), -1, dtype=np.int64)
     ready, waits = np.zeros(len(priority), dtype=np.int64), missing.copy()

@@ -74,7 +74,7 @@ def slowed(schedule: Schedule, source: FabricInstance, target: FabricInstance) -
     order = np.argsort(schedule.start, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    start, before = _waits(source, schedule)
+    start, before = waits_of(source, schedule)
     if start is None:
         return None
     columns = schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, rank
@@ -82,7 +82,7 @@ def slowed(schedule: Schedule, source: FabricInstance, target: FabricInstance) -
     return timed(target, transfers, in_order=True)
 
 
-def _waits(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray | None, IntArray]:
+def waits_of(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray | None, IntArray]:
     """For every transfer those that brought its piece to where it starts, by then, as rows; None where a route
     branches."""
     none = np.zeros(0, dtype=np.int64)

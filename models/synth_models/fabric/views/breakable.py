@@ -29,6 +29,8 @@ class Breakable:
     """A fabric instance whose links, switches and groups may fail."""
 
     def __init__(self, instance: FabricInstance) -> None:
+        if instance.collectives is not None:
+            raise InputError("synth drill takes one collective; the instance has several")
         self.instance = instance
         self.machine = instance.machine
 

@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 
 from synth.text.quantities import BYTES, SECONDS, count, percent, shown
-from synth_models.fabric.check.route_hops import hops_of
+from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.failures import in_words
+from synth_models.fabric.problem.several import WEIGHTED_ENDS, called
 from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule, expanded
 
 MAX_LINES = 40
@@ -28,6 +29,7 @@ def describe(instance: FabricInstance, schedule: Schedule | Quotient) -> str:
     lines = [_pieces(instance, schedule), *in_words(instance.failed.model_dump(), instance.machine.names)]
     if hops.wrong_count:  # a schedule that the check refuses
         return "\n".join(lines) + "\nsome routes are none: synth check says which"
+    lines += _ends(instance, schedule, hops)
     lines += _busiest(instance, schedule, hops.ticks[hops.span], int(hops.arrive.max()))
     lines.append(LEGEND + ("; + is added to what is there" if schedule.adds.any() else ""))
     first = np.argsort(schedule.start, kind="stable")[:MAX_LINES]
@@ -57,11 +59,30 @@ def _pieces(instance: FabricInstance, schedule: Schedule) -> str:
     told = ", ".join(f"{count(n)} of {size}" for size, n in sizes.most_common(MAX_SIZES))
     left = len(sizes) - MAX_SIZES
     more = f", … {left} more size{'s' if left > 1 else ''}" if left > 0 else ""
-    blocks = f"{count(len(instance.blocks))} block{'s' if len(instance.blocks) > 1 else ''}"
+    number = len(instance.all_blocks[0])
+    blocks = f"{count(number)} block{'s' if number > 1 else ''}"
+    what = instance.collective if instance.collectives is None else f"{len(instance.parts)} collectives"
     return (
-        f"{instance.collective} of {shown(instance.bytes, BYTES)} over {len(instance.members)} ranks: {blocks} in "
+        f"{what} of {shown(instance.bytes, BYTES)} over {len(instance.members)} ranks: {blocks} in "
         f"{count(len(schedule.piece_bytes))} pieces ({told}{more}), {count(schedule.transfers)} transfers"
     )
+
+
+def _ends(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[str]:
+    """What every one of several collectives is and when it ends, and what is minimised."""
+    if instance.collectives is None:
+        return []
+    of, last = instance.all_blocks[1][schedule.piece_block][schedule.piece], np.zeros(len(instance.parts), np.int64)
+    np.maximum.at(last, of[hops.owner], hops.arrive)
+    lines = [
+        f"{called(number, one)}: {part.collective} of {shown(one.bytes, BYTES)} over {len(part.members)} ranks, "
+        f"released at {shown(one.release, SECONDS)}, priority {one.priority}, "
+        f"ends at {_time(schedule, int(last[number]))}"
+        for number, (one, part) in enumerate(zip(instance.collectives, instance.parts, strict=True))
+    ]
+    more = [f"… {count(len(lines) - MAX_LINES)} more collectives"] if len(lines) > MAX_LINES else []
+    told = "the mean of their ends, weighted by priority" if instance.objective == WEIGHTED_ENDS else "the last end"
+    return [*lines[:MAX_LINES], *more, f"minimised: {told}"]
 
 
 def _busiest(instance: FabricInstance, schedule: Schedule, took: np.ndarray, ticks: int) -> list[str]:
@@ -85,8 +106,12 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     to = ", ".join(_name(instance, v) for v in heads if v not in through)
     via = f" (through {', '.join(_name(instance, v) for v in through)})" if through else ""
     p = int(schedule.piece[i])
-    origin = int(instance.blocks.origin[schedule.piece_block[p]])
+    block = int(schedule.piece_block[p])
+    origin = int(instance.all_blocks[0].origin[block])
     whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
+    if instance.collectives is not None:
+        number = int(instance.all_blocks[1][block])
+        whose += f", {instance.collectives[number].name or f'collective {number}'}"
     plus = "+" if schedule.adds[i] else ""
     when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
     tails = dict.fromkeys(int(net.src[e]) for e in route)

@@ -36,7 +36,7 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
     begins = schedule.route_start[:-1][order]
     steps_in = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     link = schedule.link[np.repeat(begins, lengths) + steps_in]
-    origin = instance.blocks.origin[schedule.piece_block]
+    origin = instance.all_blocks[0].origin[schedule.piece_block]
     names = machine.names
     items = [
         f"piece {p} {'(a sum)' if rank < 0 else f'of {names[rank]}'}, {shown(size, BYTES)}"

@@ -20,7 +20,7 @@ from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
 
 DERIVED = (
     "origin", "src", "dst", "end_tick", "file_links", "hop_src", "hop_dst", "hop_start", "hop_ticks", "hop_arrive",
-    "hop_leaves", "contributions",
+    "hop_leaves", "contributions", "collective",
 )  # fmt: skip
 EXACT = ("start_tick", "ticks_per_s")
 MOST_SECONDS = 10**9
@@ -31,11 +31,12 @@ def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
     """Return the transfers in the order of the file. A table without ``start_tick`` and ``ticks_per_s`` has its
     ``start_s`` rounded to ticks that suit the instance. Raises :class:`InputError` with every faulty line; what the
     transfers do is the check's."""
-    reduces = bool(np.any(instance.blocks.origin == EVERYONE))
+    blocks, _ = instance.all_blocks
+    reduces = bool(np.any(blocks.origin == EVERYONE))
     readers: dict[str, Callable[[str], Any]] = {
         "start_s": _seconds,
         "piece": whole_cell(MOST_TICKS),
-        "block": whole_cell(max(len(instance.blocks) - 1, 0)),
+        "block": whole_cell(max(len(blocks) - 1, 0)),
         "bytes": whole_cell(MOST_BYTES, 1),
         "links": _route_reader(instance),
         "start_tick": whole_cell(MOST_TICKS),

@@ -168,6 +168,8 @@ def _parts(schedule: Schedule) -> Any:
 def _owners(instance: FabricInstance, schedule: Schedule, hops: Hops, of: Any) -> tuple[str, Any, int]:
     """Whose data these hops carry: in words, as a number each, and the largest there is."""
     block = schedule.piece_block[schedule.piece[hops.owner[of]]]
+    if instance.collectives is not None:
+        return "collective", instance.all_blocks[1][block], max(len(instance.parts) - 1, 0)
     if len(instance.blocks) == 1:
         return PIECE, schedule.piece[hops.owner[of]], len(schedule.piece_block) - 1
     if np.any(instance.blocks.origin < 0):

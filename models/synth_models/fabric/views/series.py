@@ -8,14 +8,16 @@ import json
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.network_spec import OwnSpec
+from synth_models.fabric.problem.several import SEVERAL
 
 NEWER = ("leaf", "rails", "oversubscription", "spines", "layers")  # keys of networks that older instances do not have
 
 
 def series(instance: FabricInstance) -> tuple[str, float] | None:
-    """Machine and collective in words, and the size in bytes; None for a demand, whose size is many. Where words do
+    """Machine and collective in words, and the size in bytes; None for a demand or several collectives, whose sizes are
+    many. Where words do
     not tell two apart (links of a file, failures, process groups), four letters of a hash do."""
-    if instance.collective == "demand":
+    if instance.collective in ("demand", SEVERAL):
         return None
     network = instance.network
     words = [instance.collective.replace("_", "-"), "on"]
@@ -35,7 +37,7 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
 def _hash(instance: FabricInstance) -> str:
     """Four letters of everything but name, source and size; keys that older instances do not have are left out where
     nothing stands, so that names of series stay."""
-    raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes"})
+    raw = instance.model_dump(mode="json", exclude={"name", "source", "bytes", "collectives", "objective"})
     if instance.failed.reduced is None:
         raw["failed"].pop("reduced")
     for key in NEWER:

@@ -56,10 +56,23 @@ def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFra
         texts = list(map(str, values.tolist()))
         rows = [" ".join(texts[a:b]) for a, b in pairwise(ends.tolist())]
         made[name] = [rows[i] for i in order.tolist()]
-    if np.any(instance.blocks.origin == EVERYONE):
-        brought = contributions(instance, schedule, hops)
+    if np.any(instance.all_blocks[0].origin == EVERYONE):
+        brought = _of_all(instance, schedule, hops)
         made["contributions"] = [f"{brought[i]:x}" for i in order.tolist()]
     return made
+
+
+def _of_all(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[int]:
+    """:func:`contributions`; of several collectives those of each, a bit a rank of its own group."""
+    if instance.collectives is None:
+        return contributions(instance, schedule, hops)
+    found = [0] * schedule.transfers
+    for number, part in enumerate(instance.parts):
+        if np.any(part.blocks.origin == EVERYONE):
+            own, chosen = solution.part_of(instance, schedule, number)
+            for i, brought in zip(chosen.tolist(), contributions(part, own, hops_of(part, own)), strict=True):
+                found[i] = brought
+    return found
 
 
 def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[int]:

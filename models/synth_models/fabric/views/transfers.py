@@ -45,6 +45,8 @@ def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
 
 
 def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
+    if instance.collectives is not None:
+        raise InputError(f"several collectives are no algorithm of one; {_NO_FORM}")
     schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     if hops.wrong_count:

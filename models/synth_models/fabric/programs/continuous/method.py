@@ -37,6 +37,7 @@ from synth_models.fabric.programs.continuous.neighbourhood import pack_timed_tre
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
 from synth_models.fabric.references import pull
+from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.scheduling.chunks import cut, hurried
 from synth_models.fabric.solution import Schedule
 
@@ -52,6 +53,8 @@ UNLIMITED_S = 600.0
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``continuous``. Option ``chunks``: the one number of pieces a block to be settled exactly."""
+    if instance.collectives is not None:
+        return solve_parts(instance, options, "continuous", solve)
     began = time.monotonic()
     if instance.special_switches:
         return Outcome("unsupported", message="continuous knows switches that are all alike and add nothing")

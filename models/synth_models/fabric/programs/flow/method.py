@@ -14,6 +14,7 @@ from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
+from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.solution import Schedule
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -26,6 +27,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     Solutions: :class:`synth_models.fabric.solution.Schedule`. The flow's completion time is the least for any routing
     without latencies (Shahrokhi and Matula 1990); the pieces' size and order are the best of several tried.
     """
+    if instance.collectives is not None:
+        return solve_parts(instance, options, "flow", solve)
     blocks = instance.blocks
     if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
         return Outcome("unsupported", message=f"flow moves blocks from rank to rank; {instance.collective} does not")

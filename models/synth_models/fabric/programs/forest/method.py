@@ -46,6 +46,7 @@ from synth_models.fabric.programs.forest.tree_plan import (
     up_and_down,
 )
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
+from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.solution import Schedule
 
@@ -99,6 +100,8 @@ class _Best:
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """The best schedule found within the time limit; the message says the fluid optimum and what became of it."""
+    if instance.collectives is not None:
+        return solve_parts(instance, options, "forest", solve)
     if instance.collective not in ("allgather", "broadcast", *REDUCING):
         return Outcome("unsupported", message=f"forest packs trees; {instance.collective} needs the method flow")
     if not len(instance.blocks):

@@ -1,0 +1,165 @@
+"""The argument ``several``: bounds on when every one of some collectives has ended, put together to the objective.
+
+``alone``: rows (``of`` a collective, a ``bound`` in seconds, the ``certificate`` that proves it for this collective
+alone). It ends no earlier than its release and that bound.
+
+``joint``: rows of one ``length`` (price of a byte on every link), of sets of collectives (``of``) and a bound for each
+(``bounds``): the last of the set ends no earlier. Until then the links carry what all of the set pay, and none of them
+anything before the least moment at which something of the set can be there. A byte pays
+
+* from a rank to a rank the shortest distance;
+* to all (as a sum: from all) the greatest distance between two ranks that it joins, and, where every transfer pays its
+  own way, the minimum spanning tree of the members under the lesser of the distances there and back;
+* of an allreduce two such trees (one-way gossip, as in :mod:`synth_models.fabric.check.arguments`).
+
+Each distance is over links that the collective may use. For the last end the greatest bound counts. For weighted ends
+some order of ends is the right one: the k-th end comes no earlier than the bound of any set among the first k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from synth.arrays import BoolArray, IntArray
+from synth.text import untrusted
+from synth_models.fabric.check.arguments import along_paths, joined_nodes, spanning_tree, transfers_pay_alone
+from synth_models.fabric.check.windows import HIGHEST_PRICE, UNREACHABLE, Fabric, capacity_of
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, links_in
+
+MOST_ORDERED = 12  # collectives whose orders of ends are looked at; of more, only each one's own bound counts
+MOST_ROWS, MOST_SETS = 1000, 10_000
+LATEST = 2**60  # ticks
+MOST_MEMBERS = 2048  # of a collective whose ranks' distances are found
+
+CheckBound = Callable[[FabricInstance, float, Mapping[str, Any]], list[str]]
+
+
+def several_bound(instance: FabricInstance, certificate: Mapping[str, Any], check_bound: CheckBound) -> Fraction:
+    """The objective's bound that the certificate proves, in seconds. Raises ``ValueError`` where a part of it proves
+    nothing. ``check_bound`` verifies the bound of one collective."""
+    collectives = instance.collectives
+    if collectives is None:
+        raise ValueError("there is one collective only")
+    known: dict[int, Fraction] = {}
+    for row in _rows(certificate, "alone"):
+        number = untrusted.whole(row, "of", 0, len(collectives) - 1)
+        stated = untrusted.number(row, "bound", 0.0)
+        faults = check_bound(instance.parts[number], stated, row["certificate"])
+        if faults:
+            raise ValueError(f"of collective {number}: {faults[0]}")
+        _learn(known, 1 << number, exact(collectives[number].release) + Fraction(stated))
+    for row in _rows(certificate, "joint"):
+        for mask, bound in _joint(instance, collectives, row):
+            _learn(known, mask, bound)
+    if instance.objective == WEIGHTED_ENDS:
+        return _weighted(known, collectives)
+    return max(known.values(), default=Fraction(0))
+
+
+def _rows(certificate: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    rows = certificate.get(key, ())
+    if not isinstance(rows, (list, tuple)) or len(rows) > MOST_ROWS or not all(isinstance(r, Mapping) for r in rows):
+        raise ValueError(f"{key} is no list of at most {MOST_ROWS} tables")
+    return rows
+
+
+def _learn(known: dict[int, Fraction], mask: int, bound: Fraction) -> None:
+    known[mask] = max(bound, known.get(mask, Fraction(0)))
+
+
+def _joint(
+    instance: FabricInstance, collectives: Sequence[OneCollective], row: Mapping[str, Any]
+) -> list[tuple[int, Fraction]]:
+    """The sets of a row of ``joint`` as bits, and the bounds that are proven."""
+    whole = Fabric(instance)
+    length = untrusted.whole_numbers(row, "length", 0, HIGHEST_PRICE, (len(whole.tail),))
+    sets, bounds = row["of"], row["bounds"]
+    if not isinstance(sets, (list, tuple)) or not 0 < len(sets) <= MOST_SETS or len(bounds) != len(sets):
+        raise ValueError(f"there are not 1..{MOST_SETS} sets with a bound each")
+    paid: dict[int, tuple[int, IntArray, IntArray]] = {}
+    found = []
+    for position, entry in enumerate(sets):
+        chosen = untrusted.whole_numbers({"of": entry}, "of", 0, len(collectives) - 1).tolist()
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError("a set is empty or names a collective twice")
+        for number in set(chosen) - set(paid):
+            paid[number] = _pays(whole, instance.parts[number], length, collectives[number])
+        begin = np.minimum.reduce([paid[number][1] for number in chosen])
+        left = np.minimum.reduce([paid[number][2] for number in chosen])
+        capacity, _ = capacity_of(whole, length, begin, left, along_paths(instance))
+        bound = Fraction(untrusted.number({"bound": bounds[position]}, "bound", 0.0))
+        needed = sum(paid[number][0] for number in chosen)
+        if needed <= 0 or capacity.until(bound) > needed:
+            raise ValueError(f"the prices prove no {float(bound):.17g} s for the collectives {chosen}")
+        found.append((sum(1 << number for number in chosen), bound))
+    return found
+
+
+def _pays(whole: Fabric, part: FabricInstance, length: IntArray, one: OneCollective) -> tuple[int, IntArray, IntArray]:
+    """What a collective pays, and for every link of the whole machine the ticks before something of it can be there,
+    from moment 0 on, and until it is where it is wanted; :data:`UNREACHABLE` for links that it may not use."""
+    own, place = Fabric(part), links_in(whole.instance.machine, part.machine)
+    members, blocks = own.members, part.blocks
+    if len(members) > MOST_MEMBERS:
+        raise ValueError(f"a collective has more than {MOST_MEMBERS} ranks")
+    cost, delay = length[place], whole.delay[place]
+    apart = np.stack([own.reach(own.mask([u]), cost)[members] for u in members.tolist()])
+    tree = _tree(own, apart)
+    at = np.full(own.nodes, -1, dtype=np.int64)
+    at[members] = np.arange(len(members))
+    needed = 0
+    for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
+        rows = apart if origin == EVERYONE else apart[at[origin]][None, :]
+        most = int((rows if goal == EVERYONE else rows[:, at[goal]]).max())
+        if most >= UNREACHABLE:
+            raise ValueError("some ranks of a collective cannot reach each other")
+        trees = (origin == EVERYONE) + (goal == EVERYONE)
+        needed += size * max(most, trees * tree)
+    sources, sinks = (own.mask(members if np.any(ends == EVERYONE) else ends) for ends in (blocks.origin, blocks.goal))
+    first = min(int(exact(one.release) * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
+    begin, left = _windows(own, part, delay, sources, sinks)
+    everywhere = np.full((2, len(length)), UNREACHABLE, dtype=np.int64)
+    everywhere[0, place] = np.where(begin < UNREACHABLE, begin + first, UNREACHABLE)
+    everywhere[1, place] = left
+    return needed, everywhere[0], everywhere[1]
+
+
+def _windows(
+    own: Fabric, part: FabricInstance, delay: IntArray, sources: BoolArray, sinks: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """As :meth:`Fabric.windows`, in the ticks of ``delay``."""
+    left = Fabric(part, True).reach(sinks, delay)[own.head]
+    return own.reach(sources, delay)[own.tail], np.where(left < UNREACHABLE, left + delay, UNREACHABLE)
+
+
+def _tree(own: Fabric, apart: IntArray) -> int:
+    """The least that joins all members, where every transfer goes from member to member and pays its own way; else
+    0."""
+    outsiders = np.any(joined_nodes(own) & own.is_rank & ~own.mask(own.members))
+    if outsiders or not transfers_pay_alone(own) or np.any(apart >= UNREACHABLE):
+        return 0
+    return spanning_tree(np.minimum(apart, apart.T), len(apart))
+
+
+def _weighted(known: Mapping[int, Fraction], collectives: Sequence[OneCollective]) -> Fraction:
+    """The least weighted mean of ends over all orders in which the collectives may end."""
+    weights = [one.priority for one in collectives]
+    if len(weights) > MOST_ORDERED:
+        own = [known.get(1 << i, Fraction(0)) for i in range(len(weights))]
+        return sum((w * end for w, end in zip(weights, own, strict=True)), Fraction(0)) / sum(weights)
+    unit = lcm(*(bound.denominator for bound in known.values())) if known else 1
+    ended, least = [0] * (1 << len(weights)), [0] * (1 << len(weights))
+    for mask in range(1, 1 << len(weights)):
+        bits = [i for i in range(len(weights)) if mask >> i & 1]
+        last = max(ended[mask ^ 1 << i] for i in bits)
+        ended[mask] = max(last, int(known.get(mask, Fraction(0)) * unit))
+        least[mask] = min(least[mask ^ 1 << i] + weights[i] * ended[mask] for i in bits)
+    return Fraction(least[-1], unit * sum(weights))

@@ -1,0 +1,98 @@
+"""Nodes and links that an instance file names but that do not exist, have failed, stand twice or are switches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from synth.errors import Fault
+from synth_models.fabric.problem.machine import Machine
+
+
+def rows_of_three(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Number and parts of the rows that have three."""
+    for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
+        if isinstance(row, (list, tuple)) and len(row) == 3:
+            yield (i, *row)
+
+
+def place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
+    """Nodes that do not exist, are switches, have failed, or stand twice."""
+    failed = raw.get("failed")
+    broken: set[int] = set()
+    if isinstance(failed, dict):
+        nodes = failed.get("nodes")
+        broken = {node for node in (nodes if isinstance(nodes, (list, tuple)) else ()) if whole(node)}
+        yield from _failed_faults(failed, machine)
+    ranks = raw.get("ranks")
+    group: set[int] | None = None
+    if isinstance(ranks, (list, tuple)):
+        group = {node for node in ranks if whole(node)}
+        yield from _member_faults(ranks, machine, broken)
+    if whole(raw.get("root")):
+        yield from _rank_fault("root", raw["root"], machine, broken, group)
+    for i, src, dst, amount in rows_of_three(raw.get("demand")):
+        if all(map(whole, (src, dst, amount))):
+            yield from _rank_fault(f"demand[{i}].src", src, machine, broken, group)
+            yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
+            if src == dst:
+                yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
+
+
+def _failed_faults(failed: dict[str, Any], machine: Machine) -> Iterator[Fault]:
+    """Failed nodes and links that there are not, and shares of links that cannot be."""
+    nodes, links, reduced = (failed.get(key) or () for key in ("nodes", "links", "reduced"))
+    for i, node in enumerate(nodes if isinstance(nodes, (list, tuple)) else ()):
+        if whole(node) and node >= machine.nodes:
+            yield Fault(f"failed.nodes[{i}]", f"no such node: there are 0..{machine.nodes - 1}", node, True)
+    net = machine.network
+    there = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) if links or reduced else set()
+    yield from _reduced_faults(reduced, there, links)
+    for i, pair in enumerate(links if isinstance(links, (list, tuple)) else ()):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(map(whole, pair)):
+            continue
+        if tuple(pair) not in there:
+            yield Fault(f"failed.links[{i}]", f"there is no link from {pair[0]} to {pair[1]}")
+
+
+def _member_faults(ranks: Sequence[Any], machine: Machine, broken: set[int]) -> Iterator[Fault]:
+    for i, node in enumerate(ranks):
+        if whole(node):
+            yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
+    for node, times in Counter(node for node in ranks if whole(node)).items():
+        if times > 1:
+            yield Fault("ranks", f"names node {node} {times} times")
+
+
+def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Iterator[Fault]:
+    """Links of which a share is left: there are such, each stands once and has not failed, the share is below 1."""
+    listed = gone if isinstance(gone, (list, tuple)) else ()
+    seen = {tuple(pair) for pair in listed if isinstance(pair, (list, tuple)) and all(map(whole, pair))}
+    for i, u, v, share in rows_of_three(reduced):
+        if not whole(u) or not whole(v):
+            continue
+        path = f"failed.reduced[{i}]"
+        if (u, v) not in there:
+            yield Fault(path, f"there is no link from {u} to {v}")
+        if (u, v) in seen:
+            yield Fault(path, f"the link from {u} to {v} stands twice")
+        seen.add((u, v))
+        above, slash, below = str(share).partition("/")
+        if slash and above.isdecimal() and below.isdecimal() and not int(above) < int(below):
+            yield Fault(path, "the share that is left must be less than 1", share, True)
+
+
+def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
+    if node >= machine.nodes:
+        yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
+    elif machine.is_switch[node]:
+        yield Fault(path, f"is a switch ({machine.names[node]}): only ranks hold data", node, True)
+    elif node in broken:
+        yield Fault(path, "has failed", node, True)
+    elif group is not None and node not in group:
+        yield Fault(path, "is no member of ranks", node, True)
+
+
+def whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

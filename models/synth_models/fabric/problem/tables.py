@@ -1,0 +1,115 @@
+"""Tables that the keys of ``synth make fabric`` name: a demand, a list of collectives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from synth.errors import Fault, InputError
+from synth.text import amounts
+from synth.text.csv import typed_rows, whole_cell
+from synth.text.input_file import InputFile
+from synth_models.fabric.problem.blocks import COLLECTIVES
+from synth_models.fabric.problem.failures import node_number
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.several import MOST_PRIORITY
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+
+def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _wrong_ends(row, "rank")
+    if row.get("bytes", 1) < 1:
+        yield "bytes", "must be >= 1"
+
+
+def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
+    ends = [row.get("src"), row.get("dst")]
+    yield from (
+        (key, "must be >= 0") for key, end in zip(("src", "dst"), ends, strict=True) if isinstance(end, int) and end < 0
+    )
+    if None not in ends and ends[0] == ends[1]:
+        yield "", f"goes from a {what} to itself"
+
+
+def demand_rows(file: InputFile, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
+    """Rows (src, dst, bytes) and the line of each; nodes by number or, where the machine is known, by name."""
+
+    def end(word: str) -> int | str:
+        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word) and (machine is None or word.strip() not in machine.names):
+            return int(word)
+        found = word if machine is None else node_number(word.strip(), machine)
+        if found is None:
+            raise ValueError("no such node")
+        return found
+
+    columns = {"src": end, "dst": end, "bytes": amounts.whole_bytes}
+    rows = typed_rows(file, columns, tuple(columns), "row", _wrong_demand, line_key="line")
+    return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
+
+
+def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's demand as one of the file it comes from."""
+    found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
+    if found is None:
+        return fault
+    row, end, place = found.groups()
+    column = end if place is None else ("src", "dst", "bytes")[int(place)]
+    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
+
+
+def node_numbers(text: str, key: str) -> list[int]:
+    """``0,1,4-7`` as numbers. Raises :class:`InputError`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and not int(first) <= int(last) < 2**20):
+            raise InputError([Fault(key, "must be node numbers such as 0,1,4-7", text, True)])
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def collective_rows(file: InputFile) -> tuple[list[dict[str, Any]], list[int]]:
+    """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or ``0-7``."""
+    readers = {
+        "name": _name,
+        "collective": _known,
+        "bytes": amounts.whole_bytes,
+        "ranks": _ranks,
+        "root": whole_cell(2**31),
+        "release": lambda text: 0.0 if text.strip() == "0" else amounts.duration(text),
+        "priority": whole_cell(MOST_PRIORITY, 1),
+    }
+    rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line")
+    return [{key: value for key, value in row.items() if key != "line"} for row in rows], [row["line"] for row in rows]
+
+
+def of_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's collectives as one of the file they come from."""
+    found = re.fullmatch(r"collectives\[(\d+)\](?:[.,] ?(.*))?", fault.path)
+    if found is None:
+        return fault
+    row, column = found.groups()
+    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
+
+
+def _name(text: str) -> str:
+    if NAME.fullmatch(text.strip()) is None:
+        raise ValueError("must be up to 40 letters, digits, dots, dashes")
+    return text.strip()
+
+
+def _known(text: str) -> str:
+    word = text.strip()
+    if word not in COLLECTIVES or word == "demand":
+        raise ValueError(f"must be one of {', '.join(name for name in COLLECTIVES if name != 'demand')}")
+    return word
+
+
+def _ranks(text: str) -> list[int]:
+    try:
+        return node_numbers(text, "ranks")
+    except InputError:
+        raise ValueError("must be node numbers such as 0,1,4-7") from None

@@ -1,0 +1,213 @@
+"""Schedules put together: the transfers of several schedules on one machine, none before its release, timed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.clock.deadline import SLACK_S, OutOfTime, left
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.several import links_in
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling import moves as moving
+from synth_models.fabric.scheduling.gathering import gathering
+from synth_models.fabric.scheduling.list_scheduling import (
+    Followers,
+    Transfers,
+    followers_of,
+    hop_times,
+    list_scheduled,
+    most_seconds,
+    placed_in_gaps,
+)
+from synth_models.fabric.scheduling.renumbered import waits_of
+from synth_models.fabric.scheduling.reservations import Uses, uses_of
+from synth_models.fabric.scheduling.reversal import arrivals
+from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.solution import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """The transfers of the schedules of all collectives, on the links of the whole machine.
+
+    ``of``: the collective of every transfer; ``begins``, ``ends``: when each starts and has arrived in its own
+    schedule, in seconds; ``known``: how many transfers have brought its piece to where it starts by then. Shape
+    (transfers,) each. ``release``: of every collective, in seconds, exactly.
+    """
+
+    instance: FabricInstance
+    transfers: Transfers
+    of: IntArray
+    begins: np.ndarray
+    ends: np.ndarray
+    known: IntArray
+    release: tuple[Fraction, ...]
+
+    @classmethod
+    def from_schedules(cls, instance: FabricInstance, schedules: Sequence[Schedule]) -> Together | None:
+        """The schedules of all ``instance.parts``. None where a route branches or meets another, or switches store."""
+        if instance.switching.mode == "store_and_forward" and instance.machine.is_switch.any():
+            return None
+        rows: list[Transfers] = []
+        begins, ends, of = [], [], []
+        blocks = pieces = transfers = links = 0
+        for number, (part, made) in enumerate(zip(instance.parts, schedules, strict=True)):
+            if gathering(part.machine, made.route_start, made.link).any():
+                return None
+            start, before = waits_of(part, made)
+            if start is None:
+                return None
+            own = Transfers(
+                made.piece_block, made.piece_bytes, made.piece, made.adds, made.start, made.route_start, made.link,
+                start, before,
+            )  # fmt: skip
+            begins.append(made.start / made.ticks_per_s)
+            ends.append(arrivals(part, own, made) / made.ticks_per_s)
+            of.append(np.full(made.transfers, number, dtype=np.int64))
+            rows.append(
+                replace(
+                    own,
+                    piece_block=own.piece_block + blocks,
+                    piece=own.piece + pieces,
+                    link=links_in(instance.machine, part.machine)[own.link],
+                    before=own.before + transfers,
+                )
+            )
+            blocks += len(part.blocks)
+            pieces += len(made.piece_block)
+            transfers += made.transfers
+            links += len(made.link)
+        assert instance.collectives is not None
+        whole = _joined(rows)
+        release = tuple(exact(one.release) for one in instance.collectives)
+        known = np.diff(whole.before_start)
+        return cls(instance, whole, np.concatenate(of), np.concatenate(begins), np.concatenate(ends), known, release)
+
+    def in_chunks(self, count: int) -> Together | None:
+        """Every piece cut into so many chunks that all go the same way; None where a piece has fewer bytes."""
+        old = self.transfers
+        if not len(old.piece_bytes) or int(old.piece_bytes.min()) < count:
+            return None
+        sizes = np.array([chunks.cut(size, count) for size in old.piece_bytes.tolist()], dtype=np.int64)
+        number = np.arange(sizes.size).reshape(count, -1)
+        moves = moving.in_chunks(
+            old, number, np.tile(old.piece_block, count), sizes.T.reshape(-1), lambda step, _: step
+        )
+        step = np.repeat(np.arange(count) / count, len(old.piece))
+        took = np.tile(self.ends - self.begins, count)
+        return replace(
+            self,
+            transfers=moves,
+            of=np.tile(self.of, count),
+            begins=np.tile(self.begins, count) + step * took,
+            ends=np.tile(self.ends, count) - (1 - 1 / count - step) * took,
+            known=np.tile(self.known, count),
+        )
+
+    def rerouted(self) -> Together:
+        """Every transfer on the least used of its equally quick routes, in the order in which they start if each
+        collective takes equally long; where none is as short as its own it keeps that."""
+        old, net = self.transfers, self.instance.machine.network
+        routes = Routes.of(self.instance, int(np.median(old.piece_bytes)) if len(old.piece_bytes) else 1)
+        last = np.zeros(len(self.release))
+        np.maximum.at(last, self.of, self.ends)
+        source, goal = net.src[old.link[old.route_start[:-1]]], net.dst[old.link[old.route_start[1:] - 1]]
+        found: list[tuple[int, ...]] = [()] * len(old.piece)
+        for i in np.argsort(self.begins / np.maximum(last[self.of], 1e-300), kind="stable").tolist():
+            own = tuple(old.link[old.route_start[i] : old.route_start[i + 1]].tolist())
+            new = routes.direct(int(source[i]), int(goal[i])) or own
+            found[i] = new if len(new) <= len(own) else own
+            routes.take(found[i], int(old.piece_bytes[old.piece[i]]))
+        starts = np.concatenate([[0], np.cumsum([len(route) for route in found])]).astype(np.int64)
+        links = np.array([e for route in found for e in route], dtype=np.int64)
+        return replace(self, transfers=replace(old, route_start=starts, link=links))
+
+    def timed(self, priority: IntArray, in_gaps: bool) -> Schedule | None:
+        """All transfers in this order of priority; None where a sum would take in what comes to it too early."""
+        moves = replace(self.transfers, priority=np.asarray(priority, dtype=np.int64))
+        made = _timed(self.instance, moves, [self.release[c] for c in self.of.tolist()], in_gaps)
+        return made if not moves.adds.any() or self._sums_stay(made) else None
+
+    def _sums_stay(self, made: Schedule) -> bool:
+        """Whether no more than before has come to where a transfer starts."""
+        moves = replace(self.transfers, priority=made.start)
+        net = self.instance.machine.network
+        node = self.instance.machine.nodes
+        source = net.src[moves.link[moves.route_start[:-1]]].astype(np.int64) + moves.piece * node
+        goal = net.dst[moves.link[moves.route_start[1:] - 1]].astype(np.int64) + moves.piece * node
+        came = arrivals(self.instance, moves, made)
+        order = np.lexsort((came, goal))
+        keys = np.stack([goal[order], came[order]])
+        first = np.searchsorted(keys[0], source, "left")
+        last = np.searchsorted(keys[0], source, "right")
+        by_now = np.array(
+            [np.searchsorted(keys[1, a:b], t, "right") for a, b, t in zip(first, last, made.start, strict=True)]
+        )
+        adds = np.zeros(len(moves.piece_block), dtype=bool)
+        adds[moves.piece[moves.adds]] = True
+        return bool(np.all(by_now[adds[moves.piece]] <= self.known[adds[moves.piece]]))
+
+
+def _joined(rows: Sequence[Transfers]) -> Transfers:
+    """All transfers one after the other."""
+    names = ("piece_block", "piece_bytes", "piece", "adds", "priority", "link", "before")
+    columns: dict[str, Any] = {name: np.concatenate([getattr(row, name) for row in rows]) for name in names}
+    starts: dict[str, Any] = {}
+    for name in ("route_start", "before_start"):
+        lengths = np.concatenate([np.diff(getattr(row, name)) for row in rows])
+        starts[name] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Transfers(**columns, **starts)
+
+
+def _timed(instance: FabricInstance, moves: Transfers, release: Sequence[Fraction], in_gaps: bool) -> Schedule:
+    """As :func:`synth_models.fabric.scheduling.list_scheduling.timed`, with a moment before which each transfer does
+    not start: those of one moment wait for a transfer on a resource of its own."""
+    machine, count = instance.machine, len(moves.piece)
+    last = max(release, default=Fraction(0))
+    ticks = clock.ticks_per_second(machine, most_seconds(instance, moves) + float(last))
+    hops = hop_times(machine, moves, ticks, False)
+    uses = uses_of(moves.route_start, moves.link, machine.group, hops.offset, hops.duration, in_gaps)
+    followers = followers_of(machine, moves, hops)
+    resources, missing = machine.links + len(machine.group_names), np.diff(moves.before_start)
+    first = np.array([-(-(r * ticks).numerator // (r * ticks).denominator) for r in release], dtype=np.int64)
+    waits = np.flatnonzero((missing == 0) & (first > 0))
+    moments, gate = np.unique(first[waits], return_inverse=True)
+    extra, order = len(moments), np.argsort(gate.reshape(-1), kind="stable")
+    uses = Uses(
+        np.concatenate([uses.row, uses.row[-1] + 1 + np.arange(extra)]),
+        np.concatenate([uses.resource, resources + np.arange(extra)]),
+        np.concatenate([uses.offset, np.zeros(extra, dtype=np.int64)]),
+        np.concatenate([uses.duration, np.ones(extra, dtype=np.int64)]),
+    )
+    followers = Followers(
+        np.concatenate([followers.row, followers.row[-1] + np.cumsum(np.bincount(gate.reshape(-1), minlength=extra))]),
+        np.concatenate([followers.transfer, waits[order]]),
+        np.concatenate([followers.lag, first[waits][order]]),
+    )
+    missing = np.concatenate([missing, np.zeros(extra, dtype=np.int64)])
+    missing[waits] = 1
+    priority = np.concatenate([moves.priority, np.full(extra, moves.priority.min(initial=0) - 1)])
+    kernel = placed_in_gaps if in_gaps else list_scheduled
+    start, in_time = kernel(uses, resources + extra, followers, priority, missing, left() + SLACK_S)
+    if not in_time:
+        raise OutOfTime
+    if np.any(start < 0):
+        raise ValueError("some transfers wait for each other")
+    return Schedule(
+        ticks,
+        moves.piece_block,
+        moves.piece_bytes,
+        start[:count],
+        moves.piece,
+        moves.adds,
+        moves.route_start,
+        moves.link,
+    )
