@@ -45,11 +45,9 @@ HEAVIER = 2**14  # by which they are multiplied, so that their means over orbits
 
 def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Proven) -> Proven:
     """The bound of flows over time if it is stronger than ``known`` and small enough to compute."""
+    if not _suits(links):
+        return known
     blocks = links.instance.blocks
-    if len(blocks) != 1 or not links.delay.any() or np.any(links.group >= 0):
-        return known
-    if links.instance.switching.mode == "store_and_forward" and not pays_its_way(links):
-        return known
     directed = links.reverse if blocks.origin[0] == EVERYONE and blocks.goal[0] != EVERYONE else links
     origin = int(directed.blocks[0][0])
     best = known
@@ -71,6 +69,13 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
     except OutOfTime:
         pass  # what has been proven stays
     return best
+
+
+def _suits(links: Links) -> bool:
+    """Whether the argument says anything of this instance."""
+    if len(links.instance.blocks) != 1 or not links.delay.any() or np.any(links.group >= 0):
+        return False
+    return links.instance.switching.mode != "store_and_forward" or pays_its_way(links)
 
 
 def _improved(certified: Certified, best: Proven, program: FlowsOverTime) -> Proven:
