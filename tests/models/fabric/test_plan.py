@@ -148,6 +148,15 @@ def assume_something(instance: Any) -> None:
         pytest.skip("nothing has to move")
 
 
+def test_a_hot_pair_inside_a_box_also_takes_the_rails() -> None:
+    """1 GiB over NVLink alone takes 2^30 / 450e9 = 2.386 ms, with the NIC's 50 GB/s 2^30 / 500e9 = 2.147 ms."""
+    matrix = np.zeros((16, 16), dtype=np.int64)
+    matrix[3, 5] = 2**30
+    found = synth.Planner("dgx-h100", boxes=2).plan(matrix)
+    assert found.check().faults == []
+    assert 2**30 / 500e9 < found.bound <= found.seconds < 1.03 * 2**30 / 500e9
+
+
 def test_references_by_hand() -> None:
     """Two boxes of two ranks, no latency, three bytes a second inside and one between. 0 sends 6 bytes to 3.
 

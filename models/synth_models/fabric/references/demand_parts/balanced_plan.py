@@ -14,6 +14,7 @@ from synth_models.fabric.references.demand_parts.rails import on_rails
 from synth_models.fabric.references.demand_parts.timeline import (
     Pieces,
     Placed,
+    around,
     between_boxes,
     inside_boxes,
     placed,
@@ -26,6 +27,9 @@ QUANTA = 1024  # and of how many quanta the longest row or column is between mor
 ROOM = 2  # reserved intervals a piece, to begin with
 AHEAD = 8  # th of that time, and so many of the longest
 WAITS = 4  # latencies, before its turn is the earliest that a piece goes to its rail, between more boxes
+HOT = 3  # th of the longest time inside a box, from which on a pair there may also go over other boxes,
+AROUND_CELLS = 64  # in so many pieces; what stays is then cut
+FINER = 4  # times as finely
 FIRST_CELLS = 4  # halvings of it at the beginning and at the end
 
 
@@ -48,11 +52,14 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     between = between_boxes(parts, stages, cuts(turns, cells), boxes, size)
     rail = int(routes.slowest[size]) if boxes > 1 else 1
     nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
-    busiest = _busiest_inside(demand, boxes, size)
+    moved = moved_around(demand, boxes, size, rail, nv)
+    busiest = _busiest_inside(demand - moved, boxes, size)
     until = max(turns, busiest * nv // rail)
-    largest = max(until * rail // nv // cells, 1)
-    within = inside_boxes(demand, boxes, size, largest, until)
+    largest = max(until * rail // nv // (cells * FINER if moved.any() else cells), 1)
+    within = inside_boxes(demand - moved, boxes, size, largest, until)
     pieces = in_turn(between, within)
+    if moved.any():
+        pieces = in_turn(pieces, around(moved, boxes, size, AROUND_CELLS, until))
     ahead = turns if boxes <= MOST_EXACT else turns // AHEAD + WAITS * int(routes.latency.max()) // rail
     room = ROOM
     while True:
@@ -80,6 +87,45 @@ def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
         for g in range(size):
             most = max(most, block[g].sum() - block[g, g], block[:, g].sum() - block[g, g])
     return int(most)
+
+
+@jit
+def moved_around(demand: IntArray, boxes: int, size: int, rail: int, nv: int) -> IntArray:
+    """What of the largest blocks inside boxes goes out over a rail and back over another, while rails are idle: so much
+    that the ranks' links inside and outside end together. ``rail``, ``nv``: ticks that a byte takes."""
+    moved = np.zeros_like(demand)
+    if boxes < 2 or size < 2:
+        return moved
+    ranks = boxes * size
+    inside = np.zeros((2, ranks), dtype=np.int64)
+    outside = np.zeros((2, boxes), dtype=np.int64)
+    for i in range(ranks):
+        for j in range(ranks):
+            if i // size != j // size:
+                outside[0, i // size] += demand[i, j]
+                outside[1, j // size] += demand[i, j]
+            elif i != j:
+                inside[0, i] += demand[i, j]
+                inside[1, j] += demand[i, j]
+    longest = max(inside[0].max(), inside[1].max())
+    rails = np.zeros((2, ranks), dtype=np.int64)
+    for i in range(ranks):
+        rails[0, i], rails[1, i] = outside[0, i // size] // size, outside[1, i // size] // size
+    if max(rails[0].max(), rails[1].max()) * rail >= longest * nv:
+        return moved
+    for i in range(ranks):
+        for j in range(i // size * size, (i // size + 1) * size):
+            if i == j or demand[i, j] * HOT < longest:
+                continue
+            within, beside = max(inside[0, i], inside[1, j]), max(rails[0, i], rails[1, j])
+            amount = int((float(within) * nv - float(beside) * rail) / (nv + rail))
+            amount = min(max(amount, 0), demand[i, j])
+            moved[i, j] = amount
+            inside[0, i] -= amount
+            inside[1, j] -= amount
+            rails[0, i] += amount
+            rails[1, j] += amount
+    return moved
 
 
 def in_turn(first: Pieces, second: Pieces) -> Pieces:

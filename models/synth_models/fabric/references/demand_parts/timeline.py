@@ -20,6 +20,7 @@ from synth_models.fabric.references.demand_parts.rails import Parts
 from synth_models.fabric.scheduling.reservations import Intervals, Uses, earliest, new_intervals, reserve
 
 INSIDE = -1  # instead of a rail: the piece stays in its box
+AROUND = -2  # and less, -2 - c: it goes from rank to rank of its box over box c
 
 
 class Pieces(NamedTuple):
@@ -113,6 +114,28 @@ def inside_boxes(demand: IntArray, boxes: int, size: int, largest: int, until: i
 
 
 @jit
+def around(moved: IntArray, boxes: int, size: int, cells: int, until: int) -> Pieces:
+    """What goes from rank to rank of a box over other boxes, each block in ``cells`` pieces over one box after the
+    other, their turns spread evenly until ``until``."""
+    most = np.count_nonzero(moved) * cells
+    pieces = Pieces(
+        np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+    )  # fmt: skip
+    top = 0
+    for i in range(boxes * size):
+        for j in range(i // size * size, (i // size + 1) * size):
+            for k in range(cells if moved[i, j] > 0 else 0):
+                amount = moved[i, j] * (k + 1) // cells - moved[i, j] * k // cells
+                if amount > 0:
+                    pieces.origin[top], pieces.goal[top], pieces.bytes[top] = i, j, amount
+                    pieces.rail[top] = AROUND - (i // size + 1 + k % (boxes - 1)) % boxes
+                    pieces.turn[top] = until * k // cells
+                    top += 1
+    return Pieces(pieces.origin[:top], pieces.goal[:top], pieces.rail[:top], pieces.bytes[:top], pieces.turn[:top])
+
+
+@jit
 def scratch_uses(routes: RouteTable) -> Uses:
     """What one transfer occupies, to be filled in."""
     longest = 0
@@ -156,6 +179,12 @@ def placed(pieces: Pieces, routes: RouteTable, resources: int, boxes: int, size:
         if q == INSIDE:
             way[0] = inside + i * size + j % size
             hops = 1
+        elif q <= AROUND:
+            b, c = i // size, AROUND - q
+            way[0] = (b * boxes + c) * size + i % size
+            way[1] = inside + (c * size + i % size) * size + j % size
+            way[2] = (c * boxes + b) * size + j % size
+            hops = 3
         else:
             b, c = i // size, j // size
             if i % size != q:
@@ -167,7 +196,7 @@ def placed(pieces: Pieces, routes: RouteTable, resources: int, boxes: int, size:
                 way[hops] = inside + (c * size + q) * size + j % size
                 hops += 1
         now: Any = np.int64(0)
-        if q != INSIDE:
+        if q >= 0:
             now = max(now, (pieces.turn[p] - ahead) * routes.slowest[(i // size * boxes + j // size) * size + q])
         for hop in range(hops):
             found.piece[top], found.route[top] = p, way[hop]
