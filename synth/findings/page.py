@@ -85,7 +85,14 @@ def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, 
     if faults:
         raise UnfoundedError("\n".join(["the records do not carry these findings:", *faults]))
     left = [one.name for findings in known.values() for one in findings if scratch.quick and not one.quick]
-    path, folder = out / f"{NAME}.md", out / NAME
+    path = out / f"{NAME}.md"
+    drawn = _beside(shown, root, out / NAME)
+    write_atomically(path, text(shown, left, scratch.quick, drawn).encode())
+    return path, shown
+
+
+def _beside(shown: dict[str, list[Shown]], root: Path, folder: Path) -> bool:
+    """Write the cases, a page a finding and the picture into ``folder``; whether there is a picture."""
     folder.mkdir(parents=True, exist_ok=True)
     _cases(shown, root).to_csv(folder / "cases.csv", index=False)
     told = {one.finding.name: _page(one, get_family(family), root) for family, g in shown.items() for one in g}
@@ -97,8 +104,7 @@ def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, 
     if figure is not None:
         with plain_figures():
             save(figure, folder / FIGURE, bbox_inches="tight", dpi=110)
-    write_atomically(path, text(shown, left, scratch.quick, figure is not None).encode())
-    return path, shown
+    return figure is not None
 
 
 def _computed(shown: Shown, scratch: Reproduction) -> Shown:

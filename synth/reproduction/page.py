@@ -59,10 +59,7 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     if page.comparisons:
         parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
     parts += _errata(page)
-    for title, rows in page.tables:
-        file = page.linked.get(title)
-        where = (page.folder / file).relative_to(folder).as_posix() if file else ""
-        parts.append(f"## {title}\n\n" + (f"{len(rows)} rows: [{file}]({where}).\n" if file else markdown(rows)))
+    parts += [f"## {title}\n\n{_table(page, title, rows, folder)}" for title, rows in page.tables]
     if pictures and not page.opening:
         parts += ["## Figures\n", *pictures]
     notes = [*page.notes, *filter(None, [page.grades()])]
@@ -71,6 +68,14 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     if any("gap" in part.lower() for part in parts):
         parts.insert(2 + len(pictures) if page.opening else 1, f"Where this page says gap: {GAP}.\n")
     return "\n".join(parts)
+
+
+def _table(page: Reproduction, title: str, rows: pd.DataFrame, folder: Path) -> str:
+    """A table, or the link to the file that holds it."""
+    file = page.linked.get(title)
+    if file is None:
+        return markdown(rows)
+    return f"{len(rows)} rows: [{file}]({(page.folder / file).relative_to(folder).as_posix()}).\n"
 
 
 def _errata(page: Reproduction) -> list[str]:
