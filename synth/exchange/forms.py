@@ -10,7 +10,7 @@ ranks over channels, and over numbers of chunks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +23,10 @@ from synth.exchange import mscclpp
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.file_check import MULTIPROCESSORS
-from synth.exchange.lowering import Wish, in_chunks
-from synth.exchange.mscclpp.plan import Plan
+from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
+from synth.exchange.moves_from_algorithm import passes_of, raised
+from synth.exchange.mscclpp.plan import EXECUTOR, Plan
+from synth.exchange.mscclpp.plan import Limits as PlanLimits
 from synth.exchange.record_export import algorithm_of, transfers_of
 from synth.exchange.transfers import Raised, Transfers
 from synth.family import get_family, load
@@ -54,8 +56,10 @@ ROUNDED = (
     2,
     1,
 )  # chunks a part, where pieces ask for too many
-BLOCKS = (8, 32)  # thread blocks of a plan that are tried, at least
-PLANNED = 400  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
+BLOCKS = (8, 32, 108)  # thread blocks of a plan that are tried, at least
+UNLIMITED = 2**30
+PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
+MANY = 400  # moves a rank that need all thread blocks
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,11 @@ class Program:
     spread: int = 1  # over so many channels (of a plan: at least so many thread blocks)
     algorithm: Algorithm | None = None
     plan: Any = None
+    limits: PlanLimits = EXECUTOR  # that the plan keeps to
 
     @cached_property
     def _parsed(self) -> Plan:
-        return mscclpp.parse(json.dumps(self.plan))
+        return mscclpp.parse(json.dumps(self.plan), self.limits)
 
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
@@ -81,6 +86,12 @@ class Program:
     def moves(self) -> Algorithm | Callable[[int], Raised | Transfers]:
         """What runs on parts of so many bytes."""
         return self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size))
+
+    def waiting_for_data_alone(self, size: int) -> Transfers:
+        """What runs on parts of so many bytes, as moves that wait for what they carry, not for their thread blocks."""
+        if self.algorithm is None:
+            return mscclpp.raised(self._parsed, part_bytes=size).transfers
+        return raised(self.algorithm, size, passes_of(self.algorithm, size), checked=True).transfers
 
     @property
     def ranks(self) -> int:
@@ -133,12 +144,30 @@ def in_form(record: Record, form: str) -> InForm:
     return replace(found, refused=tried.refused)
 
 
+def limits_in(form: str) -> Mapping[str, str]:
+    """The limits of a form's executor that can be lifted, to see what each costs: by name, in words."""
+    if form == "mscclpp":
+        return {
+            "operations": f"{EXECUTOR.operations} operations a thread block",
+            "blocks": f"{EXECUTOR.blocks} thread blocks a gpu",
+            "channels": f"{EXECUTOR.channels} channels a thread block",
+        }
+    one = EXECUTORS[executor_of(form)]
+    return {
+        "steps": f"{one.steps} steps a thread block",
+        "blocks": f"{MULTIPROCESSORS} thread blocks a gpu",
+        "channels": f"{one.channels} channels",
+        "nodes": f"{one.nodes:,} elements a gpu",
+    }
+
+
 class Lowered:
     """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``without``:
-    what of the schedule the form cannot say and leaves to ranks, in words."""
+    what of the schedule the form cannot say and leaves to ranks, in words; ``lifted``: names of :func:`limits_in` that
+    are not kept to: such programs do not run, their times say what the limit costs."""
 
-    def __init__(self, transfers: Transfers, form: str) -> None:
-        self.transfers, self.form, self.refused = transfers, form_of(form), ""
+    def __init__(self, transfers: Transfers, form: str, lifted: Collection[str] = ()) -> None:
+        self.transfers, self.form, self.refused, self.lifted = transfers, form_of(form), "", frozenset(lifted)
         self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
@@ -171,29 +200,44 @@ class Lowered:
     def _ways(self, spreads: Sequence[int] | None) -> Iterator[tuple[int, bool]]:
         """What is tried: spreads, of plans each with and without operations over switches."""
         planned = self.form == "mscclpp"
+        if planned and len(self.transfers.piece) > MANY * self.transfers.ranks:
+            spreads = BLOCKS[-1:]
         for spread in spreads or (BLOCKS if planned else SPREADS):
             if planned and self.transfers.together is not None:
                 yield spread, True
             yield spread, False
 
     def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
-        executor = executor_of(self.form)
-        _demand_room(self.transfers, executor, chunks)
-        made, _ = algorithm_of(self.transfers, executor, Wish(chunks=chunks, channels=spread))
+        executor, wish = executor_of(self.form), Wish(chunks=chunks, channels=spread)
+        if "nodes" not in self.lifted:
+            _demand_room(self.transfers, executor, chunks)
+        if self.lifted:
+            made, _ = lower(self.transfers, self._xml_limits(), wish)
+        else:
+            made, _ = algorithm_of(self.transfers, executor, wish)
         program = Program(self.form, _words(f"{spread} channels a pair" if spread > 1 else "", chunks), spread, made)
-        if program.thread_blocks > MULTIPROCESSORS:
+        if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
         return program, b"".join(a.tobytes() for a in (made.tb_channel, made.step_start, made.src_offset, made.kind))
 
+    def _xml_limits(self) -> Limits:
+        """The executor's limits but for those lifted."""
+        parts = {"steps": ("steps",), "blocks": ("blocks",), "channels": ("channels", "peers"), "nodes": ()}
+        names = [part for name in self.lifted for part in parts[name]]
+        free: dict[str, Any] = dict.fromkeys(names)
+        return replace(limits_of(EXECUTORS[executor_of(self.form)]), **free)
+
     def _plan(self, chunks: int | None, blocks: int, switches: bool) -> tuple[Program, bytes]:
         whole, _ = in_chunks(self.transfers if switches else self.transfers.alone(), chunks)
-        if len(whole.piece) > PLANNED * whole.ranks:
+        if len(whole.piece) > PLANNED * whole.ranks and not self.lifted:
             words = f"{len(whole.piece):,} moves among {whole.ranks} gpus: a plan takes 64 operations a thread block"
             raise LimitError(words)
-        made = mscclpp.plan(whole, thread_blocks=blocks)
+        limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
+        blocks = UNLIMITED if "blocks" in self.lifted else blocks
+        made = mscclpp.plan(whole, thread_blocks=blocks, limits=limits)
         over = any(channel["channel_type"] == "switch" for channel in made["gpus"][0]["channels"])
-        program = Program(self.form, _words("over switches" if over else "", chunks), blocks, plan=made)
+        program = Program(self.form, _words("over switches" if over else "", chunks), blocks, plan=made, limits=limits)
         return program, repr((program.thread_blocks, over)).encode()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from synth.instance import read as read_instance
 from synth.records import record as records
 from synth.records.record import Record
 from synth.text.files import write_atomically
+from synth.tuning.costs import costing, tolerated
 from synth.tuning.robustness import Moves, Variation, regrets
 
 ANCHORS = 4  # sizes at which all methods run
@@ -37,8 +38,9 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
+MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
-PLANNED_A_RANK = (350, 100)  # and for one of plans
+PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 LOOPED = 60  # and where the executor's loop cuts chunks into slices
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
@@ -83,6 +85,16 @@ class Candidate:
         return lambda _: transfers
 
 
+@dataclass(frozen=True, order=True)
+class Scheduled:
+    """A schedule that was found: its transfers, its seconds, by whom."""
+
+    transfers: int
+    seconds: float
+    name: str
+    options: tuple[tuple[str, int], ...]
+
+
 @dataclass
 class Row:
     """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
@@ -102,7 +114,9 @@ class Row:
     refused: dict[str, str] = field(default_factory=dict)
     without: dict[str, str] = field(default_factory=dict)
     offered: list[Candidate] = field(default_factory=list)
+    schedules: list[Scheduled] = field(default_factory=list)
     regret: float | None = None
+    limit: str = ""  # of the executor, that costs more than is tolerated
 
     @property
     def instance_bytes(self) -> int:
@@ -169,13 +183,38 @@ class _Search:
             if row.best is None:
                 why = "; ".join(f"{method}: {words}" for method, words in row.refused.items())
                 raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
+            if self.question.form not in (SCHEDULED, *SERVICES):
+                row.limit = self._limit(row)
         return self.rows
+
+    def _limit(self, row: Row) -> str:
+        """The limit of the executor that costs the row more than its best schedule, in words; empty where it does not.
+        Of all schedules that are quick enough the one of the fewest transfers says it."""
+        assert row.best is not None
+        assert row.scheduled is not None
+        most = row.scheduled * tolerated(row.instance_bytes)
+        if row.best.seconds <= most:
+            return ""
+        if row.scheduled_by in row.without:
+            return row.without[row.scheduled_by]
+        one = min(one for one in row.schedules if one.seconds <= most)
+        title = _title(one.name, dict(one.options))
+        if one.transfers > MOST_EXPLAINED:
+            return f"{title}: {row.refused.get(title, f'{one.transfers:,} moves')}"
+        again = replace(self.question, resume=True)
+        found = transfers_of(recorded(again, row.instance, one.name, dict(one.options)))
+        words = costing(found, self.question.form, row.instance, most, self._goes_on)
+        return f"{title}: {words or row.refused.get(title, 'not known')}"
 
     def _anchors(self) -> list[int]:
         """Rows, evenly spread, the first and the last among them; without a program all of them."""
         last = len(self.rows) - 1
         count = len(self.rows) if self.question.form in (SCHEDULED, *SERVICES) else min(ANCHORS, len(self.rows))
         return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
+
+    def _goes_on(self) -> bool:
+        left = self._left()
+        return left is None or left > LEAST_S
 
     def _left(self) -> float | None:
         """Seconds that are left."""
@@ -227,8 +266,13 @@ class _Search:
         if record.value is None or not record["verified"]["ok"]:
             return
         row.bus_factor = row.bus_factor or _factor(record)
+        count = int(record["verified"]["facts"].get("transfers", 0))
+        row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
+        if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
+            row.refused[title] = f"{count:,} moves are too many to lower"
+            return
         try:
             if self.question.form in (SCHEDULED, *SERVICES):
                 seconds = in_form(record, self.question.form).seconds

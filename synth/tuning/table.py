@@ -12,13 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter, PercentFormatter
 
-from synth.exchange.forms import SCHEDULED
 from synth.records.optimality import gap
 from synth.text.quantities import percent, shown
 from synth.tuning.search import Candidate, Row
 from synth.views.figure_style import BOUND, current, legend_below, looks, size_axis
 
-COSTS = 1.05  # as exported over as scheduled: above that the table says which limit of the executor costs it
 BESIDE = ("ring", "double_tree")
 LINES = {"form_s": "tuned", "scheduled_s": "as scheduled", "ring_s": "ring", "double_tree_s": "double tree"}
 MOST_TICKS = 6  # sizes named below a figure
@@ -67,7 +65,6 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
     assert best is not None
     algbw = row.instance_bytes / best.seconds if best.seconds else None
     reference = min(row.references, key=lambda name: row.references[name], default="")
-    slower = row.scheduled is not None and best.seconds > COSTS * row.scheduled
     return {
         "collective": row.collective,
         "ranks": row.ranks,
@@ -92,19 +89,8 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         "reference": reference,
         "reference_s": row.references.get(reference),
         **({} if row.regret is None else {"worst_regret": row.regret}),
-        "limit": _limit(row, best) if slower and form != SCHEDULED else "",
+        "limit": row.limit,
     }
-
-
-def _limit(row: Row, best: Candidate) -> str:
-    """Which limit of the executor costs a row more than its best schedule."""
-    if row.scheduled_by in row.without:
-        return row.without[row.scheduled_by]
-    if row.scheduled_by in row.refused:
-        return row.refused[row.scheduled_by]
-    looped = best.program is not None and best.program.algorithm is not None and row.instance_bytes > 2**25
-    slices = " in slices of 2 MiB (NCCL_BUFFSIZE)" if looped else ""
-    return f"thread blocks that send and receive in one order{slices}"
 
 
 HEAD = ("collective", "size", "by", "time", "algbw", "busbw", "as scheduled", "bound", "gap", *BESIDE)

@@ -15,6 +15,7 @@ from exchange.random_transfers import random_transfers
 import synth
 from synth.errors import InputError
 from synth.exchange import imported_algorithm, mscclpp
+from synth.exchange.mscclpp.plan import Limits
 from synth.exchange.transfers import Transfers
 
 MODES = [(in_place, node) for in_place in (False, True) for node in (None, 2)]
@@ -112,7 +113,7 @@ def test_limits_that_cannot_be_kept_are_named() -> None:
     with pytest.raises(InputError, match=r"gpu 0 has more than MAX_CHANNEL = 16 memory channels"):
         mscclpp.plan(star)
     with pytest.raises(InputError, match="MAX_OPERATION = 64"):
-        mscclpp.plan(ring_allreduce(16), thread_blocks=1, most_blocks=1)
+        mscclpp.plan(ring_allreduce(16), thread_blocks=1, limits=Limits(blocks=1))
     with pytest.raises(InputError, match="instances"):
         mscclpp.plan(star, instances=0)
 

@@ -30,9 +30,11 @@ from synth_papers.fabric.grid import made
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 GOALS = {MIB: 1.15, GIB: 1.05}  # time in the form over time as scheduled, at most
 FORMS = ("msccl:azure", "mscclpp")
-COLLECTIVES = ("allreduce",)
+COLLECTIVES = (
+    "allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
+)  # fmt: skip
 SIZES = (MIB, GIB)
-LIMIT_S = 900.0  # of one collective on one machine in one form
+LIMIT_S = 600.0  # of one collective on one machine in one form
 COLUMNS = (
     "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
     "form_over_scheduled", "bound_s", "reference", "reference_s", "limit",
@@ -72,22 +74,26 @@ class Machine:
 
 
 MACHINES = (
-    Machine("topo.txt"),
     Machine("dgx-a100"),
-    Machine("dgx-a100", 2),
     Machine("dgx-h100"),
-    Machine("dgx-h100", 2),
-    Machine("amd16"),
+    Machine("topo.txt"),
     Machine("mi250"),
-)
+    Machine("amd16"),
+    Machine("dgx-a100", 2),
+    Machine("dgx-h100", 2),
+    Machine("ndv2"),
+    Machine("ndv2", 2),
+    Machine("dgx2"),
+    Machine("dgx2", 2),
+)  # the quickest to tune first
 
 
 def reproduce(page: Reproduction) -> None:
     """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
     file = page.folder / "rows.csv"
     rows = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.is_file() else pd.DataFrame(columns=COLUMNS)
-    for collective in COLLECTIVES[:1] if page.quick else COLLECTIVES:
-        for machine in MACHINES[1:2] if page.quick else MACHINES:
+    for machine in MACHINES[:1] if page.quick else MACHINES:
+        for collective in COLLECTIVES[:1] if page.quick else COLLECTIVES:
             if not ((rows["machine"] == machine.title) & (rows["collective"] == collective)).any():
                 now = pd.DataFrame(list(_tuned(page, machine, collective)), columns=list(COLUMNS))
                 rows = pd.concat([rows, now], ignore_index=True) if len(rows) else now

@@ -9,9 +9,23 @@ MAX_CHANNEL = 16  # channels, and remote buffers, of one type in a thread block
 MAX_CHANNEL_PER_OPERATION = 8
 MAX_BUFFERS = 2 + MAX_CHANNEL_PER_OPERATION  # sources, and destinations, of an operation
 MAX_OPERATION = 64  # of a thread block
+MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 MAX_DEVICE_SYNCERS = 16
 MAX_DEVICE_SEMAPHORES = 16
 MOST_RANKS, MOST_CHUNKS, MOST_BYTES = 4096, 2**24, 2**30  # ours: of what can be replayed
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most ``operations`` and ``channels`` (of one type; also remote buffers) of a thread block, and the most
+    thread ``blocks`` of a GPU. Others than :data:`EXECUTOR` say what a limit costs: no plan within them alone runs."""
+
+    operations: int = MAX_OPERATION
+    channels: int = MAX_CHANNEL
+    blocks: int = MOST_BLOCKS
+
+
+EXECUTOR = Limits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from typing import Any
 from synth.errors import InputError
 from synth.exchange.mscclpp.operations import Head, OpReading
 from synth.exchange.mscclpp.plan import (
-    MAX_CHANNEL,
+    EXECUTOR,
     MAX_DEVICE_SEMAPHORES,
-    MAX_OPERATION,
     MOST_BYTES,
     MOST_CHUNKS,
     MOST_RANKS,
     Gpu,
+    Limits,
     Op,
     Plan,
 )
@@ -41,7 +41,7 @@ def read(path: Path) -> Plan:
         raise InputError(error.faults, str(path)) from None
 
 
-def parse(text: str) -> Plan:
+def parse(text: str, limits: Limits = EXECUTOR) -> Plan:
     """The plan in a text of JSON. Raises :class:`InputError`."""
     try:
         stored = json.loads(text, parse_constant=lambda word: _no_number(word))
@@ -49,7 +49,7 @@ def parse(text: str) -> Plan:
         raise InputError("is nested too deeply") from None
     except ValueError as error:
         raise InputError(f"is no JSON: {error}") from None
-    return _Reading().plan(stored)
+    return _Reading(limits).plan(stored)
 
 
 def _no_number(word: str) -> float:
@@ -58,6 +58,7 @@ def _no_number(word: str) -> float:
 
 @dataclass
 class _Reading:
+    limits: Limits
     values: Values = field(default_factory=Values)
     unsupported: dict[str, str] = field(default_factory=dict)
     reached: Counter[str] = field(default_factory=Counter)
@@ -171,12 +172,12 @@ class _Reading:
                 buffers[kind].append((owner, buffer))
         for what, table in (("channels", channels), ("remote buffers", buffers)):
             for kind, entries in table.items():
-                if len(entries) > MAX_CHANNEL:
-                    self.values.fault(place, f"{len(entries)} {kind} {what}, more than MAX_CHANNEL = {MAX_CHANNEL}")
+                if len(entries) > (most := self.limits.channels):
+                    self.values.fault(place, f"{len(entries)} {kind} {what}, more than MAX_CHANNEL = {most}")
         ops = self.values.value(block, "ops", list, place)
         inner = sum(len(op["ops"]) for op in ops if isinstance(op, dict) and isinstance(op.get("ops"), list))
-        if len(ops) + inner > MAX_OPERATION:
-            self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {MAX_OPERATION}")
+        if len(ops) + inner > (most := self.limits.operations):
+            self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {most}")
         reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers, self.reached)
         return [reader.op(op, f"{place}, op {k}") for k, op in enumerate(ops)]
 

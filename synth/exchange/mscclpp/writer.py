@@ -25,10 +25,11 @@ import numpy as np
 
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
+from synth.exchange.mscclpp.dealing import groups_of
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
 from synth.exchange.mscclpp.pieces import cut, needed
-from synth.exchange.mscclpp.plan import MAX_BUFFERS, MAX_CHANNEL, MAX_CHANNEL_PER_OPERATION, MAX_OPERATION, MOST_CHUNKS
+from synth.exchange.mscclpp.plan import EXECUTOR, MAX_BUFFERS, MAX_CHANNEL_PER_OPERATION, MOST_CHUNKS, Limits
 from synth.exchange.mscclpp.reader import parse
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.mscclpp.streams import Act, Acts, acts, over
@@ -38,7 +39,6 @@ from synth.schedule.collective import REDUCING
 from synth.text.files import write_atomically
 from synth.text.quantities import counted
 
-MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}
 
 
@@ -61,41 +61,44 @@ def planned(
     thread_blocks: int = 8,
     instances: int = 1,
     ranks_per_node: int | None = None,
-    most_blocks: int = MOST_BLOCKS,
+    limits: Limits = EXECUTOR,
 ) -> tuple[dict[str, Any], list[str]]:
     """The plan of a schedule, as JSON has it, and what became of what switches add and copy, in words.
 
     ``thread_blocks``: at least so many a GPU where there are so many pieces; ``instances``: every piece is cut into so
     many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
-    channels without). Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
+    channels without); ``limits``: others than the executor's, to see what one costs. Raises :class:`InputError` that
+    names the limit where the schedule does not fit the executor.
     """
     chunks = cut(needed(transfers), instances)
     pieces = max(len(chunks.piece_part), 1)
-    groups = max(1, min(thread_blocks, pieces, most_blocks))
+    groups = max(1, min(thread_blocks, pieces, limits.blocks))
     while True:
         try:
-            return _checked(chunks, groups, in_place, ranks_per_node)
+            return _checked(chunks, groups, in_place, ranks_per_node, limits)
         except _Limit as limit:
-            if groups >= min(pieces, most_blocks):
+            if groups >= min(pieces, limits.blocks):
                 raise LimitError(
-                    f"{limit} (with {groups} groups of the {pieces:,} pieces, at most {most_blocks})"
+                    f"{limit} (with {groups} groups of the {pieces:,} pieces, at most {limits.blocks})"
                 ) from None
-            groups = min(2 * groups, pieces, most_blocks)
+            groups = min(2 * groups, pieces, limits.blocks)
 
 
 class _Limit(Exception):
     """A thread block would pass a limit of the executor."""
 
 
-def _checked(t: Transfers, groups: int, in_place: bool, node: int | None) -> tuple[dict[str, Any], list[str]]:
+def _checked(
+    t: Transfers, groups: int, in_place: bool, node: int | None, limits: Limits
+) -> tuple[dict[str, Any], list[str]]:
     """The plan, replayed, and its notes; with puts for what switches do, and with all copies over scratch, where doing
     so at once is a race."""
     wrong: list[Fault] = []
     found = acts(t, Layout(t, in_place), in_place, node)
     for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
         if chosen is found or found.of or staged:
-            made = _Writer(t, groups, in_place, node, staged, chosen).plan()
-            wrong = faults(parse(json.dumps(made)), t.collective, t.root)
+            made = _Writer(t, groups, in_place, node, staged, chosen, limits).plan()
+            wrong = faults(parse(json.dumps(made), limits), t.collective, t.root)
             if not wrong:
                 return made, _notes(t, chosen, found)
     raise InputError(wrong, "the plan of this schedule is not right")
@@ -115,8 +118,12 @@ def _notes(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
 
 
 class _Writer:
-    def __init__(self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool, chosen: Acts) -> None:
-        self.t, self.groups, self.in_place, self.node, self.staged = t, groups, in_place, node, staged
+    def __init__(
+        self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool, chosen: Acts, limits: Limits
+    ) -> None:
+        self.limits = limits
+        self.t, self.in_place, self.node, self.staged = t, in_place, node, staged
+        self.group = groups_of(t, groups)
         self.acts = chosen
         self.joined = [[one for one in chosen.groups if rank in one.ranks] for rank in range(t.ranks)]
         self.stored: set[tuple[int, int]] = set()  # a rank's own pieces that an act stores at its own end
@@ -173,7 +180,7 @@ class _Writer:
         self.members: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.pairs: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for k in np.lexsort((np.arange(len(t.piece)), t.start_s)).tolist():
-            group, src, dst = int(t.piece[k]) % self.groups, int(t.src[k]), int(t.dst[k])
+            group, src, dst = int(self.group[t.piece[k]]), int(t.src[k]), int(t.dst[k])
             self.members[group, src].append(k)
             self.members[group, dst].append(k)
             self.pairs[group, src, dst].append(k)
@@ -195,8 +202,8 @@ class _Writer:
             mine = blocks[group, rank].channels[kind]
             mine.append(len(self.peers[rank][kind]))
             self.peers[rank][kind].append(peer)
-            if len(mine) > MAX_CHANNEL:
-                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} {kind} channels")
+            if len(mine) > (most := self.limits.channels):
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {most} {kind} channels")
             self.channel[group, rank, peer] = kind, len(mine) - 1
 
     def run(self, block: Block, group: int, rank: int) -> None:
@@ -320,8 +327,8 @@ class _Writer:
         number, mine = self.joined[rank].index(group), block.channels["switch"]
         if number not in mine:
             mine.append(number)
-            if len(mine) > MAX_CHANNEL:
-                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} switch channels")
+            if len(mine) > (most := self.limits.channels):
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {most} switch channels")
         return mine.index(number)
 
     def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
@@ -348,8 +355,8 @@ class _Writer:
         mine = block.buffers[kind]
         if number not in mine:
             mine.append(number)
-            if len(mine) > MAX_CHANNEL:
-                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {MAX_CHANNEL} remote buffers")
+            if len(mine) > (most := self.limits.channels):
+                raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {most} remote buffers")
         return mine.index(number)
 
     # ----------------------------------------------------------------------------------------------- a rank's own data
@@ -400,7 +407,7 @@ class _Writer:
                 if (rank, piece) in self.state:
                     end = self.at.final(rank, piece)
                     assert end is not None
-                    block = dict(mine).get(piece % self.groups, mine[0][1])
+                    block = dict(mine).get(int(self.group[piece]), mine[0][1])
                     self.copy(block, self.state[rank, piece], end, int(t.piece_bytes[piece]))
 
     def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
@@ -409,9 +416,9 @@ class _Writer:
         made = []
         for number, block in enumerate(blocks):
             ops = block.ops or [{"name": "nop"}]
-            if len(ops) > MAX_OPERATION:
+            if len(ops) > (most := self.limits.operations):
                 text = f"a thread block of gpu {rank} has {len(ops)} operations"
-                raise _Limit(f"{text}, more than MAX_OPERATION = {MAX_OPERATION}")
+                raise _Limit(f"{text}, more than MAX_OPERATION = {most}")
             kinds = ("memory", "port", "switch")
             made.append(
                 {
