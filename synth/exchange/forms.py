@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from synth.exchange.executors import EXECUTORS
 from synth.exchange.file_check import MULTIPROCESSORS
 from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
 from synth.exchange.moves_from_algorithm import passes_of, raised
+from synth.exchange.mscclpp.dealing import DEALINGS
 from synth.exchange.mscclpp.plan import EXECUTOR, Plan
 from synth.exchange.mscclpp.plan import Limits as PlanLimits
 from synth.exchange.record_export import algorithm_of, transfers_of
@@ -176,10 +178,10 @@ class Lowered:
         refused = None
         for chunks in (None, *ROUNDED):
             fits = False
-            for spread, switches in self._ways(spreads):
+            for spread, dealt, switches in self._ways(spreads):
                 try:
                     if self.form == "mscclpp":
-                        program, key = self._plan(chunks, spread, switches)
+                        program, key = self._plan(chunks, spread, dealt, switches)
                     else:
                         program, key = self._xml(chunks, spread)
                 except LimitError as error:
@@ -197,15 +199,18 @@ class Lowered:
             if fits:
                 return
 
-    def _ways(self, spreads: Sequence[int] | None) -> Iterator[tuple[int, bool]]:
-        """What is tried: spreads, of plans each with and without operations over switches."""
-        planned = self.form == "mscclpp"
-        if planned and len(self.transfers.piece) > MANY * self.transfers.ranks:
+    def _ways(self, spreads: Sequence[int] | None) -> Iterator[tuple[int, str, bool]]:
+        """What is tried: spreads, of plans each with both ways to deal pieces to thread blocks, and with and without
+        operations over switches."""
+        if self.form != "mscclpp":
+            yield from ((spread, "", False) for spread in spreads or SPREADS)
+            return
+        if len(self.transfers.piece) > MANY * self.transfers.ranks:
             spreads = BLOCKS[-1:]
-        for spread in spreads or (BLOCKS if planned else SPREADS):
-            if planned and self.transfers.together is not None:
-                yield spread, True
-            yield spread, False
+        for spread, dealt in product(spreads or BLOCKS, DEALINGS):
+            if self.transfers.together is not None:
+                yield spread, dealt, True
+            yield spread, dealt, False
 
     def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
         executor, wish = executor_of(self.form), Wish(chunks=chunks, channels=spread)
@@ -228,17 +233,17 @@ class Lowered:
         free: dict[str, Any] = dict.fromkeys(names)
         return replace(limits_of(EXECUTORS[executor_of(self.form)]), **free)
 
-    def _plan(self, chunks: int | None, blocks: int, switches: bool) -> tuple[Program, bytes]:
+    def _plan(self, chunks: int | None, blocks: int, dealt: str, switches: bool) -> tuple[Program, bytes]:
         whole, _ = in_chunks(self.transfers if switches else self.transfers.alone(), chunks)
         if len(whole.piece) > PLANNED * whole.ranks and not self.lifted:
             words = f"{len(whole.piece):,} moves among {whole.ranks} gpus: a plan takes 64 operations a thread block"
             raise LimitError(words)
         limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
         blocks = UNLIMITED if "blocks" in self.lifted else blocks
-        made = mscclpp.plan(whole, thread_blocks=blocks, limits=limits)
+        made = mscclpp.plan(whole, thread_blocks=blocks, limits=limits, dealt=dealt)
         over = any(channel["channel_type"] == "switch" for channel in made["gpus"][0]["channels"])
         program = Program(self.form, _words("over switches" if over else "", chunks), blocks, plan=made, limits=limits)
-        return program, repr((program.thread_blocks, over)).encode()
+        return program, repr((program.thread_blocks, over, dealt)).encode()
 
 
 def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:

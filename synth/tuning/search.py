@@ -38,6 +38,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
+HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop
 MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
@@ -270,6 +271,9 @@ class _Search:
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
+        planned = self.question.form == "mscclpp" and not reference
+        if planned and row.best is not None and record.value > row.best.seconds * HOPELESS:
+            return
         if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
             row.refused[title] = f"{count:,} moves are too many to lower"
             return

@@ -7,15 +7,27 @@ import heapq
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.errors import InputError
 from synth.exchange.transfers import Transfers
 
+DEALINGS = ("time", "place")
 
-def groups_of(t: Transfers, groups: int) -> IntArray:
+
+def groups_of(t: Transfers, groups: int, by: str = "time") -> IntArray:
     """The group of every piece, shape (pieces,). A group has one thread block on every GPU, which does one thing after
-    the other: pieces that are under way at once had better be in different ones. So they are dealt in the order in
-    which they begin to move, each to the group that has been done with its own for longest, and no group gets more
-    pieces than it must."""
+    the other. No group gets more pieces than it must; ``by``:
+
+    ``time``: in the order in which they begin to move, each to the group that has been done with its own for longest,
+    so that pieces that are under way at once are in different ones as far as that goes;
+    ``place``: neighbours in the data together.
+
+    Raises :class:`InputError` for another word.
+    """
+    if by not in DEALINGS:
+        raise InputError(f"pieces are dealt by {' or '.join(DEALINGS)}, not by {by!r}")
     pieces = len(t.piece_part)
+    if by == "place":
+        return np.arange(pieces) * groups // max(pieces, 1)
     begin, end = np.full(pieces, np.inf), np.zeros(pieces)
     np.minimum.at(begin, t.piece, t.start_s)
     np.maximum.at(end, t.piece, t.end_s)

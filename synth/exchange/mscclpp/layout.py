@@ -61,3 +61,20 @@ class Layout:
         if (rank, piece) not in self.slots:
             self.slots[rank, piece] = self.slot(rank, int(self.t.piece_bytes[piece]))
         return "s", self.slots[rank, piece]
+
+    def own_ends(self, rank: int) -> tuple[int, int] | None:
+        """Where the part that a rank begins and ends with lies in input and output, None without one."""
+        at = rank * self.t.part_bytes
+        match self.t.collective:
+            case "allgather":
+                return 0, at
+            case "gather":
+                return (0, at) if rank == self.t.root else None
+            case "alltoall":
+                return at, at
+            case "scatter":
+                return (at, 0) if rank == self.t.root else None
+            case "broadcast":
+                return (0, 0) if rank == self.t.root else None
+            case _:
+                return 0, 0

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.dealing import groups_of
@@ -62,20 +63,22 @@ def planned(
     instances: int = 1,
     ranks_per_node: int | None = None,
     limits: Limits = EXECUTOR,
+    dealt: str = "time",
 ) -> tuple[dict[str, Any], list[str]]:
     """The plan of a schedule, as JSON has it, and what became of what switches add and copy, in words.
 
     ``thread_blocks``: at least so many a GPU where there are so many pieces; ``instances``: every piece is cut into so
     many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
-    channels without); ``limits``: others than the executor's, to see what one costs. Raises :class:`InputError` that
-    names the limit where the schedule does not fit the executor.
+    channels without); ``limits``: others than the executor's, to see what one costs; ``dealt``: as ``by`` of
+    :func:`groups_of`. Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
     """
     chunks = cut(needed(transfers), instances)
     pieces = max(len(chunks.piece_part), 1)
     groups = max(1, min(thread_blocks, pieces, limits.blocks))
     while True:
         try:
-            return _checked(chunks, groups, in_place, ranks_per_node, limits)
+            group = groups_of(chunks, groups, dealt)
+            return _checked(chunks, group, in_place, ranks_per_node, limits)
         except _Limit as limit:
             if groups >= min(pieces, limits.blocks):
                 raise LimitError(
@@ -89,7 +92,7 @@ class _Limit(Exception):
 
 
 def _checked(
-    t: Transfers, groups: int, in_place: bool, node: int | None, limits: Limits
+    t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits
 ) -> tuple[dict[str, Any], list[str]]:
     """The plan, replayed, and its notes; with puts for what switches do, and with all copies over scratch, where doing
     so at once is a race."""
@@ -97,7 +100,7 @@ def _checked(
     found = acts(t, Layout(t, in_place), in_place, node)
     for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
         if chosen is found or found.of or staged:
-            made = _Writer(t, groups, in_place, node, staged, chosen, limits).plan()
+            made = _Writer(t, group, in_place, node, staged, chosen, limits).plan()
             wrong = faults(parse(json.dumps(made), limits), t.collective, t.root)
             if not wrong:
                 return made, _notes(t, chosen, found)
@@ -119,11 +122,18 @@ def _notes(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
 
 class _Writer:
     def __init__(
-        self, t: Transfers, groups: int, in_place: bool, node: int | None, staged: bool, chosen: Acts, limits: Limits
+        self,
+        t: Transfers,
+        group: IntArray,
+        in_place: bool,
+        node: int | None,
+        staged: bool,
+        chosen: Acts,
+        limits: Limits,
     ) -> None:
         self.limits = limits
         self.t, self.in_place, self.node, self.staged = t, in_place, node, staged
-        self.group = groups_of(t, groups)
+        self.group = group
         self.acts = chosen
         self.joined = [[one for one in chosen.groups if rank in one.ranks] for rank in range(t.ranks)]
         self.stored: set[tuple[int, int]] = set()  # a rank's own pieces that an act stores at its own end
@@ -368,7 +378,7 @@ class _Writer:
             return
         for rank in range(t.ranks):
             block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
-            ends = self.own_ends(rank)
+            ends = self.at.own_ends(rank)
             left = [p for p in range(len(t.piece_part)) if (rank, p) not in self.stored]
             if ends is None or len(left) == len(t.piece_part):
                 for source, to in [ends] if ends else []:
@@ -377,23 +387,6 @@ class _Writer:
             for p in left:  # no act has stored it
                 if t.collective == "broadcast" or t.piece_part[p] == rank:
                     self.copy(block, self.at.own(p), self.at.store(rank, p), int(t.piece_bytes[p]))
-
-    def own_ends(self, rank: int) -> tuple[int, int] | None:
-        """Where the part that a rank begins and ends with lies in input and output, None without one."""
-        at = rank * self.t.part_bytes
-        match self.t.collective:
-            case "allgather":
-                return 0, at
-            case "gather":
-                return (0, at) if rank == self.t.root else None
-            case "alltoall":
-                return at, at
-            case "scatter":
-                return (at, 0) if rank == self.t.root else None
-            case "broadcast":
-                return (0, 0) if rank == self.t.root else None
-            case _:
-                return 0, 0
 
     def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
         """In place, what came to its end is copied there when all that lay there has left."""
