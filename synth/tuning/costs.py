@@ -30,12 +30,8 @@ def costing(
     """The limit of the form's executor that keeps a schedule above ``most_s`` seconds, in words; empty where nothing
     does, or where the time is over (``goes_on``) before that is known."""
 
-    def programs(lifted: Collection[str]) -> list[tuple[float, Program]]:
-        found = Lowered(transfers, form, lifted).programs()
-        return [(program.seconds(instance), program) for program in found]
-
     def seconds(lifted: Collection[str]) -> float:
-        return min((took for took, _ in programs(lifted)), default=math.inf)
+        return min((took for took, _ in _programs(transfers, form, instance, lifted)), default=math.inf)
 
     names = limits_in(form)
     if seconds(()) <= most_s:
@@ -47,9 +43,17 @@ def costing(
             return ""
         if seconds((name,)) <= most_s:
             return names[name]
-    free = programs(tuple(names))
+    free = _programs(transfers, form, instance, tuple(names))
     if min((took for took, _ in free), default=math.inf) > most_s:
-        apart = (in_seconds(instance, program.waiting_for_data_alone) for _, program in free)
-        return BLOCKS if min(apart, default=math.inf) <= most_s else LINKS
+        apart = min((in_seconds(instance, program.waiting_for_data_alone) for _, program in free), default=math.inf)
+        return BLOCKS if apart <= most_s else LINKS
     needed = [name for name in names if seconds([other for other in names if other != name]) > most_s]
     return " and ".join(names[name] for name in needed) or " or ".join(names.values())
+
+
+def _programs(
+    transfers: Transfers, form: str, instance: Instance, lifted: Collection[str]
+) -> list[tuple[float, Program]]:
+    """The programs without those limits, each with its seconds."""
+    found = Lowered(transfers, form, lifted).programs()
+    return [(program.seconds(instance), program) for program in found]
