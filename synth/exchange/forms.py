@@ -58,7 +58,7 @@ ROUNDED = (
     2,
     1,
 )  # chunks a part, where pieces ask for too many
-BLOCKS = (8, 32, 108)  # thread blocks of a plan that are tried, at least
+DEALT = ((108, "time"), (32, "time"), (32, "place"))  # thread blocks of a plan, at least, and how pieces are dealt
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
 MANY = 400  # moves a rank that need all thread blocks
@@ -205,12 +205,15 @@ class Lowered:
         if self.form != "mscclpp":
             yield from ((spread, "", False) for spread in spreads or SPREADS)
             return
-        if len(self.transfers.piece) > MANY * self.transfers.ranks:
-            spreads = BLOCKS[-1:]
-        for spread, dealt in product(spreads or BLOCKS, DEALINGS):
+        pieces, many = len(self.transfers.piece_part), len(self.transfers.piece) > MANY * self.transfers.ranks
+        ways: dict[tuple[int, str], None] = {}  # those that differ
+        for blocks, dealt in DEALT if "blocks" not in self.lifted else ((pieces, DEALINGS[0]),):
+            blocks = DEALT[0][0] if many else blocks
+            ways[min(blocks, pieces), dealt if blocks < pieces else DEALINGS[0]] = None
+        for blocks, dealt in ways if spreads is None else product(spreads, DEALINGS):
             if self.transfers.together is not None:
-                yield spread, dealt, True
-            yield spread, dealt, False
+                yield blocks, dealt, True
+            yield blocks, dealt, False
 
     def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
         executor, wish = executor_of(self.form), Wish(chunks=chunks, channels=spread)

@@ -293,7 +293,8 @@ class _Search:
             return
         lowered = Lowered(transfers, self.question.form)
         known = self.spreads.get(title)
-        made = lowered.programs() if wide or not known else lowered.programs(sorted({1, *known}))
+        least = {1} if self.question.form != "mscclpp" else set()
+        made = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
         found = [Candidate(title, program.seconds(row.instance), program, record) for program in made]
         for one in found:
             row.offer(one, reference)
