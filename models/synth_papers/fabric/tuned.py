@@ -108,11 +108,14 @@ def reproduce(page: Reproduction) -> None:
         "The limit is found by lowering again: of all schedules within the goal the one of the fewest transfers is "
         "lowered with one limit of the executor lifted after the other, and the limit is named whose lifting brings "
         "its time within the goal; several, where none alone does. Where all lifted together do not, the order of "
-        "thread blocks costs it. A schedule of too many moves is not lowered again: its refusal is quoted."
+        "thread blocks costs it. Where schedules have too many moves for that, what refuses them is quoted."
     )
     page.note(
         "`tune` runs every reference too and lowers it the same way. Every XML and plan was replayed by the check of "
         "its executor, before it was timed and when it was written."
+    )
+    page.note(
+        f"Methods of ours begin within {LIMIT_S:g} s of a collective and form: the best schedule is the best of those."
     )
     page.note(
         "`topo.txt` is what `nvidia-smi topo -m` prints on 8 V100; 25 GB/s an NVLink and 0.7 us are supplied. "
@@ -157,11 +160,13 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
         held = int((some <= goal).sum())
         parts.append(f"at {shown(float(size), 'bytes')} in {held} of {len(some)} rows at most {times(goal)}, "
                      f"the median {times(float(some.median()))} and the most {times(float(some.max()))}")  # fmt: skip
+    done, asked = len(rows[["machine", "collective"]].drop_duplicates()), len(MACHINES) * len(COLLECTIVES)
     behind = ran[ran["reference_s"].notna()]
     slower = int((behind["form_s"] > behind["reference_s"] * (1 + 1e-9)).sum())
     page.opens(
         f"What `synth tune` exports takes, over the best schedule: {'; '.join(parts)}. "
-        f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way."
+        f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way. "
+        f"{done} of {asked} pairs of machine and collective are tuned so far; the remarks name the others."
     )
 
 
