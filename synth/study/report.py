@@ -14,7 +14,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -24,14 +23,13 @@ from synth.instance import Instance
 from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
 from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
-from synth.study import measures, sizes
+from synth.study import animation, measures, rates, sizes
 from synth.study.chart import natural
 from synth.study.figures import by_family
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
 from synth.views.frames import Frames
 
-MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
 MOST_ANIMATIONS = 40
 MOST_NODES = 256
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
@@ -55,7 +53,6 @@ INSTANCE_COLUMNS = {
     "runs": "runs on the instance, and how many of them failed or are contradicted",
     "time": "of all runs, making the model and solving",
 }
-_BYTES = re.compile(r"(?<![\w.])(\d[\d.]*(?:e[+-]?\d+)?)(?: of (\d[\d.]*(?:e[+-]?\d+)?))? bytes\b")
 
 
 @dataclass(frozen=True)
@@ -105,6 +102,7 @@ class Part:
     runs: Sequence[Row]
     size_columns: Sequence[tuple[str, str]]
     sizes: Sequence[Row]
+    rates: str
 
 
 def write(
@@ -138,7 +136,7 @@ def write(
         animations=_json(animations),
         undrawn=undrawn,
         most_animations=MOST_ANIMATIONS,
-        most_moves=f"{MOST_MOVES:,}",
+        most_moves=f"{animation.MOST_MOVES:,}",
     )
     path.write_text(text, encoding="utf-8")
 
@@ -197,6 +195,7 @@ def _part(
         ],
         size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
         sizes=_cells(by_size, unit),
+        rates=rates.as_nccl_tests([row.best for _, row in groups if row.best is not None]),
     )
 
 
@@ -368,7 +367,7 @@ def _animations(
         title = f"{row['instance']}: {row['label']}, {shown(row['value'], row['unit'])}{of}"
         key = f"{row['family']}/{row['instance']}"
         words = {"title": title, "key": key, "family": row["family"], "sizes": _sizes(instance)}
-        made.append(animation(found) | words)
+        made.append(animation.as_data(found) | words)
     return made, undrawn
 
 
@@ -380,11 +379,6 @@ def _sizes(instance: Instance | None) -> str:
         for name, size in sizes
         if name.endswith("bytes") and isinstance(size, int | float)
     )
-
-
-def _readable(text: str) -> str:
-    """A text of frames with its sizes as a person reads them: 8388608 bytes as 8.00 MiB."""
-    return _BYTES.sub(lambda m: " of ".join(shown(float(part), "bytes") for part in m.groups() if part), text)
 
 
 def _frames(record: Record, instance: Instance | None) -> Frames | str:
@@ -403,35 +397,6 @@ def _frames(record: Record, instance: Instance | None) -> Frames | str:
         return f"family {family.name} has no animation of it"
     if len(found.positions) > MOST_NODES:
         return f"{len(found.positions)} nodes, more than {MOST_NODES}"
-    if int((found.step == 1).sum()) > MOST_MOVES:
-        return f"its first step alone has more than {MOST_MOVES} transfers"
+    if int((found.step == 1).sum()) > animation.MOST_MOVES:
+        return f"its first step alone has more than {animation.MOST_MOVES} transfers"
     return found
-
-
-def animation(found: Frames) -> dict[str, Any]:
-    """Frames as plain data for the page's script, cut to whole steps of at most ``MOST_MOVES`` moves in all."""
-    steps = int(found.step.max(initial=0))
-    kept = int((np.cumsum(np.bincount(found.step, minlength=1)[1:]) <= MOST_MOVES).sum())
-    keep = found.step <= kept
-    low = found.positions.min(axis=0)
-    span = max(float((found.positions.max(axis=0) - low).max()), 1e-9)
-    places = [[round(float(x), 4), round(1 - float(y), 4)] for x, y in (found.positions - low) / span]
-    sized = any(_readable(text) != text for text in found.items)
-    moves: list[list[list[int]]] = [[] for _ in range(kept)]
-    for step, src, dst, item in zip(found.step[keep].tolist(), found.src[keep].tolist(), found.dst[keep].tolist(),
-                                    found.item[keep].tolist(), strict=True):  # fmt: skip
-        moves[step - 1].append([src, dst, item])
-    return {
-        "places": places,
-        "names": list(found.names),
-        "links": found.links.tolist(),
-        "moves": moves,
-        "items": [_readable(text) for text in found.items],
-        "groups": found.groups.tolist(),
-        "exact": ["" if "e+" in text else text for text in found.items] if sized else [],
-        "held": found.held.tolist(),
-        "titles": [_readable(text) for text in found.titles],
-        "steps": steps,
-        "timed": found.timed,
-        "aspect": min(1.0, max(0.25, max(y for _, y in places) - min(y for _, y in places))),
-    }

@@ -28,8 +28,11 @@ class Frames:
     step on. The page marks the nodes that hold the item a reader chooses; without rows it does not ask for one (as for
     reductions, where what arrives is added up).
 
-    ``timed``: a step is a moment and shows what sets out then; the page says that it does not show what is still on its
-    way from earlier steps.
+    ``moments``: where a step is a moment at which something sets out, its seconds, shape (steps,); ``begin`` and
+    ``end``, shape (moves,), are then the seconds between which a move occupies its arrow, so that the page draws a
+    timeline in seconds and what is still on its way from earlier moments. Empty where time is counted in steps.
+
+    ``boxes``: rows (box, node) of nodes that the page frames together, such as the GPUs and switches of one server.
     """
 
     positions: FloatArray
@@ -43,7 +46,10 @@ class Frames:
     held: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     titles: Sequence[str] = ()
     groups: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    timed: bool = False
+    moments: FloatArray = field(default_factory=lambda: np.zeros(0))
+    begin: FloatArray = field(default_factory=lambda: np.zeros(0))
+    end: FloatArray = field(default_factory=lambda: np.zeros(0))
+    boxes: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
 
 def circle(nodes: int) -> FloatArray:

@@ -258,7 +258,7 @@ def test_the_report_says_which_runs_are_missing_or_others(finished, tmp_path):
 
 
 def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
-    from synth.study import report, table
+    from synth.study import animation, report, table
 
     folder, _ = finished
     study = load(folder.parents[1] / "small.toml")
@@ -274,11 +274,11 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     whole = report._frames(pulled, first_one)
     assert not isinstance(whole, str)
     first = int((whole.step == 1).sum())
-    monkeypatch.setattr(report, "MOST_MOVES", first + 1)
-    cut = report.animation(whole)
+    monkeypatch.setattr(animation, "MOST_MOVES", first + 1)
+    cut = animation.as_data(whole)
     assert 0 < len(cut["moves"]) < cut["steps"]
     assert first <= sum(map(len, cut["moves"])) <= first + 1
-    monkeypatch.setattr(report, "MOST_MOVES", 3)
+    monkeypatch.setattr(animation, "MOST_MOVES", 3)
     assert report._animations(rows, folder, found, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
     assert "not in the study any more" in report._animations(rows, folder, found, [])[1][0]
 

@@ -18,7 +18,7 @@ from synth.api import solve
 from synth.cli.main import app
 from synth.instance import read
 from synth.records import record as records
-from synth.study import chart, figures, report
+from synth.study import animation, chart, figures, report
 from synth.views.frames import Frames, circle
 
 RUNS = {
@@ -29,14 +29,16 @@ RUNS = {
     "bine/groups-8-8-16-broadcast": ("bound", "bine", "binomial_halving"),
     "mlfm/d3-n2l4m3": ("bound", "shift"),
     "harvest/recursive-doubling-8-p1": ("bound", "greedy", "dp_k"),
+    "fabric/star-6-scatter-6KiB": ("bound", "pull"),
+    "fabric/dgx-a100-x2-allgather-64KiB": ("bound", "direct"),
 }
 EXPONENT = re.compile(r"\d[eE][+-]?\d")
-FAMILIES = ("bine", "harvest", "mlfm", "optree", "xtree")
+FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "xtree")
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """The folder of a study of all five families, run in this process and collected by the command."""
+    """The folder of a study of all six families, run in this process and collected by the command."""
     folder = tmp_path_factory.mktemp("page")
     files = [str(Path("instances", f"{name}.json").resolve()) for name in RUNS]
     (folder / "page.toml").write_text(f'name = "page"\ninstances = {files}\nfigures = ["gaps"]\n')
@@ -189,11 +191,11 @@ def test_sizes_in_an_animation():
         circle(2), ["0", "1"], empty, empty, empty, empty, ["9437184 bytes", "2.09715e+06 bytes", "chunk 0.1"],
         titles=["round 0: 0 of 8388608 bytes between groups", "step 1: 11.5 us"],
     )  # fmt: skip
-    made = report.animation(found)
+    made = animation.as_data(found)
     assert made["items"] == ["9.00 MiB", "2.00 MiB", "chunk 0.1"]
     assert made["exact"] == ["9437184 bytes", "", "chunk 0.1"]  # no digits that the frames do not have
     assert made["titles"] == ["round 0: 0 B of 8.00 MiB between groups", "step 1: 11.5 us"]
-    assert report.animation(replace(found, items=["chunk 0.1"]))["exact"] == []
+    assert animation.as_data(replace(found, items=["chunk 0.1"]))["exact"] == []
 
 
 def test_a_cell_is_rounded_and_its_title_exact():
@@ -208,7 +210,7 @@ def test_a_cell_is_rounded_and_its_title_exact():
 def test_the_schedule_is_that_of_the_row(text):
     rows = dict(re.findall(r'<a href="#schedule/[\w-]+/([\w-]+)">.*?</td>.*?</span></td><td>([\w-]+)</td>', text))
     drawn = json.loads(re.search(r'<script id="animations"[^>]*>(.*?)</script>', text, re.DOTALL)[1])
-    assert len(drawn) == len(rows) == 7
+    assert len(drawn) == len(rows) == 9
     for one in drawn:
         instance = one["key"].split("/")[1]
         assert one["title"].startswith(f"{instance}: {rows[instance]}, ")
@@ -279,7 +281,7 @@ def test_filter(page):
 
 def test_slider_steps_through_every_family(page):
     labels = page.locator("#instance option").all_text_contents()
-    assert len(labels) == 7
+    assert len(labels) == 9
     for index, name in enumerate(labels):
         page.locator("#instance").select_option(str(index))
         last = int(page.locator("#slider").get_attribute("max"))
@@ -416,6 +418,75 @@ def test_the_timeline_has_a_bar_for_every_transfer(page, text, family, instance)
     item = moves[0][2]
     assert page.locator("#timeline .bar.followed").count() == sum(move[2] == item for move in moves)
     assert page.locator("#item").input_value() == str(item)
+
+
+def drawn_in(text):
+    return json.loads(re.search(r'<script id="animations"[^>]*>(.*?)</script>', text, re.DOTALL)[1])
+
+
+def in_flight(data, now):
+    """Moves of earlier moments that occupy their arrow at this one, from the table that the page holds."""
+    time = data["moments"][now - 1]
+    return sum(begin <= time < end for step in data["spans"][: now - 1] for begin, end in step)
+
+
+def test_a_schedule_in_seconds_has_a_timeline_in_seconds(page, text):
+    """Bars begin and end in proportion to their seconds; the axis is marked in a unit of time; the player says what is
+    still on its way."""
+    [data] = [one for one in drawn_in(text) if one["key"] == "fabric/star-6-scatter-6KiB"]
+    spans = [span for step in data["spans"] for span in step]
+    assert [len(step) for step in data["spans"]] == [len(step) for step in data["moves"]]
+    choose(page, "fabric", "star-6-scatter-6KiB")
+    bars = page.locator("#timeline .bar")
+    assert bars.count() == len(spans)
+    places = bars.evaluate_all(
+        "all => all.map(bar => [bar, bar].map((b, k) => Number(b.getAttribute(k ? 'width' : 'x'))))"
+    )
+    per_second = (max(x for x, _ in places) - min(x for x, _ in places)) / (
+        max(b for b, _ in spans) - min(b for b, _ in spans)
+    )
+    for (x, width), (begin, end) in zip(places, spans, strict=True):
+        assert x - places[0][0] == pytest.approx((begin - spans[0][0]) * per_second, abs=0.1)
+        assert width == pytest.approx(max(0.6, (end - begin) * per_second - 0.4), abs=0.1)
+    ticks = page.locator("#timeline .tick").all_text_contents()
+    assert ticks[0] == "0"
+    assert all(re.fullmatch(r"[\d.]+ (ns|us|ms|s)", tick) for tick in ticks[1:])
+    seen = set()
+    for now in range(1, len(data["moves"]) + 1):
+        page.locator("#slider").fill(str(now))
+        assert page.locator("#stage .flight").count() == in_flight(data, now)
+        assert f"{in_flight(data, now)} in use since before" in page.locator("#step").text_content()
+        seen.add(in_flight(data, now) > 0)
+    assert True in seen
+
+
+def test_boxes_are_framed_and_switches_stand_in_rows(page, text):
+    [data] = [one for one in drawn_in(text) if one["key"] == "fabric/dgx-a100-x2-allgather-64KiB"]
+    assert [len(box) for box in data["boxes"]] == [17, 17]  # 8 GPUs, 8 NICs and an NVSwitch
+    choose(page, "fabric", "dgx-a100-x2-allgather-64KiB")
+    assert page.locator("#stage .box").count() == 2
+    height = {name: round(y, 3) for name, (_, y) in zip(data["names"], data["places"], strict=True)}
+    assert (
+        height["ib0"]
+        < height["0/nic0"]
+        == height["1/nic7"]
+        < height["0/gpu0"]
+        == height["1/gpu7"]
+        < height["0/nvswitch"]
+    )
+
+
+def test_the_rates_are_those_that_nccl_tests_print(text):
+    """Of an allgather busbw is (n - 1) / n of algbw, and algbw is size over time."""
+    part = re.search(r'id="family-fabric".*?<pre[^>]*>(.*?)</pre>', text, re.DOTALL)[1]
+    assert part.split()[1:5] == ["size", "time", "algbw", "busbw"]
+    [row] = [line.split() for line in part.splitlines() if "dgx-a100-x2-allgather-64KiB" in line]
+    size, time, alg, bus = map(float, row[:4])
+    assert size == 65536
+    assert alg == pytest.approx(size / time / 1e3, rel=1e-2)
+    assert bus == pytest.approx(alg * 15 / 16, rel=1e-2)
+    assert 'id="family-xtree"' in text
+    assert "algbw" not in re.search(r'id="family-xtree".*?</section>', text, re.DOTALL)[0]
 
 
 def test_the_player_plays_to_the_end_and_stops(page):

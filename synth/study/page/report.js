@@ -99,6 +99,17 @@ function useOf(data) { // links and moves between each two nodes, over all steps
   }
   return data.use;
 }
+function inFlight(data, now) { // what set out before this moment and still occupies its arrow
+  if (!data.spans.length || now === 0) return [];
+  const time = data.moments[now - 1];
+  const found = [];
+  for (let s = 0; s < now - 1; s++) data.spans[s].forEach(([begin, end], k) => { if (begin <= time && time < end) found.push(data.moves[s][k]); });
+  return found;
+}
+function seconds(value, step) { // in the unit that suits the step, with the digits that it needs
+  const [unit, scale] = [["ns", 1e9], ["us", 1e6], ["ms", 1e3], ["s", 1]].find(([, by]) => value * by < 1000) || ["s", 1];
+  return `${(value * scale).toFixed(Math.max(0, Math.min(6, Math.ceil(-Math.log10(step * scale) - 1e-9))))} ${unit}`;
+}
 function show() {
   const data = all[chosen.value];
   const now = Number(slider.value);
@@ -153,11 +164,18 @@ function show() {
   }
   stage.setAttribute("class", (wanted === null ? "" : "follows") + (data.held.length ? " held" : ""));
   seen = new Map();
+  const flying = inFlight(data, now);
+  for (const move of flying) draw(arrow("flight", move), "title", {}, `${data.names[move[0]]} → ${data.names[move[1]]}: ${exact(move[2])}, on its way since before`);
   for (const move of moves) {
     const [a, b, index] = move;
     const line = arrow(index === wanted ? "move followed" : "move", move);
     draw(line, "title", {}, `${data.names[a]} → ${data.names[b]}${name(index) ? ": " + exact(index) : ""}${often(a, b)}`);
     if (index >= 0) line.addEventListener("click", () => { item.value = index === wanted ? "" : index; show(); });
+  }
+  for (const inside of data.boxes) { // a frame around what stands in one box
+    const [xs, ys] = [0, 1].map((axis) => inside.map((node) => at[node][axis]));
+    const [x, y, more] = [Math.min(...xs), Math.min(...ys), radius + 8];
+    stage.prepend(draw(stage, "rect", { class: "box", x: x - more, y: y - more, width: Math.max(...xs) - x + 2 * more, height: Math.max(...ys) - y + 2 * more, rx: 8 }));
   }
   at.forEach(([x, y], node) => {
     const grouped = data.groups.length && !holders.has(node);
@@ -169,7 +187,7 @@ function show() {
   });
   const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
-  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links ${data.timed ? "set out on (those in use since before are not shown)" : "used"}` : "");
+  step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links ${data.spans.length ? `set out on, ${flying.length} in use since before (thin)` : "used"}` : "");
   document.getElementById("following").textContent = wanted === null ? (data.sizes ? `Sizes: ${data.sizes}.` : "")
     : `${data.exact.length ? "messages of " : ""}${exact(wanted)}: ${when.length === 1 ? "in step" : "in steps"} ${when.join(", ") || "–"}` + (data.held.length ? `; now at ${holders.size} of ${at.length} nodes` : "") + (data.sizes ? `. Sizes: ${data.sizes}.` : ".");
   const first = wanted === null ? moves : [...moves].sort((one, other) => (other[2] === wanted) - (one[2] === wanted));
@@ -180,19 +198,21 @@ function show() {
   stage.setAttribute("aria-label", `${data.title}, step ${now} of ${data.steps}`);
   markTimeline();
 }
-// The timeline: a row a link (or a rank that sends), a column a step, a bar a transfer; those of one row in one step share its width.
+// The timeline: a row a link (or a rank that sends), a bar a transfer. Across: seconds where the schedule has them, else a column a step,
+// whose transfers in one row share its width.
 const [timeline, rowsBy, zoom] = ["timeline", "rows", "zoom"].map((id) => document.getElementById(id));
 const MOST_ROWS = 200;
+let nowAt = () => 0; // where in the timeline a step begins
 function drawTimeline() {
   const data = all[chosen.value];
   const byLink = rowsBy.value === "links";
   const names = new Map(); // key of a row → its name
   const bars = [];
   data.moves.forEach((group, s) => {
-    for (const [a, b, index] of group) {
+    for (const [k, [a, b, index]] of group.entries()) {
       const key = byLink ? `${a} ${b}` : `${a}`;
       if (!names.has(key)) names.set(key, byLink ? `${data.names[a]} → ${data.names[b]}` : data.names[a]);
-      bars.push([key, s, a, b, index]);
+      bars.push([key, s, a, b, index, data.spans.length ? data.spans[s][k] : null]);
     }
   });
   const order = [...names.keys()].sort((one, other) => {
@@ -208,24 +228,37 @@ function drawTimeline() {
   timeline.setAttribute("viewBox", `0 0 ${width} ${height}`);
   timeline.setAttribute("width", width);
   timeline.setAttribute("height", height);
-  const every = Math.max(1, Math.ceil(34 / column));
-  for (let s = 0; s < data.moves.length; s += every) draw(timeline, "text", { class: "tick", x: left + column * (s + 0.5), y: 14 }, String(s + 1));
-  draw(timeline, "rect", { id: "now", x: left, y: head, width: column, height: high * order.length });
+  const until = data.spans.flat().reduce((most, [, end]) => Math.max(most, end), 0);
+  const across = until ? (time) => left + (column * data.moves.length * time) / until : (s) => left + column * s;
+  if (until) {
+    const least = (until * 70) / (column * data.moves.length); // a tick every 70 pixels or more, at 1, 2 or 5 times a power of ten
+    const power = 10 ** Math.floor(Math.log10(least));
+    const apart = power * [1, 2, 5, 10].find((by) => power * by >= least);
+    for (let k = 0; k * apart <= until; k++) draw(timeline, "text", { class: "tick", x: across(k * apart), y: 14 }, k ? seconds(k * apart, apart) : "0");
+  } else {
+    const every = Math.max(1, Math.ceil(34 / column));
+    for (let s = 0; s < data.moves.length; s += every) draw(timeline, "text", { class: "tick", x: across(s + 0.5), y: 14 }, String(s + 1));
+  }
+  draw(timeline, "rect", { id: "now", x: left, y: head, width: until ? 3 : column, height: high * order.length });
+  nowAt = (s) => across(until ? data.moments[s - 1] : s - 1);
   order.forEach((key, place) => draw(timeline, "text", { class: "row-name", x: left - 6, y: head + high * (place + 0.5) }, names.get(key)));
   const sharing = new Map();
   for (const [key, s] of bars) sharing.set(`${key}/${s}`, (sharing.get(`${key}/${s}`) || 0) + 1);
   const placed = new Map();
-  for (const [key, s, a, b, index] of bars) {
+  for (const [key, s, a, b, index, span] of bars) {
     if (!row.has(key)) continue;
     const [many, lane] = [sharing.get(`${key}/${s}`), placed.get(`${key}/${s}`) || 0];
     placed.set(`${key}/${s}`, lane + 1);
-    const wide = Math.max(0.5, column - 1);
-    const bar = draw(timeline, "rect", { x: (left + column * s + (wide / many) * lane).toFixed(2), y: head + high * row.get(key) + 1, width: (wide / many).toFixed(2), height: high - 2, "data-item": index, ...tinted(index, "bar") });
-    draw(bar, "title", {}, `${data.names[a]} → ${data.names[b]}${index < 0 ? "" : ": " + data.items[index]}, step ${s + 1}${data.titles[s] ? ": " + data.titles[s] : ""}`);
+    const wide = Math.max(0.5, column - 1) / many;
+    const from = until ? across(span[0]) : across(s) + wide * lane;
+    const long = until ? Math.max(0.6, across(span[1]) - from - 0.4) : wide;
+    const bar = draw(timeline, "rect", { x: from.toFixed(2), y: head + high * row.get(key) + 1, width: long.toFixed(2), height: high - 2, "data-item": index, ...tinted(index, "bar") });
+    const when = until ? `${seconds(span[0], until / 1e4)} to ${seconds(span[1], until / 1e4)}` : `step ${s + 1}${data.titles[s] ? ": " + data.titles[s] : ""}`;
+    draw(bar, "title", {}, `${data.names[a]} → ${data.names[b]}${index < 0 ? "" : ": " + data.items[index]}, ${when}`);
     bar.addEventListener("click", () => { if (index >= 0) item.value = String(index) === item.value ? "" : index; slider.value = s + 1; show(); });
   }
   document.getElementById("timeline-note").textContent = (names.size > order.length ? `The first ${order.length} of ${names.size} rows. ` : "")
-    + (data.timed ? "A column is a moment at which transfers set out, in their order; hover for its time. " : "A column is a step. ") + "Click a bar to follow what it carries.";
+    + (until ? "A bar is as long as its transfer occupies the link; the mark is the player's moment. " : "A column is a step. ") + "Click a bar to follow what it carries.";
   markTimeline();
 }
 function markTimeline() { // where the player is, and what is followed
@@ -233,9 +266,7 @@ function markTimeline() { // where the player is, and what is followed
   if (!now) return;
   const s = Number(slider.value);
   now.setAttribute("visibility", s ? "visible" : "hidden");
-  const first = timeline.querySelector(".tick");
-  const left = first ? Number(first.getAttribute("x")) - Number(now.getAttribute("width")) / 2 : 0;
-  now.setAttribute("x", left + Number(now.getAttribute("width")) * (s - 1));
+  if (s) now.setAttribute("x", nowAt(s));
   timeline.classList.toggle("follows", item.value !== "");
   for (const bar of timeline.querySelectorAll(".bar")) bar.classList.toggle("followed", item.value !== "" && bar.dataset.item === item.value);
 }

@@ -6,9 +6,10 @@ import numpy as np
 
 from synth.text.quantities import BYTES, SECONDS, shown
 from synth.views.frames import Frames
+from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Quotient, Schedule, expanded
-from synth_models.fabric.views.positions import positions
+from synth_models.fabric.views.positions import boxes, positions
 
 MAX_MOVES = 20_000  # arrows; a larger schedule has no animation
 MAX_FRAMES = 2_000
@@ -35,7 +36,10 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
     lengths = np.diff(schedule.route_start)[order]
     begins = schedule.route_start[:-1][order]
     steps_in = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    link = schedule.link[np.repeat(begins, lengths) + steps_in]
+    at = np.repeat(begins, lengths) + steps_in
+    link = schedule.link[at]
+    hops = hops_of(instance, schedule)
+    begin = hops.begin[at] / schedule.ticks_per_s
     origin = instance.all_blocks[0].origin[schedule.piece_block]
     names = machine.names
     items = [
@@ -60,5 +64,8 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
         held=held[:0] if np.any(origin < 0) else held,
         titles=titles,
         groups=machine.is_switch.astype(np.int64),
-        timed=True,
+        moments=times / schedule.ticks_per_s,
+        begin=begin,
+        end=begin + hops.ticks[hops.span[at]] / schedule.ticks_per_s,
+        boxes=boxes(machine),
     )
