@@ -13,10 +13,12 @@ import pytest
 from command import SYNTH, alive
 from faulty.files import record, start, synth, terminations, traced, write
 from slurm.faked import fake_slurm
+from typer.testing import CliRunner
 
 from synth.batch import plan, slurm
 from synth.batch.plan import Batch, Entry, Resources, Task
 from synth.batch.task import Events, identity, lives
+from synth.cli.main import app
 from synth.errors import InputError
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances/optree"
@@ -202,6 +204,36 @@ def test_a_study_becomes_a_batch(tmp_path: Path) -> None:
 
 
 # --- status with a made-up queue ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("jobs", "line"), [(("4",), "submitted: job 4"), (("4_0", "5_0"), "submitted: jobs 4, 5")])
+def test_what_was_submitted_is_named(
+    jobs: tuple[str, ...], line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One job in the singular; several arrays each once. Slurm itself is asked in `tests/slurm`."""
+    files = [str(SHIPPED / f"ring-{name}.json") for name in ("16-w2", "8-w2")]
+    numbers = iter([*jobs, jobs[-1]])
+    monkeypatch.setattr(slurm, "submit", lambda _batch, tasks, _resources: {task.name: next(numbers) for task in tasks})
+    monkeypatch.setenv("PATH", fake_slurm(tmp_path, "exit 0"))
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "batch",
+        "submit",
+        *files,
+        "-m",
+        "bound",
+        "--engine",
+        "slurm",
+        "--time",
+        "1h",
+        "--folder",
+        "b",
+        "--chunk",
+        "1",
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert line in done.output.splitlines()
 
 
 def sent(folder: Path) -> Batch:
