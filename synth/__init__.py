@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from synth.api import check, make, solve
+    from synth.comparison import compare
     from synth.errors import InputError
     from synth.instance import read
     from synth.network import Network
@@ -28,12 +29,25 @@ try:
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
-__all__ = ["InputError", "Network", "Planner", "Schedule", "__version__", "check", "make", "read", "solve", "study"]
+__all__ = [
+    "InputError",
+    "Network",
+    "Planner",
+    "Schedule",
+    "__version__",
+    "check",
+    "compare",
+    "make",
+    "read",
+    "solve",
+    "study",
+]
 _TARGETS = {
     "read": "synth.instance:read",
     "make": "synth.api:make",
     "solve": "synth.api:solve",
     "check": "synth.api:check",
+    "compare": "synth.comparison:compare",
     "InputError": "synth.errors:InputError",
     "Network": "synth.network:Network",
     "Planner": "synth.planning:Planner",
