@@ -9,11 +9,12 @@ It uses Python's standard library and nothing else. All arithmetic is exact: who
 Every record is accepted, refused (with the first fault found) or not covered (with the reason); the exit code is 1
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
-Order of this file: 1 numbers, files, arrays · 2 records · 3 graphs · 4 instances and rounds · 5 xtree · 6 fabric:
-machine, replay, certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
+Order of this file: 1 numbers, files, arrays · 2 records · 3 graphs and networks · 4 replay by rounds · 5 xtree ·
+6 fabric: machine, replay, certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
 """
 
 import ast
+import copy
 import gc
 import hashlib
 import heapq
@@ -28,14 +29,16 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque, namedtuple
 from fractions import Fraction
+from functools import cache
 from itertools import accumulate, combinations, groupby, pairwise, product
 from lzma import LZMAError
-from operator import itemgetter, le
+from operator import itemgetter
 from reprlib import repr as short
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
 INFINITE = float("inf")  # only ever compared with, never calculated with
+LEAST = 5e-324  # the least double above 0
 
 
 class Fault(Exception):
@@ -85,24 +88,13 @@ def number(value, name, least=-INFINITE):
     return value
 
 
-def above_zero(value, name):
-    need(number(value, name) > 0, f"{name}: {value} must be above 0")
-    return value
-
-
-def decimal(value):
+def decimal(value, name, least):
     """Return the shortest decimal that reads back as this number, as an exact fraction."""
-    return Fraction(repr(value)) if type(value) is float else Fraction(value)
+    return Fraction(repr(number(value, name, least)))
 
 
 def ceiling(over, under):
     return -(-over // under)
-
-
-def rounded_up(exact):
-    """Return the least double that is not below an exact number."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
 
 
 def read_json(text):
@@ -123,19 +115,8 @@ TYPES = {"|u1": "B", "|i1": "b", "|b1": "B", "<u2": "H", "<i2": "h", "<u4": "I",
 Array = namedtuple("Array", "shape values")  # the numbers stand row after row
 
 
-def array_of_lists(value, name):
-    """Return the array that nested lists of numbers state."""
-    shape = [len(value)]
-    while value and type(value[0]) is list:
-        length = len(value[0])
-        need(all(type(row) is list and len(row) == length for row in value), f"{name}: rows of unlike lengths")
-        shape.append(length)
-        value = [entry for row in value for entry in row]
-    return Array(tuple(shape), value)
-
-
 class Arrays:
-    """The arrays of one .npz file, each read when it is asked for."""
+    """The arrays of one .npz file."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -144,7 +125,7 @@ class Arrays:
         self.zip = zipfile.ZipFile(path)
         names = self.zip.namelist()
         need(len(set(names)) == len(names), f"{os.path.basename(path)}: a member stands twice")
-        self.names = {name[:-4] for name in names if name.endswith(".npy")}
+        self.names = [name[:-4] for name in names if name.endswith(".npy")]
 
     def read(self, name):
         data = self.zip.read(name + ".npy")
@@ -153,55 +134,49 @@ class Arrays:
         start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
         header = ast.literal_eval(data[8 + width : start].decode("latin1").strip())
         need(header["descr"] in TYPES and header["fortran_order"] is False, f"array {name}: its type is none of ours")
-        values = array(TYPES[header["descr"]])
-        size = math.prod(header["shape"]) * values.itemsize
-        need(len(data) - start == size, f"array {name}: its size and shape differ")
-        values.frombytes(data[start:])
+        values = array(TYPES[header["descr"]], data[start:])
+        need(len(values) == math.prod(header["shape"]), f"array {name}: its size and shape differ")
         if sys.byteorder == "big":
             values.byteswap()
-        return Array(tuple(header["shape"]), values.tolist())
+        return Array(tuple(header["shape"]), values)
 
 
-class Held:
+class Held(dict):
     """A solution or a certificate: its plain values, and its arrays wherever they are stored."""
 
-    def __init__(self, plain, arrays=None, prefix=""):
+    def __init__(self, plain, file=None, prefix=""):
         need(type(plain) is dict, "a solution or certificate is an object")
-        self.plain, self.arrays, self.prefix = plain, arrays, prefix
-        names = (name[len(prefix) :] for name in (arrays.names if arrays else ()) if name.startswith(prefix))
-        self.stored = {name for name in names if "/" not in name}
-
-    def __contains__(self, key):
-        return self.plain.get(key) is not None or key in self.stored
-
-    def get(self, key, default=None):
-        return default if self.plain.get(key) is None else self.plain[key]
+        super().__init__((key, value) for key, value in plain.items() if value is not None)
+        for name in file.names if file else ():
+            key = name.removeprefix(prefix)
+            if name.startswith(prefix) and "/" not in key:
+                need(key not in self, f"{key}: stands in the record and in its arrays' file")
+                self[key] = file.read(name)
 
     def choose(self, key, choices):
         """Return what belongs to a text in a dict of choices."""
         need(type(self.get(key)) is str, f"{key}: {short(self.get(key))} is no text")
-        return choices[one_of(self.get(key), choices, key)]
+        return choices[one_of(self[key], choices, key)]
 
     def whole(self, key, least, most):
         return whole(self.get(key), least, most, key)
 
-    def flag(self, key):
-        """Return a truth value (0 and 1 are allowed, nothing means false)."""
-        value = self.get(key, False)
-        need(type(value) in (bool, int) and value in (0, 1), f"{key}: {short(value)} is no truth value")
-        return bool(value)
-
     def list(self, key):
         need(type(self.get(key)) is list, f"{key}: {short(self.get(key))} is no list")
-        return self.get(key)
+        return self[key]
 
     def shaped(self, key):
-        """Return an array as it is stored."""
-        need(key in self, f"{key}: is missing")
-        if self.plain.get(key) is None:
-            return self.arrays.read(self.prefix + key)
-        need(key not in self.stored, f"{key}: stands in the record and in its arrays' file")
-        return array_of_lists(self.list(key), key)
+        """Return an array as it is stored: in a file, or as nested lists."""
+        if type(self.get(key)) is Array:
+            return self[key]
+        values = self.list(key)
+        shape = [len(values)]
+        while values and type(values[0]) is list:
+            length = len(values[0])
+            need(all(type(row) is list and len(row) == length for row in values), f"{key}: rows of unlike lengths")
+            shape.append(length)
+            values = [entry for row in values for entry in row]
+        return Array(tuple(shape), values)
 
     def array(self, key, least, most, shape=(None,), default=None):
         """Return the numbers, row after row, of an array of whole numbers; None in a shape stands for any length."""
@@ -211,21 +186,18 @@ class Held:
         need(set(map(type, values)) <= {int}, f"{key}: holds what is no whole number")
         need(not values or least <= min(values) <= max(values) <= most, f"{key}: a number is not in {least}..{most}")
         fits = len(shape) == len(stored) and all(length in (None, other) for length, other in zip(shape, stored))
-        nothing = not values and stored[0] == 0 and shape[0] in (None, 0)
-        need(fits or nothing, f"{key}: its shape is {stored}, not {shape}")
-        return values
+        need(fits or (stored[0] == 0 and shape[0] in (None, 0)), f"{key}: its shape is {stored}, not {shape}")
+        return list(values)
 
-    def arrays_of(self, keys, least, most, shape):
+    def arrays(self, keys, least, most, shape=(None,)):
         return [self.array(key, least, most, shape) for key in keys.split()]
 
-    def rows(self, key, least, most, width, count=None, flat=False):
-        """Return an array's rows; a flat one may be stored row after row."""
-        flat = flat and len(self.shaped(key).shape) == 1
-        values = self.array(key, least, most, (None,) if flat else (count, width))
-        need(width and len(values) % width == 0, f"{key}: rows have {width} numbers")
-        rows = [values[at : at + width] for at in range(0, len(values), width)]
-        need(count in (None, len(rows)), f"{key}: has {len(rows)} rows, not {count}")
-        return rows
+    def rows(self, key, least, most, width, count=None):
+        """Return an array's rows (which may be stored one after the other)."""
+        shape = (None,) if len(self.shaped(key).shape) == 1 else (count, width)
+        values = self.array(key, least, most, shape)
+        need(len(values) % width == 0 and count in (None, len(values) // width), f"{key}: not rows of {width} numbers")
+        return [values[at : at + width] for at in range(0, len(values), width)]
 
     def distinct(self, key, count):
         """Return numbers below ``count`` of which none stands twice."""
@@ -233,9 +205,9 @@ class Held:
         need(len(set(found)) == len(found), f"{key}: a number stands twice")
         return found
 
-    def permutations(self, key, nodes, flat=False):
+    def permutations(self, key, nodes):
         """Return rows that are permutations of 0..nodes - 1."""
-        rows = self.rows(key, 0, nodes - 1, nodes, flat=flat)
+        rows = self.rows(key, 0, nodes - 1, nodes)
         need(all(len(set(row)) == nodes for row in rows), f"{key}: a row is no permutation")
         return rows
 
@@ -294,7 +266,7 @@ def check_keys(record):
     for key in ("build", "solve", "check"):
         number(record["seconds"].get(key), f"seconds.{key}", 0)
     if options.get("time_limit_s") is not None:
-        above_zero(options["time_limit_s"], "options.time_limit_s")
+        number(options["time_limit_s"], "options.time_limit_s", LEAST)
     number(options.get("relative_gap", 1e-4), "options.relative_gap", 0)
     whole(options.get("threads", 1), 1, 10**100, "options.threads")
     whole(options.get("seed", 0), 0, 10**100, "options.seed")
@@ -325,14 +297,15 @@ def exceeds(bound, value):
 
 def check_claims(record, value, bound, held, certificate):
     """Check grade, termination and gap of a record whose value and certificate hold; ``held``: it has a solution."""
-    termination, is_bound = record["termination"], record["kind"] == "bound"
+    termination, is_bound, proof = record["termination"], record["kind"] == "bound", record.get("bound_proof")
     need(value is None or held, "objective.value: stated without a solution")
     need(bound is not None or certificate is None, "certificate: there is no bound that it proves")
-    proof = record.get("bound_proof")
     need(bound is not None or termination == "infeasible" or proof is None, "bound_proof: there is no bound")
     need(bound is None or not is_bound or certificate is not None, "a bound of kind bound without a certificate")
-    by = "certified" if certificate is not None else "solver" if record["solver"] else None
-    one_of(record.get("bound_grade", by if bound is not None else None), (by if bound is not None else None,), "grade")
+    grade = (
+        None if bound is None else "certified" if certificate is not None else "solver" if record["solver"] else None
+    )
+    one_of(record.get("bound_grade", grade), (grade,), "bound_grade")
     both = value is not None and bound is not None
     need(not both or not exceeds(bound, value), f"bound {bound} exceeds the replayed value {value}")
     if termination == "optimal":
@@ -349,12 +322,13 @@ def check_claims(record, value, bound, held, certificate):
     need(termination not in EMPTY or (record["solution"] is None and bound is None), f"{termination}: holds something")
 
 
-def folders_above(folder):
-    """Yield a folder and those above it, then those above this file: one of them is the repository's root."""
+def find_file(place, folder):
+    """Yield the files of a place below a folder, one above it, or one above this file: one is the repository's root."""
     for start in (os.path.abspath(folder), os.path.dirname(os.path.abspath(__file__))):
         before = None
         while start != before:
-            yield start
+            if os.path.isfile(os.path.join(start, place)):
+                yield os.path.join(start, place)
             start, before = os.path.dirname(start), start
 
 
@@ -366,28 +340,24 @@ def find_instance(record, folder):
         need(same, "instance_text: its hash differs")
         return text
     need(file is not None, "instance_file: null, and no instance_text")
-    for path in (os.path.join(above, file) for above in folders_above(folder)):
-        if os.path.isfile(path):
-            with open(path, "rb") as opened:
-                data = opened.read()
-            if hashlib.sha256(data).hexdigest() == digest:
-                return data.decode("utf-8-sig")
+    for path in find_file(file, folder):
+        with open(path, "rb") as opened:
+            data = opened.read()
+        if hashlib.sha256(data).hexdigest() == digest:
+            return data.decode("utf-8-sig")
     raise Fault(f"instance_file: no {short(file)} with that hash")
 
 
-INSTANCES = {}
-
-
+@cache
 def read_instance(text, folder):
     """Return the instance that a text states; the same text is read once."""
-    if text not in INSTANCES:
-        data = read_json(text.removeprefix("\ufeff"))
-        one_of(data.get("format"), ("synth-instance/1",), "instance: format")
-        one_of(data.get("family"), list(FAMILIES), "instance: family")
-        need(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", data["name"]), f"instance: name {short(data['name'])}")
-        INSTANCES[text] = FAMILIES[data["family"]](data, folder)
-        INSTANCES[text].data = data
-    return INSTANCES[text]
+    data = read_json(text.removeprefix("\ufeff"))
+    one_of(data["format"], ("synth-instance/1",), "instance: format")
+    one_of(data["family"], FAMILIES, "instance: family")
+    need(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", data["name"]), f"instance: name {short(data['name'])}")
+    instance = FAMILIES[data["family"]](data, folder)
+    instance.data = data
+    return instance
 
 
 def check_record(record, folder, open_arrays):
@@ -396,18 +366,18 @@ def check_record(record, folder, open_arrays):
     instance = read_instance(find_instance(record, folder), folder)
     need(instance.data["family"] == record["family"], "family: is not the instance's")
     need(instance.data["name"] == record["instance"], "instance: is not the name in the instance's file")
-    arrays, prefix = None, record["record_path"] + "/" if "record_path" in record else ""
+    file, prefix = None, record["record_path"] + "/" if "record_path" in record else ""
     if record["solution_file"] is not None:
         need(re.fullmatch(r"[^/\\]+", record["solution_file"]), "solution_file: is no plain file name")
-        arrays = open_arrays(os.path.join(folder, record["solution_file"]))
+        file = open_arrays(os.path.join(folder, record["solution_file"]))
     value, bound, done, left = record["objective"]["value"], record["bound"], [], []
-    solution = None if record["solution"] is None else Held(record["solution"], arrays, prefix)
-    stated = record.get("certificate")
+    solution = None if record["solution"] is None else Held(record["solution"], file, prefix)
+    certificate = record.get("certificate")
     if record["kind"] == "bound":
-        need(not stated, "certificate: in a record of kind bound it is the solution")
+        need(not certificate, "certificate: in a record of kind bound it is the solution")
         solution, certificate = None, solution
-    else:
-        certificate = None if stated is None else Held(stated, arrays, prefix + "certificate/")
+    elif certificate is not None:
+        certificate = Held(certificate, file, prefix + "certificate/")
     if solution is not None:
         try:
             found = instance.replay(solution)
@@ -429,7 +399,7 @@ def check_record(record, folder, open_arrays):
     return done, left, value if "replay" in done else None, bound if certificate is not None else None
 
 
-# --- 3  Graphs ---
+# --- 3  Graphs and networks ---
 
 
 def closure(starts, leads_to):
@@ -450,25 +420,6 @@ def orbits_of(items, images):
             numbers.update(dict.fromkeys(closure([item], images), count))
             count += 1
     return numbers
-
-
-def cheapest(starts, out, costs, passes=None):
-    """Return a dict node → least cost of a path from any start (a dict node → cost so far); absent: not reachable.
-
-    ``out[v]`` are (link, head) of the links out of v, ``costs`` one number a link. With ``passes`` only nodes for which
-    it is true are inner nodes of a path (a start may be left in any case).
-    """
-    best, queue = dict(starts), [(cost, node, True) for node, cost in starts.items()]
-    heapq.heapify(queue)
-    while queue:
-        cost, u, first = heapq.heappop(queue)
-        if first or (cost == best[u] and (passes is None or passes[u])):
-            for link, v in out[u]:
-                there = cost + costs[link]
-                if v not in best or there < best[v]:
-                    best[v] = there
-                    heapq.heappush(queue, (there, v, False))
-    return best
 
 
 def grid_links(sides, wrapped):
@@ -497,73 +448,60 @@ def equimesh_rings(sides, rings):
 
 
 def simple_network(network):
-    """Return (ranks, switches, [(tail, head, bandwidth)]) of a network that a few numbers describe."""
-    kind, near, ranks, switches = network["kind"], network.get("bandwidth", 128e9), 0, 0
+    """Return (ranks, switches, [(tail, head) or (tail, head, bandwidth)]) of a network that a few numbers describe."""
 
-    def size(key, default=None, most=10**6):
-        return whole(network.get(key, default), 1, most, f"network.{key}")
+    def size(key, default=None):
+        return whole(network.get(key, default), 1, 10**6, f"network.{key}")
 
-    def both(ends, bandwidth=near):
-        return [(*end, bandwidth) for u, v in ends for end in ((u, v), (v, u))]
-
+    kind, switches, near = network["kind"], 0, network.get("bandwidth", 128e9)
+    cover(kind != "dragonfly", "dragonflies")
     if kind in ("mesh", "torus", "equimesh"):
         sides = [size(key) for key in ("rows", "cols", "layers") if key != "layers" or network.get(key) is not None]
         ranks, links = math.prod(sides), grid_links(sides, kind == "torus")
         links += equimesh_rings(sides, network.get("rings") or {}) if kind == "equimesh" else []
     elif kind == "hypercube":
-        ranks, links = 2 ** size("dimension", most=20), grid_links((2,) * size("dimension"), False)
-    elif kind in ("star", "fat_tree", "dragonfly"):
-        groups, routers = 1, size("leaves") if kind == "fat_tree" else 1
-        if kind == "dragonfly":
-            groups, routers = size("groups"), size("routers")
-        hosts, switches = size("nodes" if kind == "star" else "hosts"), groups * routers
-        ranks = switches * hosts
-        links = both((v, ranks + v // hosts) for v in range(ranks))
-        if kind == "fat_tree":
-            spines = range(ranks + routers, ranks + routers + size("spines", 1))
-            links += both(product(range(ranks, ranks + routers), spines), network.get("uplink_bandwidth", near))
-            switches += len(spines)
-        starts = range(ranks, ranks + switches, routers) if kind == "dragonfly" else ()
-        links += both(pair for g in starts for pair in combinations(range(g, g + routers), 2))
-        far = [(a + (h - 1) % routers, b + g % routers) for (g, a), (h, b) in combinations(enumerate(starts), 2)]
-        links += both(far, network.get("global_bandwidth", near))
+        dimension = whole(network.get("dimension"), 1, 20, "network.dimension")
+        ranks, links = 2**dimension, grid_links((2,) * dimension, False)
+    elif kind in ("star", "fat_tree"):
+        leaves, hosts = (1, size("nodes")) if kind == "star" else (size("leaves"), size("hosts"))
+        ranks = leaves * hosts
+        spines = range(ranks + leaves, ranks + leaves + (size("spines", 1) if kind == "fat_tree" else 0))
+        up = network.get("uplink_bandwidth", near)
+        ends = [(v, ranks + v // hosts, near) for v in range(ranks)]
+        ends += [(leaf, spine, up) for leaf in range(ranks, ranks + leaves) for spine in spines]
+        switches, links = leaves + len(spines), [x for u, v, b in ends for x in ((u, v, b), (v, u, b))]
     else:
         ranks = size("nodes")
         if kind == "kautz":
             degree = size("degree")
             links = [(u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1)]
+            links = [(u, v) for u, v in links if u != v]
         elif kind == "full":
-            links = both(combinations(range(ranks), 2))
+            links = [x for u, v in combinations(range(ranks), 2) for x in ((u, v), (v, u))]
         elif kind == "ring" and not network.get("bidirectional", True):
             links = [(v, (v + 1) % ranks) for v in range(ranks)]
         else:
             one_of(kind, ("line", "ring"), "network.kind")
             links = grid_links((ranks,), kind == "ring")
-    return ranks, switches, [(u, v, *(rest or [near])) for u, v, *rest in links if kind != "kautz" or u != v]
+    return ranks, switches, [(u, v, *(bandwidth or [near])) for u, v, *bandwidth in links]
+
+
+# A link: its ends, bandwidth (bytes/s) and latency (s) as exact fractions, and its group (or None).
+Link = namedtuple("Link", "tail head bandwidth latency group")
+
+
+def new_link(tail, head, bandwidth, latency, group=None):
+    return Link(tail, head, decimal(bandwidth, "bandwidth", LEAST), decimal(latency, "latency", 0), group)
 
 
 def links_of(network, **default):
     """Return (number of ranks, of switches, links) of a network that is listed link by link, or simple."""
     if network["kind"] != "links":
         ranks, switches, links = simple_network(network)
-        return ranks, switches, [Link(*link, network.get("latency", 20e-9)) for link in links]
-    nodes = whole(network["nodes"], 1, 2**20, "network.nodes")
+        return ranks, switches, [new_link(*link, network.get("latency", 20e-9)) for link in links]
     links = [{**default, **link} for link in network["links"]]
-    return nodes, 0, [Link(x["src"], x["dst"], x["bandwidth"], x["latency"], x.get("group")) for x in links]
-
-
-class Link:
-    """A link: its ends, bandwidth (bytes/s) and latency (s) as exact fractions, and its group (or None)."""
-
-    def __init__(self, tail, head, bandwidth, latency, group=None):
-        self.tail, self.head, self.group = tail, head, group
-        self.bandwidth, self.latency = (
-            decimal(above_zero(bandwidth, "bandwidth")),
-            decimal(number(latency, "latency", 0)),
-        )
-
-
-# --- 4  What instances of several families have in common ---
+    links = [new_link(x["src"], x["dst"], x["bandwidth"], x["latency"], x.get("group")) for x in links]
+    return whole(network["nodes"], 1, 2**20, "network.nodes"), 0, links
 
 
 class Instance:
@@ -586,36 +524,46 @@ class Network(Instance):
             self.out[link.tail].append((e, link.head))
             self.into[link.head].append((e, link.tail))
 
+    def turned(self):
+        """Return the same instance with all links turned round."""
+        other = copy.copy(self)
+        other.connect(self.nodes, [link._replace(tail=link.head, head=link.tail) for link in self.links])
+        return other
+
     def distances(self, starts, costs=None, passes=None, back=False):
-        """Return a dict node → least cost (or hops) from any of the starts (with ``back``: to any of them)."""
-        starts = starts if isinstance(starts, dict) else dict.fromkeys(starts, 0)
-        return cheapest(starts, self.into if back else self.out, costs or [1] * len(self.links), passes)
+        """Return a dict node → least cost (or hops) of a path from any start (with ``back``: to any of them).
+
+        Starts may have costs of their own. With ``passes`` only nodes for which it is true, and starts, are inner nodes
+        of a path. Absent: not reachable."""
+        best = dict(starts) if isinstance(starts, dict) else dict.fromkeys(starts, 0)
+        starts, queue, out = set(best), sorted((cost, v) for v, cost in best.items()), self.into if back else self.out
+        while queue:
+            cost, u = heapq.heappop(queue)
+            if cost == best[u] and (passes is None or passes[u] or u in starts):
+                for e, v in out[u]:
+                    there = cost + (costs[e] if costs else 1)
+                    if v not in best or there < best[v]:
+                        best[v] = there
+                        heapq.heappush(queue, (there, v))
+        return best
 
     def link_orbits(self, images, moving):
         """Return the orbits of links under permutations of the nodes that keep them: of parallel links of one kind the
         i-th goes to the i-th."""
-        maps = []
+
+        def ordered(move):
+            moved = ((move[x.tail], move[x.head], x.bandwidth, x.latency, e) for e in moving for x in [self.links[e]])
+            return sorted(moved)
+
+        maps, after = [], ordered(range(self.nodes))
         for g in images:
-            before, after = (
-                sorted((move[x.tail], move[x.head], x.bandwidth, x.latency, e) for e in moving for x in [self.links[e]])
-                for move in (g, range(self.nodes))
-            )
+            before = ordered(g)
             need([x[:4] for x in before] == [x[:4] for x in after], "symmetries: do not keep the links")
             maps.append({x[4]: y[4] for x, y in zip(before, after)})
         return orbits_of(sorted(moving), lambda e: [moved[e] for moved in maps])
 
 
-def replay_copies(steps, sources, targets, items, here):
-    """Check that copies bring every item to every node; ``here[node][item]`` is the step since which it is there.
-
-    The least step counts: by induction over steps all is there if each transfer's item came in an earlier step."""
-    for step, v, item in zip(steps, targets, items):
-        if step < here[v][item]:
-            here[v][item] = step
-    for step, u, item in zip(steps, sources, items):
-        if here[u][item] >= step:
-            raise Fault(f"step {step}: item {item} is not at node {u}")
-    need(all(INFINITE not in row for row in here), "some node misses an item at the end")
+# --- 4  Replay by rounds: xtree, optree, bine ---
 
 
 def replay_rounds(rows, have, everybody):
@@ -629,9 +577,7 @@ def replay_rounds(rows, have, everybody):
             there = have[v]
             for item, contributions in zip(items, carried):
                 if (there[item] & contributions) if adds else (contributions != everybody):
-                    raise Fault(
-                        f"round {now}: {item} comes to {v} twice" if adds else f"round {now}: {item} is not complete"
-                    )
+                    raise Fault(f"round {now}: {item} comes to {v} twice, or is not complete where it is sent from")
                 there[item] |= contributions
 
 
@@ -662,21 +608,20 @@ class Xtree(Network):
         links = held.array("link", 0, len(self.links) - 1, size)
         chunks = held.array("chunk", 0, len(wanted) - 1, size)
         adds = held.array("adds", 0, 1, size, default=[0] * len(steps))
-        sums, everybody = self.collective != "allgather", (1 << self.nodes) - 1
+        sums = self.collective != "allgather"
         need(sums or not any(adds), "adds: nothing is added in an allgather")
         small = len(steps) <= MOST_TRANSFERS and len(wanted) * self.nodes <= MOST_CELLS
         cover(small, f"{len(steps)} transfers of {len(wanted)} chunks")
         orbits = self.quotient_orbits(held, links) if quotient else range(len(self.links))
         used = {(step, orbits[link]) for step, link in zip(steps, links)}
         need(len(used) == len(steps), "two transfers of a timestep use one link (of a quotient: links of one orbit)")
-        ends = [(link.tail, link.head) for link in self.links]
-        if not sums:
-            here = [[0 if k // self.chunks == v else INFINITE for k in wanted] for v in range(self.nodes)]
-            replay_copies(steps, [ends[e][0] for e in links], [ends[e][1] for e in links], chunks, here)
-            return max(steps, default=0)
-        have = [[1 << v] * len(wanted) for v in range(self.nodes)]
-        rows = sorted(zip(steps, adds, links, chunks))
-        replay_rounds(((step, *ends[link], (chunk,), add) for step, add, link, chunk in rows), have, everybody)
+        everybody = (1 << self.nodes) - 1 if sums else 1
+        have = [[1 << v if sums else int(k // self.chunks == v) for k in wanted] for v in range(self.nodes)]
+        rows = (
+            (t, self.links[e].tail, self.links[e].head, (k,), add)
+            for t, add, e, k in sorted(zip(steps, adds, links, chunks))
+        )
+        replay_rounds(rows, have, everybody)
         for k in wanted:
             goals = [k // self.chunks] if self.collective == "reduce_scatter" else range(self.nodes)
             need(all(have[v][k] == everybody for v in goals), f"chunk {k} is not complete where it should be")
@@ -758,8 +703,7 @@ class Xtree(Network):
 def machine_file(name, folder):
     """Return the machine that a data file describes; with ``like`` all else is another file's."""
     need(re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
-    place = os.path.join("models/synth_models/fabric/machines", name + ".json")
-    path = next(filter(os.path.isfile, (os.path.join(above, place) for above in folders_above(folder))), None)
+    path = next(find_file(f"models/synth_models/fabric/machines/{name}.json", folder), None)
     need(path is not None, f"network.name: no machine file {name}.json")
     with open(path, encoding="utf-8") as file:
         machine = read_json(file.read())
@@ -768,67 +712,49 @@ def machine_file(name, folder):
 
 def built_machine(network, folder):
     """Return (number of ranks, of switches, links, abilities of nodes) of a machine of one or more boxes."""
+    cover(network.get("gpus") is None and network.get("rails", True), "boxes in part, leaves that rails share")
     file = machine_file(network["name"], folder)
     boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
-    ranks = network.get("gpus") or [file["gpus"]] * boxes
-    need(len(ranks) == boxes and all(type(n) is int and 1 <= n <= file["gpus"] for n in ranks), "network.gpus")
     several = ("box_switches", "shared_switches", "uplinks", "joins")
     more, shared, uplinks, joins = (file.get(key, []) if boxes > 1 else [] for key in several)
-    inner, own = file.get("switches", []) + more, file.get("links", []) + uplinks
-
-    def present(count):
-        """Return the names in a box of so many ranks: all, or what some path joins to a rank."""
-        names = [f"gpu{i}" for i in range(count)]
-        if count == file["gpus"]:
-            return {*names, *inner}
-        pairs = [(link["src"], link["dst"]) for link in own]
-        pairs += [(b, a) for a, b in pairs]
-        return closure(names, lambda name: [b for a, b in pairs if a == name and b in inner])
-
-    there = {count: present(count) for count in set(ranks)}
-    nodes = [(b, f"gpu{i}") for b in range(boxes) for i in range(ranks[b])]
-    nodes += [(b, name) for b in range(boxes) for name in inner if name in there[ranks[b]]]
-    leaf, rails, spines, groups = network.get("leaf"), network.get("rails", True), [], range(0)
-    leaves = shared if rails else ["leaf"]
-    if leaf is None:
-        nodes += [("", name) for name in shared]
-    else:
-        groups = range(ceiling(boxes, whole(leaf, 1, 2**20, "network.leaf")))
-        nodes += [(g, "leaf", name) for g in groups for name in leaves]
-        ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
-        over = above_zero(network.get("oversubscription", 1), "network.oversubscription")
-        spines = [("spine", i) for i in range(network.get("spines") or max(1, round(boxes * len(ports) / over / 64)))]
-        nodes += spines
-    at, links = {name: number for number, name in enumerate(nodes)}, []
+    names = ([f"gpu{i}" for i in range(file["gpus"])], file.get("switches", []) + more)
+    nodes, leaf, links = [(b, name) for kind in names for b in range(boxes) for name in kind], network.get("leaf"), []
+    groups = range(1 if leaf is None else ceiling(boxes, whole(leaf, 1, 2**20, "network.leaf")))
+    nodes += [("leaf", g, name) for g in groups for name in shared]
+    at = {name: number for number, name in enumerate(nodes)}
 
     def node(b, name):
-        if name not in shared:
-            return (b, name)
-        return ("", name) if leaf is None else (b // leaf, "leaf", name if rails else "leaf")
+        return at.get(("leaf", b // leaf if leaf else 0, name) if name in shared else (b, name))
 
-    def add(source, target, link, group=None):
+    def add(u, v, link, group=None):
         """Add a link, and the link back, if both ends are there."""
-        if source in at and target in at:
-            pair = (at[source], at[target])
-            for ends in (pair, pair[::-1]) if link.get("both", True) else (pair,):
-                links.append(Link(*ends, link["bandwidth"], link.get("latency", 0), group))
+        for tail, head in ((u, v), (v, u)) if link.get("both", True) else ((u, v),):
+            if tail is not None and head is not None:
+                links.append(new_link(tail, head, link["bandwidth"], link.get("latency", 0), group))
 
     for b in range(boxes):
-        for link in own:
+        for link in file.get("links", []) + uplinks:
             group = (b, link["group"]) if link.get("group") is not None else None
             add(node(b, link["src"]), node(b, link["dst"]), link, group)
     for link in joins:
         for b in range(1 if boxes == 2 and link.get("both", True) else boxes):
-            add((b, link["src"]), ((b + 1) % boxes, link["dst"]), link)
-    for g, name in product(groups, leaves):
-        mine = [port for port in ports if not rails or name in (port["src"], port["dst"])]
+            add(node(b, link["src"]), node((b + 1) % boxes, link["dst"]), link)
+    abilities = file.get("abilities", {})
+    abilities = {v: abilities[name[-1]] for v, name in enumerate(nodes) if name[-1] in abilities}
+    spines = ()
+    if leaf is not None:
+        ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
+        over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
+        count = network.get("spines") or max(1, round(boxes * len(ports) / over / 64))
+        spines = range(len(nodes), len(nodes) + count)
+    for g, name in product(groups, shared if spines else ()):
+        mine = [port for port in ports if name in (port["src"], port["dst"])]
         bandwidth = leaf * sum(port["bandwidth"] for port in mine) / over / len(spines)
         for spine in spines:
             latency = max(port.get("latency", 0) for port in mine)
-            add((g, "leaf", name), spine, {"bandwidth": bandwidth, "latency": latency})
-    abilities = file.get("abilities", {})
-    abilities = {v: abilities[name[1]] for v, name in enumerate(nodes) if name[1] in abilities}
-    return sum(ranks), len(nodes) - sum(ranks), links, abilities
+            add(at["leaf", g, name], spine, {"bandwidth": bandwidth, "latency": latency})
+    ranks = boxes * file["gpus"]
+    return ranks, len(nodes) + len(spines) - ranks, links, abilities
 
 
 class Fabric(Network):
@@ -849,15 +775,12 @@ class Fabric(Network):
         self.ranks = [v for v in nodes if not self.is_switch[v]]
         failed, members = data.get("failed") or {}, data.get("ranks")
         dead, cut = set(failed.get("nodes", ())), {tuple(pair) for pair in failed.get("links", ())}
+        cover(not failed.get("reduced"), "links with less than their bandwidth")
         working = set(self.ranks) - dead
         self.members = sorted(working) if members is None else list(members)
         need(self.members and working.issuperset(self.members), "ranks: each a rank that works")
         need(len(set(self.members)) == len(self.members), "ranks: one stands twice")
         idle = dead | (set() if data.get("relay") else set(self.ranks) - set(self.members))
-        for u, v, factor in failed.get("reduced", ()):
-            for link in links:
-                if (link.tail, link.head) == (u, v):
-                    link.bandwidth = decimal(float(link.bandwidth * Fraction(factor)))
         in_use = (x for x in links if (x.tail, x.head) not in cut and x.tail not in idle and x.head not in idle)
         self.connect(len(nodes), list(in_use))
         self.set_switching(data.get("switching") or {}, [abilities.get(v) or {} for v in nodes])
@@ -866,17 +789,18 @@ class Fabric(Network):
     def set_switching(self, switching, abilities):
         modes, every = ("cut_through", "store_and_forward"), range(self.nodes)
         self.stores = one_of(switching.get("mode", "cut_through"), modes, "switching.mode") == "store_and_forward"
-        self.multicast, self.buffer, self.store_adds = (bool(switching.get(x)) for x in ("multicast", "buffer", "adds"))
-        self.store_copies = switching.get("copies", True)
+        plain = switching.get("copies", True) and not switching.get("buffer") and not switching.get("adds")
+        cover(plain or not self.stores, "switches that store and buffer, add or do not copy")
+        self.multicast = bool(switching.get("multicast"))
+        general = {"copies": self.multicast, "adds": bool(switching.get("adds"))}
         self.copies, self.adds = (
-            [self.is_switch[v] and (general or bool(abilities[v].get(what))) for v in every]
-            for what, general in (("copies", self.multicast), ("adds", self.store_adds))
+            [self.is_switch[v] and bool(every_switch or abilities[v].get(what)) for v in every]
+            for what, every_switch in general.items()
         )
         self.streams = any(ability.get("streams") for ability in [*abilities, switching])
-        self.linked_switches = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
-        self.able = [v for v in self.linked_switches if self.copies[v] or self.adds[v]]  # where switches cut through
-        multiply = (self.store_copies or self.store_adds) if self.stores else (self.multicast or self.able)
-        self.pay_alone = not (self.linked_switches and multiply)
+        linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
+        self.able = [v for v in linked if self.copies[v] or self.adds[v]]  # where switches cut through
+        self.switchless, self.pay_alone = not linked, not linked or not (self.stores or self.multicast or self.able)
 
     def set_blocks(self, data):
         cover(data["collective"] != "several", "several collectives")
@@ -901,6 +825,7 @@ class Fabric(Network):
         self.blocks = list(blocks[collective]) if N > 1 or collective == "demand" else []
         need({v for block in self.blocks for v in block[:2]} <= {None, *members}, "demand: not between members")
         self.bytes, self.sums, self.collective = M, any(origin is None for origin, _, _ in self.blocks), collective
+        cover(not (self.sums and self.stores), "sums over switches that store")
 
     # -- replay
     def replay(self, held):
@@ -933,7 +858,9 @@ class Fabric(Network):
                 known[key] = self.route(T, key[:-1], sizes[piece])
             uses.append(known[key])
         self.check_exclusion(starts, uses)
-        return rounded_up(Fraction(self.replay_pieces(starts, pieces, blocks, adds, uses), T))
+        exact = Fraction(self.replay_pieces(starts, pieces, blocks, adds, uses), T)
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
 
     def route(self, T, route, size):
         """Return (source, [(link, from, to)], [(rank or storing switch, arrival)]) of a route, in ticks."""
@@ -981,46 +908,28 @@ class Fabric(Network):
         """Check possession and contributions piece by piece; return the last arrival.
 
         Sets of contributions are bits. At a tick copies arrive before additions, and both before anything leaves. A
-        switch that stores relays: without sums each arrival may leave, with sums the one listed last."""
+        switch that stores passes on at the tick of an arrival."""
         of_piece, last = [[] for _ in blocks], 0
         for i, piece in enumerate(pieces):
             of_piece[piece].append(i)
         everybody, alone = (1 << len(self.members)) - 1, {v: 1 << i for i, v in enumerate(self.members)}
-        relays = [switch and not (self.sums and self.store_adds) for switch in self.is_switch]
         for piece, mine in enumerate(of_piece):
             origin, goal, _ = self.blocks[blocks[piece]]
             have = dict(alone) if origin is None else {origin: everybody}
-            events, at_switch, leaving, latest = [], defaultdict(list), defaultdict(list), {}
-            carried, feeding, fed = {}, {}, set()
+            events, at_switch, carried = [], set(), {}
             for i in mine:
-                start, (source, _, arrivals) = starts[i], uses[i]
-                if not relays[source]:
-                    events.append((4 * start + 2, i, None))
-                elif self.sums:
-                    need(source in latest, f"transfer {i}: nothing before it brings piece {piece} to switch {source}")
-                    other, arrival = feeding[i] = latest[source]
-                    there = arrival == start or (self.buffer and arrival < start)
-                    need(there, f"transfer {i}: piece {piece} is not at switch {source}")
-                    need(self.store_copies or other not in fed, f"transfer {i}: switch {source} sends it on twice")
-                    fed.add(other)
-                    events.append((4 * start + 2, i, None))
-                else:
-                    leaving[source].append(start)
-                    carried[i] = everybody
-                for v, after in arrivals:
-                    last = max(last, start + after)
-                    if relays[v]:
-                        latest[v] = (i, start + after)
-                        at_switch[v].append(start + after)
+                events.append((4 * starts[i] + 2, i, uses[i][0]))
+                for v, after in uses[i][2]:
+                    last = max(last, starts[i] + after)
+                    if self.is_switch[v]:
+                        at_switch.add((v, starts[i] + after))
                     else:
-                        events.append((4 * (start + after) + adds[i], i, v))
-            for switch, ticks in leaving.items():
-                self.check_storing(f"piece {piece}, switch {switch}", sorted(ticks), sorted(at_switch[switch]))
-            for _, i, v in sorted(events):
-                if v is None:
-                    carried[i] = carried[feeding[i][0]] if i in feeding else have.get(uses[i][0], 0)
+                        events.append((4 * (starts[i] + after) + adds[i], i, v))
+            for time, i, v in sorted(events):
+                if time % 4 == 2:  # transfer i leaves node v
+                    carried[i] = everybody if (v, starts[i]) in at_switch else have.get(v, 0)
                     if not carried[i] or (not adds[i] and carried[i] != everybody):
-                        raise Fault(f"transfer {i}: piece {piece} is not (completely) at node {uses[i][0]}")
+                        raise Fault(f"transfer {i}: piece {piece} is not (completely) at node {v}")
                 elif adds[i] and have.get(v, 0) & carried[i]:
                     raise Fault(f"transfer {i}: adds a contribution to piece {piece} twice")
                 else:
@@ -1029,39 +938,36 @@ class Fabric(Network):
                 need(have.get(v) == everybody, f"piece {piece} is not (completely) at rank {v} in the end")
         return last
 
-    def check_storing(self, where, leaves, arrivals):
-        """Check what leaves a switch that stores: at the tick of an arrival, or later if it has a buffer; once an
-        arrival unless it copies."""
-        if self.buffer:
-            waiting = arrivals[:1] * len(leaves) if self.store_copies else arrivals
-            fits = len(leaves) <= len(waiting) and all(map(le, waiting, leaves))
-        else:
-            came, left = Counter(arrivals), Counter(leaves)
-            fits = all(came[tick] and (self.store_copies or n <= came[tick]) for tick, n in left.items())
-        need(fits, f"{where}: leaves when it is not there, or more often than it came")
-
     # -- certificates
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
         prove = held.choose("argument", {
-            "nothing": lambda held: need(bound <= 0, "nothing: proves 0"), "cut": self.cut, "prices": self.prices,
-            "gossip": self.gossip, "partition": self.partition, "deliveries": self.windows, "sums": self.windows,
-            "moments": self.moments, "orbit_moments": self.moments, "steps": self.steps,
+            "nothing": Fabric.nothing, "cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip,
+            "partition": Fabric.partition, "deliveries": Fabric.windows, "sums": Fabric.windows,
+            "moments": Fabric.moments, "orbit_moments": Fabric.moments, "steps": Fabric.steps,
         })  # fmt: skip
         greatest = max([link.latency for link in self.links], default=Fraction(0))
-        P = math.lcm(*(link.latency.denominator for link in self.links))
-        if P > 10**18 or P * greatest * self.nodes > 2**61:
-            P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
-        self.P, self.latencies = P, [int(link.latency * P) for link in self.links]
-        self.bound, self.ticks = bound, bound * P
-        prove(held)
+        self.P, self.bound = math.lcm(*(link.latency.denominator for link in self.links)), bound
+        if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
+            self.P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
+        self.latencies = [int(link.latency * self.P) for link in self.links]
+        backwards = held.get("backwards", False) if prove in (Fabric.windows, Fabric.moments) else False
+        need(type(backwards) in (bool, int) and backwards in (0, 1), f"backwards: {short(backwards)} is no truth value")
+        self.is_turned = bool(backwards)
+        prove(self.turned() if self.is_turned else self, held)
+
+    def turned(self):
+        """Return the instance with links turned round, and each block's origin and goal exchanged."""
+        other = super().turned()
+        other.blocks = [(goal, origin, n) for origin, goal, n in self.blocks]
+        return other
 
     def enough(self, needed, capacity):
         """Check the inequality that every argument ends with."""
         need(needed > 0, f"nothing has to move ({needed})")
         need(capacity <= needed, f"links carry {float(capacity):.6g} by then, only {float(needed):.6g} is needed")
 
-    def capacity(self, price, begin, left, sharing, turned=False):
+    def capacity(self, price, begin, left, sharing):
         """Return what links carry by the bound, at their prices, if link e is of use only from ``begin[e]`` ticks on
         and until ``left[e]`` ticks before the end (None: never)."""
         total, grouped = Fraction(0), defaultdict(list)
@@ -1069,45 +975,43 @@ class Fabric(Network):
             if price[e] > 0 and begin[e] is not None and left[e] is not None:
                 grouped[("alone", e) if link.group is None else ("group", link.group)].append(e)
         for group in grouped.values():
-            for part in self.parts(group, sharing, turned):
+            for part in self.parts(group, sharing):
                 rate = max(price[e] * self.links[e].bandwidth for e in part)
                 lost = min(begin[e] for e in part) + min(left[e] for e in part)
-                total += rate * max(0, self.ticks - lost)
+                total += rate * max(0, self.bound * self.P - lost)
         return total / self.P
 
-    def parts(self, group, sharing, turned):
+    def parts(self, group, sharing):
         """Cut the links of a group into parts that cannot carry one byte together (page: Capacity)."""
         if sharing == "once" or self.stores or len(group) == 1:
             return [group]
         if sharing == "each":
             return [[e] for e in group]
-        ends, switch = {e: self.ends(e, turned) for e in group}, self.is_switch
-        for e, (tail, head) in ends.items():
-            joined = self.distances([head], self.latencies, switch, turned) if switch[head] else {}
-            if any(f != e and switch[u] and u in joined and v != tail for f, (u, v) in ends.items()):
+        links, switch = [self.links[e] for e in group], self.is_switch
+        for x in links:  # may a route use another link of the group behind it?
+            joined = self.distances([x.head], passes=switch) if switch[x.head] else {}
+            if any(y is not x and switch[y.tail] and y.tail in joined and y.head != x.tail for y in links):
                 break
         else:
             return [group]
-        leaving = [e for e, (u, v) in ends.items() if not switch[u]]
-        entering = [e for e, (u, v) in ends.items() if switch[u] and not switch[v]]
-        between = [[e] for e, (u, v) in ends.items() if switch[u] and switch[v]]
-        return [part for part in (leaving, entering) if part] + between
-
-    def ends(self, e, turned):
-        """Return tail and head of a link, exchanged if links are turned round."""
-        tail, head = self.links[e].tail, self.links[e].head
-        return (head, tail) if turned else (tail, head)
+        leaving = [e for e in group if not switch[self.links[e].tail]]
+        entering = [e for e in group if e not in leaving and not switch[self.links[e].head]]
+        between = [[e] for e in group if e not in leaving + entering]
+        return [part for part in (leaving, entering, *between) if part]
 
     def along_routes(self):
         """Return how links of a group share what is paid for along a route."""
         return "each" if self.multicast or self.able else "path"
 
-    def between(self, sources, goals):
+    def between(self, sources, goals, behind_passes=None):
         """Return of every link the ticks from the nearest source through its head, split at its tail, to a goal."""
         before = self.distances(sources, self.latencies)
-        behind = self.distances(goals, self.latencies, back=True)
+        behind = self.distances(goals, self.latencies, behind_passes, back=True)
         left = [self.latencies[e] + behind[x.head] if x.head in behind else None for e, x in enumerate(self.links)]
         return [before.get(link.tail) for link in self.links], left
+
+    def nothing(self, held):
+        need(self.bound <= 0, "nothing: proves 0")
 
     def cut(self, held):
         inside, origins, goals = (set(held.distinct(key, self.nodes)) for key in ("inside", "origins", "goals"))
@@ -1158,130 +1062,95 @@ class Fabric(Network):
 
     def partition(self, held):
         need(self.collective == "allreduce" and self.blocks, "partition: only of an allreduce")
-        price, parts, _ = self.cut_between_parts(held)
-        capacity = self.capacity(price, *self.between(self.members, self.members), self.along_routes())
-        self.enough(2 * (parts - 1) * self.bytes, capacity)
-
-    def cut_between_parts(self, held):
-        """Return (a price of 1 on links between parts, number of parts, part of every node)."""
         part = held.array("part", 0, self.nodes - 1, (self.nodes,))
         need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
-        return [int(part[link.tail] != part[link.head]) for link in self.links], len(set(part)), part
+        price = [int(part[link.tail] != part[link.head]) for link in self.links]
+        capacity = self.capacity(price, *self.between(self.members, self.members), self.along_routes())
+        self.enough(2 * (len(set(part)) - 1) * self.bytes, capacity)
 
     def windows(self, held):
         """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
-        turned, size, members = held.get("backwards"), (len(self.links),), self.members
+        members, switch, latencies = self.members, self.is_switch, self.latencies
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
-        need(type(turned) is bool, "backwards: true or false")
+        need(type(held.get("backwards")) is bool, "backwards: true or false")
         need(held.whole("ticks_per_s", 1, 2**62) == self.P, f"ticks_per_s: should be {self.P}")
         windows = [Held(window) for window in held.list("windows")]
         need(1 <= len(windows) <= 4, "windows: 1 to 4 of them")
-        rows = [(window.array("length", 0, 2**38, size), window.array("after", 0, 2**61, size)) for window in windows]
-        every = range(len(self.links))
-        tails, heads = zip(*(self.ends(e, turned) for e in every))
-        out = self.into if turned else self.out
+        rows = [(self.of_links(x, most=2**38), self.of_links(x, "after", 2**61)) for x in windows]
         begins = Counter()  # bytes of the blocks that begin at a rank
-        if sums := held.get("argument") == "sums":
+        if sums := held["argument"] == "sums":
             need(self.collective == "allreduce" and self.blocks, "sums: only of an allreduce")
             begins.update(dict.fromkeys(members, self.bytes))
         for origin, goal, n in () if sums else self.blocks:
-            begin, end = (goal, origin) if turned else (origin, goal)
-            need(begin is not None and end is None, "deliveries: every block goes to all (backwards: comes from all)")
-            begins[begin] += n
+            need(origin is not None and goal is None, "deliveries: every block goes to all (backwards: comes from all)")
+            begins[origin] += n
 
-        def ticks(starts, passes=None):
-            return cheapest(starts, out, self.latencies, passes)
-
-        def paid(moments):
-            """What each link costs at its moment, to be reached over switches."""
-            at = [moments.get(tail) for tail in tails]
-            return [0 if at[e] is None else sum(x[e] for x, after in rows if at[e] >= after[e]) for e in every]
-
-        def direct(u):
-            """Least payment from u over switches alone to every node."""
-            return cheapest({u: 0}, out, paid(ticks({u: 0}, self.is_switch)), self.is_switch)
+        def paid(starts):
+            """What each link costs at the moment when it can first be reached from some ranks over switches."""
+            moments = self.distances(starts, latencies, switch)
+            at = [moments.get(link.tail, -1) for link in self.links]
+            return [sum(x[e] for x, after in rows if moment >= after[e]) for e, moment in enumerate(at)]
 
         def passed(known):
-            """Least payment from any rank that knows something, over at least one link and switches, to every node."""
-            costs, ends = paid(ticks(known, self.is_switch)), {}
-            for e, v in (leaving for w in known for leaving in out[w]):
-                ends[v] = min(costs[e], ends.get(v, INFINITE))
-            entered = {v: cost for v, cost in ends.items() if self.is_switch[v]}
-            for v, cost in cheapest(entered, out, costs, self.is_switch).items():
-                ends[v] = min(cost, ends.get(v, INFINITE))
-            return ends
+            """Least payment from any rank that knows something, over at least one link and switches, to each member."""
+            costs = paid(known)
+            least = self.distances(list(known), costs, switch)
+            last = {
+                v: [(u, costs[e]) for e, u in self.into[v] if u in known or (switch[u] and u in least)] for v in members
+            }
+            return {v: min([least[u] + cost for u, cost in links], default=INFINITE) for v, links in last.items()}
 
-        alone, needed, known = {u: direct(u) for u in begins}, 0, {}
-        for u in begins:
-            mine = {w: t for w, t in ticks({u: 0}).items() if w != u and not self.is_switch[w]}
+        alone = {u: self.distances([u], paid([u]), switch) for u in begins}  # least payment over switches alone
+        known, needed = {}, 0  # the moment when a rank knows something
+        for u, n in begins.items():
+            mine = {w: t for w, t in self.distances([u], latencies).items() if w != u and not switch[w]}
             if sums:
                 known = {w: min(known.get(w, INFINITE), mine.get(w, INFINITE)) for w in known.keys() | mine.keys()}
             else:
                 on = passed(mine)
-                pays = (min(alone[u].get(v, INFINITE), on.get(v, INFINITE)) for v in members if v != u)
-                needed += begins[u] * sum(pays)
+                needed += n * sum(min(alone[u].get(v, INFINITE), on[v]) for v in members if v != u)
         if sums:
             on = passed(known)
-            for v in members:
-                together = sum(alone[u].get(v, INFINITE) for u in members if u != v)
-                needed += self.bytes * min(together, on.get(v, INFINITE))
+            together = {v: sum(alone[u].get(v, INFINITE) for u in members if u != v) for v in members}
+            needed = self.bytes * sum(min(together[v], on[v]) for v in members)
         need(needed < INFINITE, "a member cannot be reached")
-        before = ticks(dict.fromkeys(begins, 0))
-        behind = self.distances(members, self.latencies, self.is_switch, not turned)
-        delay = [(ticks * turned, ticks * (not turned)) for ticks in self.latencies]
-        left = [behind[heads[e]] + delay[e][1] if heads[e] in behind else None for e in every]
-        capacity = Fraction(0)
+        begin, left = self.between(list(begins), members, switch)
+        shift = [ticks * self.is_turned for ticks in latencies]  # backwards a link's latency passes before, not behind
+        left, capacity = [None if x is None else x - y for x, y in zip(left, shift)], Fraction(0)
         for length, after in rows:
-            begin = [max(before[tails[e]], after[e]) + delay[e][0] if tails[e] in before else None for e in every]
-            capacity += self.capacity(length, begin, left, self.along_routes(), turned)
+            late = [None if x is None else max(x, y) + z for x, y, z in zip(begin, after, shift)]
+            capacity += self.capacity(length, late, left, self.along_routes())
         self.enough(needed, capacity)
-
-    def worth(self, share):
-        """Return the least Σ share over a path from a rank over switches to another rank."""
-        costs = ((u, v, cost) for u in self.ranks for v, cost in self.distances([u], share, self.is_switch).items())
-        least = min((cost for u, v, cost in costs if v != u and not self.is_switch[v]), default=INFINITE)
-        need(0 < least < INFINITE, "share: some path between ranks is worth nothing")
-        return least
-
-    def around(self, e, latency, turned):
-        """Return the ranks from and to which transfers over link e may lead, with the ticks to or from it."""
-        ends = []
-        for node, back in zip(self.ends(e, turned), (not turned, turned)):
-            reach = self.distances([node], latency, self.is_switch, back) if self.is_switch[node] else {node: 0}
-            ends.append({v: ticks for v, ticks in reach.items() if not self.is_switch[v]})
-        return ends
 
     def moments(self, held):
         """Cuts that move with time: at a moment, ranks v with since[d, v] not after it may have demand d's data.
 
         ``orbit_moments`` are those of one block's demands and all their images under symmetries, where one link of each
         orbit stands for all; ``moments`` are the same for several blocks without symmetries."""
-        turned, images, nodes, ranks, several = False, [], self.nodes, self.ranks, held.get("argument") == "moments"
-        unpaid = set() if self.pay_alone or several or self.stores else self.near_multiplying()
+        images, nodes, ranks, switch = [], self.nodes, self.ranks, self.is_switch
+        near = closure(self.able, lambda v: [w for _, w in self.out[v] + self.into[v] if switch[w]])
+        alone = self.pay_alone or self.stores or held["argument"] == "moments"
+        unpaid = {e for e, x in enumerate(self.links) if not alone and near & {x.tail, x.head}}
         need(self.pay_alone or unpaid, "transfers may pay for several: switches in use copy or add")
         finer, share = held.whole("finer", 1, 2**40), self.of_links(held, "share", 1024)
         source = held.array("source", 0, nodes - 1)
         demands, members = range(len(source)), set(self.members)
         target = held.array("target", 0, nodes - 1, (len(demands),))
-        if several:
-            block, of = held.array("block", 0, len(self.blocks) - 1, (len(demands),)), demands
+        if held["argument"] == "moments":
+            block, of, width = held.array("block", 0, len(self.blocks) - 1, (len(demands),)), demands, len(ranks)
             classes = [{v: i for i, v in enumerate(ranks)}] * len(demands)
-            width = len(ranks)
         else:
             need(len(self.blocks) == 1, "orbit_moments: of one block")
-            turned, images, block = (
-                held.flag("backwards"),
-                held.permutations("images", nodes, flat=True),
-                [0] * len(demands),
-            )
-            rows = held.rows("classes", 0, 2**31, len(ranks), len(demands), flat=True)
+            cover(not held.keys() & {"toll_of", "toll", "toll_at"}, "tolls")
+            images, block = held.permutations("images", nodes), [0] * len(demands)
+            rows = held.rows("classes", 0, 2**31, len(ranks), len(demands))
             classes, of = [dict(zip(ranks, row)) for row in rows], held.array("of", 0, len(demands) - 1)
             width = max((max(row) for row in rows), default=0) + 1
         weight = held.array("weight", 1, 2**30, (len(of),))
-        since = held.rows("since", 0, 2**62, width, len(of), flat=True)
+        since = held.rows("since", 0, 2**62, width, len(of))
         need(0 < len(of) <= 10000, f"moments: {len(of)} rows")
         for d in demands:
-            origin, goal = self.blocks[block[d]][1::-1] if turned else self.blocks[block[d]][:2]
+            origin, goal = self.blocks[block[d]][:2]
             begins = source[d] == origin or (origin is None and source[d] in members)
             ends = target[d] == goal or (goal is None and target[d] in members)
             need(begins and ends and source[d] != target[d], "source, target: not a block's origin and goal")
@@ -1290,194 +1159,108 @@ class Fabric(Network):
         first = min(row[classes[d][target[d]]] for d, row in zip(of, since))
         need(self.bound * F <= first, "the bound is after a target's moment")
         for g in images:
-            kept = all(self.is_switch[g[v]] == self.is_switch[v] for v in range(nodes))
-            kept = (
-                kept and {g[v] for v in members} == members and all(v is None or g[v] == v for v in self.blocks[0][:2])
-            )
-            need(kept, "images: move ranks to switches, or members, origin or goal")
+            fixed = {g[v] for v in members} == members and all(v is None or g[v] == v for v in self.blocks[0][:2])
+            need(fixed, "images: move members, origin or goal")
+            need(all(switch[g[v]] == switch[v] for v in range(nodes)), "images: move ranks to switches")
         need(not any(share[e] for e in unpaid), "share: on a link near a switch that copies or adds")
-        self.stay_behind(unpaid, latency, turned, [(classes[d], row) for d, row in zip(of, since)])
+        for u in ranks if unpaid else ():  # over unpaid links nothing comes from u before its receiver's moment
+            first = {}
+            for e, w in self.out[u]:
+                if e in unpaid:
+                    first[w] = min(first.get(w, INFINITE), latency[e])
+            for v, ticks in self.distances(first, latency, switch).items():
+                late = (
+                    v == u
+                    or switch[v]
+                    or all(row[classes[d][v]] <= row[classes[d][u]] + ticks for d, row in zip(of, since))
+                )
+                need(late, "since: a transfer near a switch that copies or adds could be the one")
+        capacity, standing = Fraction(0), {}  # of an orbit: its first link, its share, Σ b_e·share
         orbits = self.link_orbits(images, range(len(self.links)))
-        at, tolls, toll_of = ([], [], [0] * len(share)) if several else self.read_tolls(held, share, turned)
-        capacity, standing = Fraction(0), {}  # of an orbit: its first link, its share and toll, Σ b_e·share
         for e, link in enumerate(self.links):
-            stands = standing.setdefault(orbits[e], [e, (share[e], toll_of[e]), 0])
-            need(stands[1] == (share[e], toll_of[e]), "share, toll_of: differ within an orbit")
+            stands = standing.setdefault(orbits[e], [e, share[e], 0])
+            need(stands[1] == share[e], "share: differs within an orbit")
             stands[2] += link.bandwidth * share[e]
-            if toll_of[e]:
-                spans = zip(tolls[toll_of[e] - 1], at, at[1:])
-                capacity += link.bandwidth * sum(toll * (end - begin) for toll, begin, end in spans)
         for e, _, rate in standing.values():
-            changes = []
-            ways = self.ways(e, latency, turned, toll_of, images) if rate else ()
-            for key, (pairs, before, behind, toll) in enumerate(ways):
-                moved = defaultdict(list)  # of a block
+            moving = []  # what may cross link e, by orbit of pairs of ranks and block: (its changes in time, pairs)
+            for pairs, before, behind in self.crossings(e, latency, images) if rate else ():
+                changes = defaultdict(list)
                 for d, row, w in zip(of, since, weight):
                     for (a, b), times in Counter((classes[d][u], classes[d][v]) for u, v in pairs).items():
                         begin, end = row[a] + before, row[b] - behind
                         if begin < end:
-                            moved[block[d]] += [(begin, w * times), (end, -w * times)]
-                steps = [(time + before, x) for time, x in zip(at, tolls[toll - 1] + [0])] if toll else []
-                for number, mine in moved.items():
-                    changes += per_pair(mine, steps, len(pairs), (key, number))
-            capacity += rate * area_of_greatest(changes)
-        worth = self.worth([2**40 if e in unpaid else cost for e, cost in enumerate(share)])
-        need(worth < 2**40, "share: every path between ranks is near a switch that copies or adds")
-        worth = 1 if tolls else worth
-        moving = sum(w * self.blocks[block[d]][2] for w, d in zip(weight, of))
-        self.enough(worth * moving - Fraction(1, 10**12), capacity / F)
+                            changes[block[d]] += [(begin, w * times), (end, -w * times)]
+                moving += [(of_block, len(pairs)) for of_block in changes.values()]
+            capacity += rate * area_of_greatest(moving)
+        costs = [2**40 if e in unpaid else x for e, x in enumerate(share)]
+        paths = ((u, v, cost) for u in ranks for v, cost in self.distances([u], costs, switch).items())
+        worth = min((cost for u, v, cost in paths if v != u and not switch[v]), default=INFINITE)
+        need(0 < worth < 2**40, "share: some path between ranks is worth nothing, or no path is worth anything")
+        moved = sum(w * self.blocks[block[d]][2] for w, d in zip(weight, of))
+        self.enough(worth * moved - Fraction(1, 10**12), capacity / F)
 
-    def near_multiplying(self):
-        """Return the links at switches that copy or add, and at switches that lead to or come from such over others."""
-        found, seen = set(), set(self.able)
-        waiting = list(seen)
-        while waiting:
-            v = waiting.pop()
-            for e, w in (*self.out[v], *self.into[v]):
-                found.add(e)
-                if self.is_switch[w] and w not in seen:
-                    seen.add(w)
-                    waiting.append(w)
-        return found
-
-    def stay_behind(self, unpaid, latency, turned, rows):
-        """No transfer over unpaid links leaves at its sender's moment or later and comes before its receiver's."""
-        out = self.into if turned else self.out
-        for u in self.ranks:
-            near = {}
-            for e, w in out[u]:
-                if e in unpaid:
-                    near[w] = min(near.get(w, INFINITE), latency[e])
-            for v, ticks in self.distances(near, latency, self.is_switch, turned).items():
-                if v != u and not self.is_switch[v]:
-                    fine = all(row[of[v]] <= row[of[u]] + ticks for of, row in rows)
-                    need(fine, "since: a transfer near a switch that copies or adds could be the one")
-
-    def read_tolls(self, held, share, turned):
-        """Return (moments, tolls between them, of every link the number of its toll + 1 or 0)."""
-        if "toll_of" not in held:
-            need("toll" not in held and "toll_at" not in held, "toll_of: is missing")
-            return [], [], [0] * len(share)
-        at = held.array("toll_at", 0, 2**62)
-        need(len(at) >= 2 and all(a < b for a, b in pairwise(at)), "toll_at: at least two moments, ascending")
-        tolls = held.rows("toll", 0, 2**62, len(at) - 1, flat=True)
-        need(all(row == sorted(row, reverse=True) for row in tolls), "toll: rises")
-        toll_of = self.of_links(held, "toll_of", len(tolls))
-        need(max(share) <= 1, "share: with tolls 0 or 1")
-        bearers = [e for e, toll in enumerate(toll_of) if toll]
-        fits = all(not share[e] and not self.is_switch[self.ends(e, turned)[0]] for e in bearers)
-        need(fits, "toll_of: a link that leaves a rank and bears no share")
-        return at, tolls, toll_of
-
-    def ways(self, e, latency, turned, toll_of, images):
-        """Return the distinct (pairs of an orbit, ticks before, ticks behind, toll) of ways over link e."""
-        out, tail = self.into if turned else self.out, self.ends(e, turned)[0]
-        near, ends = self.around(e, latency, turned)
-        begins = {(u, 0): ticks for u, ticks in near.items()}  # (rank, toll) → least ticks
-        if self.is_switch[tail]:
-            begins, reach = {}, self.distances([tail], latency, self.is_switch, not turned)
-            for u in self.ranks:
-                for f, v in out[u]:
-                    if v in reach and self.is_switch[v]:
-                        a, b = self.links[f].bandwidth, self.links[e].bandwidth
-                        key = (u, toll_of[f] if (b >= a if turned else b <= a) else 0)
-                        begins[key] = min(begins.get(key, INFINITE), latency[f] + reach[v])
-        orbits, ways = {}, {}
-        for ((u, toll), before), (v, behind) in product(begins.items(), ends.items()):
+    def crossings(self, e, latency, images):
+        """Return the distinct (pairs of ranks of an orbit, ticks before, ticks behind) of routes over link e."""
+        orbits, found, ends = {}, {}, []
+        for node, back in ((self.links[e].tail, True), (self.links[e].head, False)):
+            reach = self.distances([node], latency, self.is_switch, back) if self.is_switch[node] else {node: 0}
+            ends.append([(v, ticks) for v, ticks in reach.items() if not self.is_switch[v]])
+        for (u, before), (v, behind) in product(*ends):
             if u != v:
                 if (u, v) not in orbits:
                     orbit = sorted(closure([(u, v)], lambda pair: [(g[pair[0]], g[pair[1]]) for g in images]))
                     orbits.update(dict.fromkeys(orbit, orbit))
-                ways[orbits[u, v][0], before, behind + latency[e], toll] = orbits[u, v]
-        return [(orbit, *way[1:]) for way, orbit in ways.items()]
+                found[orbits[u, v][0], before, behind + latency[e]] = orbits[u, v]
+        return [(orbit, before, behind) for (_, before, behind), orbit in found.items()]
 
     def steps(self, held):
         """No schedule has so many steps, rounds and chunks (a question of its own: it bounds no seconds)."""
         need(self.bound <= 0, "steps: says nothing of seconds")
         S, R, C = (held.whole(key, 1, 2**31) for key in ("steps", "rounds", "chunks"))
-        plain = not self.linked_switches and all(link.group is None for link in self.links)
-        need(plain, "steps: switches or groups in use")
+        need(self.switchless and all(link.group is None for link in self.links), "steps: switches or groups in use")
+        chunks = Fraction(C, len(self.members)) if self.collective == "alltoall" else C
+        need(chunks == int(chunks), "chunks: not divisible by the members")
+        ends = [[self.members if v is None else [v] for v in block[:2]] for block in self.blocks]
+        deliveries = [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
+        by = held.choose("by", {name: name for name in ("hops", "paths", "parts", "timed", "lengths")})
+        if R < S:
+            return
+        if by == "hops":
+            far = max(self.distances([u]).get(v, INFINITE) for _, u, v in deliveries)
+            need(far > S, "hops: every goal is near enough")
+            return
+        cover(by == "timed", f"steps by {by}")
         under = math.lcm(*(link.bandwidth.denominator for link in self.links))
         unit = math.gcd(*(int(link.bandwidth * under) for link in self.links))
-        rates, members = [link.bandwidth * under / unit for link in self.links], self.members
-        chunks = Fraction(C, len(members)) if self.collective == "alltoall" else C
-        need(chunks == int(chunks), "chunks: not divisible by the members")
-        ends = [(members if a is None else [a], members if b is None else [b]) for a, b, _ in self.blocks]
-        prove = dict.fromkeys(("hops", "paths", "parts"), self.distant) | dict.fromkeys(
-            ("timed", "lengths"), self.timed
-        )
-        if R >= S:
-            held.choose("by", prove)(held, S, R, chunks, rates, ends)
-
-    def distant(self, held, S, R, chunks, rates, ends):
-        """Every block pays a distance; a link carries in all rounds but those in which nothing can be there yet."""
-        if held.get("by") == "parts":
-            price, k, part = self.cut_between_parts(held)
-            pairs = [block[:2] for block in self.blocks]
-            pays = [(k - 1) * pair.count(None) if None in pair else part[pair[0]] != part[pair[1]] for pair in pairs]
-        else:
-            price = self.of_links(held) if held.get("by") == "paths" else None
-            far = {u: self.distances([u], price) for sources, _ in ends for u in sources}
-            pays = [max(far[u].get(v, INFINITE) for u in sources for v in goals) for sources, goals in ends]
-        if price is None:
-            return need(max(pays, default=0) > S, "hops: every goal is near enough")
-        paying = [block for block, pay in zip(ends, pays) if pay]
-        near = self.distances({u for sources, _ in paying for u in sources})
-        after = self.distances({v for _, goals in paying for v in goals}, back=True)
-        wait = [near.get(link.tail, INFINITE) + after.get(link.head, INFINITE) for link in self.links]
-        have = sum(price[e] * rates[e] * (R - wait[e]) for e in range(len(wait)) if wait[e] < S)
-        return need(chunks * sum(pays) > have, "paths or parts: refute nothing")
-
-    def timed(self, held, S, R, chunks, rates, ends):
-        """Prices of links by step: every delivery pays its shortest way in S steps, waiting being free."""
-        ways, links = [None], range(len(self.links))
-        if held.get("by") == "lengths":
-            need(math.comb(R - 1, S - 1) <= 1000, "lengths: more than 1000 ways")
-            ways = [[b - a for a, b in pairwise((0, *cut, R))] for cut in combinations(range(1, R), S - 1)]
-        deliveries = [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
-        price, size = held.array("price", 0, 2**40, (None, len(links), S)), len(links) * S
-        tables = len(price) // size // len(ways)
-        need(price and tables * size * len(ways) == len(price), "price: not as many tables for each way")
-        of = held.array("of", 0, tables - 1, (len(deliveries),))
-        for number, lengths in enumerate(ways):
-            pays, by_block = 0, [[0] * size for _ in ends]
-            for table, (block, u, v) in zip(of, deliveries):
-                at = (number * tables + table) * size
-                mine, cost = price[at : at + size], {u: 0}
-                by_block[block] = [x + y for x, y in zip(by_block[block], mine)]
-                for s in range(S):
-                    before = dict(cost)
-                    for e in links:
-                        tail, head = self.ends(e, False)
-                        if tail in before:
-                            cost[head] = min(before[tail] + mine[e * S + s], cost.get(head, INFINITE))
-                pays += cost.get(v, INFINITE)
-            K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in links) for s in range(S)]
-            have = sum(K) + (R - S) * max(K) if lengths is None else sum(n * x for n, x in zip(lengths, K))
-            need(chunks * pays > have, "timed or lengths: refute nothing")
+        rates, links, pays = [link.bandwidth * under / unit for link in self.links], range(len(self.links)), 0
+        price = held.array("price", 0, 2**40, (None, len(links), S))
+        of = held.array("of", 0, len(price) // (len(links) * S) - 1, (len(deliveries),))
+        by_block = [[0] * len(links) * S for _ in ends]
+        for table, (block, u, v) in zip(of, deliveries):  # a delivery pays its cheapest path in S steps
+            mine, cost = price[table * len(links) * S :][: len(links) * S], {u: 0}
+            by_block[block] = [x + y for x, y in zip(by_block[block], mine)]
+            for s in range(S):
+                before = dict(cost)
+                for e, link in enumerate(self.links):
+                    if link.tail in before:
+                        cost[link.head] = min(before[link.tail] + mine[e * S + s], cost.get(link.head, INFINITE))
+            pays += cost.get(v, INFINITE)
+        K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in links) for s in range(S)]
+        need(chunks * pays > sum(K) + (R - S) * max(K), "timed: refutes nothing")
 
 
-def per_pair(moved, steps, pairs, key):
-    """Return the changes in time of ⌈sum / pairs⌉ - toll, from changes of the sum and tolls that begin at moments."""
-    events = sorted([(time, 0, change) for time, change in moved] + [(time, 1, toll) for time, toll in steps])
-    changes, total, toll, last = [], 0, 0, 0
-    for time, is_toll, x in events:
-        total, toll = (total, x) if is_toll else (total + x, toll)
-        changes.append((time, key, ceiling(total, pairs) - toll - last))
-        last += changes[-1][2]
-    return changes
-
-
-def area_of_greatest(changes):
-    """Integrate over time the greatest of several sums; a change is (time, which sum, what is added to it)."""
-    sums, heap, area, last = defaultdict(int), [], 0, 0
-    for time, key, weight in sorted(changes, key=itemgetter(0)):
-        while heap and sums[heap[0][1]] != -heap[0][0]:
+def area_of_greatest(moving):
+    """Integrate over time the greatest of several ⌈sum / pairs⌉, each stated as (changes (time, weight), pairs)."""
+    changes = sorted((time, key, weight) for key, (mine, _) in enumerate(moving) for time, weight in mine)
+    sums, heights, heap, area, last = [0] * len(moving), [0] * len(moving), [], 0, 0
+    for time, key, weight in changes:
+        while heap and heights[heap[0][1]] != -heap[0][0]:
             heapq.heappop(heap)
-        area += max(0, -heap[0][0]) * (time - last) if heap else 0
+        area += -heap[0][0] * (time - last) if heap else 0
         last = time
         sums[key] += weight
-        heapq.heappush(heap, (-sums[key], key))
+        heights[key] = ceiling(sums[key], moving[key][1])
+        heapq.heappush(heap, (-heights[key], key))
     return area
 
 
@@ -1488,7 +1271,7 @@ Alone = namedtuple("Alone", "longest U d0 many")  # what a pattern needs alone; 
 
 
 def read_step(data, gpus):
-    bytes_, overlap = above_zero(data["bytes"], "bytes"), number(data.get("overlap", 0), "overlap")
+    bytes_, overlap = number(data["bytes"], "bytes", LEAST), number(data.get("overlap", 0), "overlap")
     if data.get("shift") is not None:
         shift = whole(data["shift"], 1, gpus - 1, "shift")
         return Step(bytes_, overlap, {(u, (u + shift) % gpus): 1 for u in range(gpus)})
@@ -1496,7 +1279,7 @@ def read_step(data, gpus):
     need(len(each) == len(data["pairs"]), "volumes: one a pair")
     for (u, v), volume in zip(data["pairs"], each):
         pair = (whole(u, 0, gpus - 1, "pairs"), whole(v, 0, gpus - 1, "pairs"))
-        volumes[pair] = volumes.get(pair, 0) + above_zero(volume, "volumes")
+        volumes[pair] = volumes.get(pair, 0) + number(volume, "volumes", LEAST)
     need(volumes and all(u != v for u, v in volumes), "pairs: between different GPUs")
     return Step(bytes_, overlap, volumes)
 
@@ -1506,7 +1289,7 @@ class Harvest:
 
     def __init__(self, data, folder):
         self.n, self.p = whole(data["gpus"], 2, 2**20, "gpus"), whole(data["ports"], 1, 2**20, "ports")
-        self.b = above_zero(data["port_bandwidth"], "port_bandwidth")
+        self.b = number(data["port_bandwidth"], "port_bandwidth", LEAST)
         keys = ("alpha", "delta", "reconfiguration_delay")
         self.alpha, self.hop, self.R = (number(data[key], key) for key in keys)
         if data.get("latency", "on") == "off":
@@ -1537,7 +1320,7 @@ class Harvest:
         pair = held.array("pair", 0, 2**31)
         cover(len(pair) <= MOST_TRANSFERS, f"{len(pair)} flows")
         hop, share = held.array("hop", 0, 2**31, (len(pair),)), held.shaped("share").values
-        u, v = held.arrays_of("src dst", 0, n - 1, (len(pair),))
+        u, v = held.arrays("src dst", 0, n - 1, (len(pair),))
         begin = held.starts("flow_start", len(share), len(self.steps) + 1)
         good = len(share) == len(pair) and all(type(x) in (int, float) and 0 < x <= 1 + 1e-9 for x in share)
         need(good, "share: one a row, above 0 and at most 1")
@@ -1654,44 +1437,18 @@ class Harvest:
         return Alone(longest, None if partners > p else max(map(whole_links, lists)), d0, partners > p)
 
     def set_orbits(self, held):
-        """Set the orbits of pairs under the certificate's permutations of GPUs, and read its bundles' prices."""
-        n, generators = self.n, held.permutations("generators", self.n)
+        """Set the orbits of pairs under the certificate's permutations of GPUs, and their volumes in each pattern."""
+        generators = held.permutations("generators", self.n)
         for g, pattern in product(generators, self.patterns):
             kept = all(pattern.get((g[u], g[v])) == volume for (u, v), volume in pattern.items())
             need(kept, "generators: change a pattern")
-
-        def images(pair):
-            return [(g[pair[0]], g[pair[1]]) for g in generators]
-
-        self.orbit = orbits_of(sorted({pair for pattern in self.patterns for pair in pattern}), images)
-        self.sizes = [defaultdict(Fraction) for _ in self.patterns]
+        cover(not held.list("bundles"), "bundles of prices")
+        pairs = sorted({pair for pattern in self.patterns for pair in pattern})
+        self.orbit = orbits_of(pairs, lambda pair: [(g[pair[0]], g[pair[1]]) for g in generators])
+        self.sizes = [Counter() for _ in self.patterns]
         for sizes, pattern in zip(self.sizes, self.patterns):
             for pair, volume in pattern.items():
                 sizes[self.orbit[pair]] += volume
-        bundles = held.list("bundles")
-        need(n <= 512 or not bundles, "bundles: of at most 512 GPUs")
-        label = orbits_of(product(range(n), range(n)), images) if bundles else {}
-        self.bundles = [self.bundle(bundle, label) for bundle in map(Held, bundles)]
-
-    def bundle(self, held, label):
-        """Check a bundle's prices; return (its patterns, D of each, its budget)."""
-        n, patterns, labels = self.n, held.distinct("patterns", len(self.patterns)), max(label.values()) + 1
-        prices = held.rows("prices", 0, 2**40, labels, len(patterns))
-        r, c = held.arrays_of("of_source of_destination", 0, 2**40, (n,))
-        total, volumes = [sum(column) for column in zip(*prices)], Counter()
-        paid = all(total[label[u, v]] <= r[u] + c[v] for u in range(n) for v in range(n) if u != v)
-        need(patterns and paid, "bundles: a link's prices are above its budget")
-        for k, price in zip(patterns, prices):
-            matrix = [[price[label[a, b]] for b in range(n)] for a in range(n)]
-            for u, pairs in groupby(sorted(self.patterns[k]), key=itemgetter(0)):
-                far, left = list(matrix[u]), set(range(n)) - {u}  # cheapest paths over all ordered pairs
-                while left:
-                    near = min(left, key=far.__getitem__)
-                    left.remove(near)
-                    here = far[near]
-                    far = [x if x <= here + y else here + y for x, y in zip(far, matrix[near])]
-                volumes[k] += sum(self.patterns[k][pair] * far[pair[1]] for pair in pairs)
-        return patterns, volumes, self.p * (sum(r) + sum(c))
 
     def interval(self, steps, rows):
         """Return the seconds that rows with multipliers prove for some steps on one topology."""
@@ -1703,11 +1460,9 @@ class Harvest:
             left |= {("L", k): self.facts[k].longest, ("u", k): self.facts[k].d0}
             left |= {("a", orbit): 1 for orbit in self.sizes[k]}
         proven, arcs = len(steps) * Fraction(self.alpha), {pair for k in mine for pair in self.patterns[k]}
-        kinds = {"longest": self.longest_row, "volume": self.volume_row, "direct": self.direct_row,
-                 "tree": self.tree_row, "cycle": self.cycle_row, "rate": self.rate_row}  # fmt: skip
         for row in map(Held, rows):
             multiplier = Fraction(number(row.get("multiplier"), "multiplier", 0))
-            coefficients, right = row.choose("row", kinds)(row, mine, arcs, steps)
+            coefficients, right = self.row(row, mine, arcs, steps)
             for variable, coefficient in coefficients.items():
                 cost[variable] -= multiplier * coefficient
             proven += multiplier * right
@@ -1716,28 +1471,24 @@ class Harvest:
             proven += rest * left[variable]
         return proven
 
-    # each row returns the coefficients of its variables and its right side (page: Intervals)
-
-    def pattern_of(self, row, mine):
-        return one_of(row.whole("pattern", 0, len(self.patterns) - 1), mine, "pattern")
-
-    def longest_row(self, row, mine, arcs, steps):
-        k = self.pattern_of(row, mine)
-        return {("L", k): 1, ("a", one_of(row.whole("orbit", 0, 2**31), self.sizes[k], "orbit")): -1}, 0
-
-    def volume_row(self, row, mine, arcs, steps):
-        k = self.pattern_of(row, mine)
-        return {("u", k): self.p * self.n, **{("a", o): -size for o, size in self.sizes[k].items()}}, 0
-
-    def direct_row(self, row, mine, arcs, steps):
-        k = self.pattern_of(row, mine)
+    def row(self, row, mine, arcs, steps):
+        """Return the coefficients of a row's variables and its right side (page: Intervals)."""
+        kind = row.choose("row", {name: name for name in ("longest", "volume", "direct", "tree", "cycle")})
+        if kind in ("tree", "cycle"):
+            return self.tree_row(row, arcs) if kind == "tree" else self.cycle_row(row, arcs)
+        k = one_of(row.whole("pattern", 0, len(self.patterns) - 1), mine, "pattern")
+        if kind == "longest":
+            return {("L", k): 1, ("a", one_of(row.whole("orbit", 0, 2**31), self.sizes[k], "orbit")): -1}, 0
+        if kind == "volume":
+            return {("u", k): self.p * self.n, **{("a", o): -size for o, size in self.sizes[k].items()}}, 0
         _, U, d0, many = self.facts[k]
         need(not many, "direct: a GPU has more partners than ports")
         need(len({self.steps[i].bytes for i in steps if self.of_step[i] == k}) == 1, "direct: steps of unlike bytes")
         return {("L", k): U - d0, ("u", k): 1}, 2 * U - d0
 
-    def tree_row(self, row, mine, arcs, steps):
-        nodes, inwards = row.distinct("nodes", self.n), row.flag("inwards")
+    def tree_row(self, row, arcs):
+        nodes, inwards = row.distinct("nodes", self.n), row.get("inwards", False)
+        need(type(inwards) in (bool, int) and inwards in (0, 1), "inwards: is no truth value")
         parents = row.array("parents", -(2**31), 2**31, (len(nodes),))
         coefficients, paths = Counter(), [Counter()]
         need(nodes, "tree: no nodes")
@@ -1754,7 +1505,7 @@ class Harvest:
             missing, hops = missing - self.p**hops, hops + 1
         return coefficients, right
 
-    def cycle_row(self, row, mine, arcs, steps):
+    def cycle_row(self, row, arcs):
         nodes, beside = row.array("nodes", 0, self.n - 1), defaultdict(set)
         need(self.p == 1 and len(nodes) >= 2, "cycle: only with one port, at least two nodes")
         walk = list(zip(nodes, nodes[1:] + nodes[:1]))
@@ -1763,19 +1514,6 @@ class Harvest:
             beside[u].add(v)
             beside[v].add(u)
         return Counter(("a", self.orbit[arc]) for arc in walk), len(closure(nodes[:1], lambda u: beside[u]))
-
-    def rate_row(self, row, mine, arcs, steps):
-        patterns, D, budget = self.bundles[row.whole("bundle", 0, len(self.bundles) - 1)]
-        coefficients, right = {}, -(2**40) * budget
-        for k, r in row.list("rates"):
-            whole(k, 0, len(self.patterns) - 1, "rates"), whole(r, 1, 2**62, "rates")
-            once = k in mine and k in patterns and ("u", k) not in coefficients
-            need(once, "rates: patterns of the interval and bundle, once")
-            rho = Fraction(r) / max(self.patterns[k].values())
-            coefficients["u", k] = D[k] * rho**2
-            right += 2 * 2**20 * D[k] * rho
-        need(coefficients, "rates: none")
-        return coefficients, right
 
 
 # --- 8  mlfm: phases in which every rank sends and receives at most once ---
@@ -1786,13 +1524,9 @@ class Mlfm(Instance):
 
     def __init__(self, data, folder):
         d = whole(data["d"], 1, 2**12, "d")
-        self.columns, self.leaves, self.arguments = (
-            d + 1,
-            d * (d + 1),
-            {"ranks": self.busiest_rank, "links": self.links},
-        )
+        self.columns, self.leaves, self.arguments = d + 1, d * (d + 1), {"ranks": self.busiest, "links": self.weighted}
         self.pairs, self.detour = list(combinations(range(d + 1), 2)), data.get("routes", "minimal") == "detour"
-        spine, failed = {pair: s for s, pair in enumerate(self.pairs)}, data.get("failed") or {}
+        failed, block, demand = data.get("failed") or {}, data.get("block"), data.get("demand")
 
         def leaf(end):
             return end[0] * (d + 1) + end[1]
@@ -1801,127 +1535,57 @@ class Mlfm(Instance):
         dead_servers = {tuple(server) for server in failed.get("servers", ())}
         dead_spines = {tuple(sorted(pair)) for pair in failed.get("spines", ())}
         cables = {(leaf(cable["leaf"]), tuple(sorted(cable["spine"]))) for cable in failed.get("links", ())}
-        need(dead_spines | {pair for _, pair in cables} <= spine.keys(), "failed: a spine that is none")
+        need(dead_spines | {pair for _, pair in cables} <= set(self.pairs), "failed: a spine that is none")
         self.works = {}  # (leaf, other column) → whether the cable from the leaf to that spine works
         for x, c in product(range(self.leaves), range(d + 1)):
             pair = (min(c, x % (d + 1)), max(c, x % (d + 1)))
-            if pair in spine:
+            if c != x % (d + 1):
                 self.works[x, c] = x not in dead_leaves and pair not in dead_spines and (x, pair) not in cables
-        block, demand = data.get("block"), data.get("demand")
-        self.block = [
-            (block or {"layers": d, "columns": d + 1, "servers": d})[x] for x in ("layers", "columns", "servers")
-        ]
-        servers = product(*map(range, self.block))
         if block is None and data.get("subset") is not None:
             servers = [tuple(server) for server in data["subset"]]
         elif block is None and demand is not None:
             servers = sorted({tuple(row[end]) for row in demand for end in ("source", "target")})
+        else:
+            sides = (block["layers"], block["columns"], block["servers"]) if block else (d, d + 1, d)
+            servers = product(*map(range, sides))
         servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
-        self.leaf, self.N, self.demand = [leaf(server) for server in servers], len(servers), None
-        if demand is not None:
-            rank, self.demand = {server: x for x, server in enumerate(servers)}, Counter()
-            for row in demand:
-                ends = (rank.get(tuple(row["source"])), rank.get(tuple(row["target"])))
-                if None not in ends:
-                    self.demand[ends] += whole(row.get("count", 1), 1, 2**40, "count")
+        self.leaf, self.N = [leaf(server) for server in servers], len(servers)
+        rank, self.demand = {server: x for x, server in enumerate(servers)}, demand if demand is None else Counter()
+        for row in demand or ():
+            ends = (rank.get(tuple(row["source"])), rank.get(tuple(row["target"])))
+            if None not in ends:
+                self.demand[ends] += whole(row.get("count", 1), 1, 2**40, "count")
 
     # -- replay
     def replay(self, held):
-        forms = {"table": self.table, "product": self.product, "repaired": self.repaired, "columns": self.column_flows}
-        routes, value, sent = {}, 0, Counter()
-        for f, phase in enumerate(held.choose("form", forms)(held)):
-            used, load = [], Counter()
-            for x, y, *route in phase:
-                need(0 <= x < self.N and 0 <= y < self.N, f"phase {f}: {y} is no rank")
+        """Return the number of phases of a table of destinations and routes, each split until no link is shared."""
+        form = held.choose("form", {name: name for name in ("table", "product", "repaired", "columns")})
+        cover(form == "table", f"form {form}")
+        N, dest = self.N, held.array("dest", -1, self.N - 1, (None, self.N))
+        shape, absent, routes, value, sent = (len(dest) // N, N), [-1] * len(dest), {}, 0, Counter()
+        cover(len(dest) <= MOST_TRANSFERS, f"{len(dest)} transfers")
+        spine = held.array("spine", -1, 2**20, shape)
+        middle, second = (held.array(key, -1, 2**20, shape, absent) for key in ("middle", "second"))
+        rows = list(zip(dest, spine, middle, second))
+        for at in range(0, len(dest), N):
+            load, detour, receives = Counter(), False, set()
+            for x, (y, *route) in enumerate(rows[at : at + N]):
+                if y < 0:
+                    continue
+                need(y not in receives, f"phase {at // N}: rank {y} receives twice")
+                receives.add(y)
                 sent[x, y] += 1
                 key = (self.leaf[x], self.leaf[y], *route)
                 if key not in routes:
                     routes[key] = self.route(*key)
-                used.append(routes[key])
                 load.update(routes[key])
-            once = all(len({transfer[end] for transfer in phase}) == len(phase) for end in (0, 1))
-            need(once, f"phase {f}: a rank sends or receives twice")
-            value += self.split(used, load)
-        wanted = dict.fromkeys(product(range(self.N), repeat=2), 1) if self.demand is None else self.demand
-        need(sent == Counter(wanted), "what is sent is not what is asked for")
+                detour = detour or len(routes[key]) > 2
+            worst = max(load.values(), default=0)
+            cover(worst <= 1 or not detour, "phases with detours that have to be split")
+            value += max(1, worst)
+        wanted = dict.fromkeys(product(range(N), repeat=2), 1) if self.demand is None else self.demand
+        need(sent == wanted, "what is sent is not what is asked for")
         return value
-
-    def columns_of(self, held, keys, shape=(None,), default=None):
-        """Return columns of numbers in -1..2^20, all as long as the first."""
-        found = []
-        for key in keys.split():
-            found.append(held.array(key, -1, 2**20, (len(found[0]),) if found and shape == (None,) else shape, default))
-        return found
-
-    # the forms in which a schedule is stored: each yields phases of (source, target, spine, middle, second)
-
-    def table(self, held):
-        N, [dest] = self.N, self.columns_of(held, "dest", (None, self.N))
-        shape = (len(dest) // N, N)
-        cover(len(dest) <= MOST_TRANSFERS, f"{len(dest)} transfers")
-        rows = list(zip(dest, *self.columns_of(held, "spine", shape),
-                        *self.columns_of(held, "middle second", shape, [-1] * len(dest))))  # fmt: skip
-        for at in range(0, len(dest), N):
-            yield [(x, *row) for x, row in enumerate(rows[at : at + N]) if row[0] >= 0]
-
-    def product(self, held):
-        """Shifts of layers and slots make phases of patterns."""
-        n, l, m = self.block  # noqa: E741
-        need(n * l * m == self.N and held.whole("layers", 1, 2**20) == n, "form product: the ranks are not a block")
-        shifts = list(zip(*self.columns_of(held, "pattern layer_shift slot_shift")))
-        [column] = self.columns_of(held, "column", (None, l, m))
-        [spine] = self.columns_of(held, "spine", (len(column) // (l * m), l, m))
-        cover(len(shifts) * self.N <= MOST_TRANSFERS, f"{len(shifts) * self.N} transfers")
-        need(all(0 <= t < len(column) // (l * m) for t, _, _ in shifts), "pattern: one that is none")
-        need(all(0 <= c < l for c in column), "column: one that is none")
-        for t, a, b in shifts:
-            phase = []
-            for x, (i, j, k) in enumerate(product(range(n), range(l), range(m))):
-                at, layer = (t * l + j) * m + k, (i + a) % n
-                to = (layer * l + column[at]) * m + (k + b) % m
-                phase.append((x, to, -1 if (layer, column[at]) == (i, j) else spine[at], -1, -1))
-            yield phase
-
-    def repaired(self, held):
-        """The phases of a product in which some flows are moved to other groups of phases."""
-        s, G = held.whole("slots", 1, 2**20), held.whole("groups", 1, 2**20)
-        keys = "moved_group moved_source moved_dest moved_spine moved_middle moved_second"
-        flows, gone = defaultdict(dict), set()
-        for g, x, y, *route in zip(*self.columns_of(held, keys)):
-            need(0 <= g < G and 0 <= x < self.N and 0 <= y < self.N, "moved: a group or rank that is none")
-            need(x not in flows[g], "moved: two flows of one rank in a group")
-            flows[g][x] = (y, *route)
-            gone.add((x, y // s))
-        phases = list(self.product(held))
-        need(G * s >= len(phases), "groups: fewer than the product's")
-        cover(G * s * self.N <= MOST_TRANSFERS, f"{G * s * self.N} transfers")
-        for f in range(G * s):
-            phase = {row[0]: row for row in (phases[f] if f < len(phases) else ()) if (row[0], row[1] // s) not in gone}
-            for x, (y, *route) in flows[f // s].items():
-                phase[x] = (x, y // s * s + (y % s + f % s) % s, *route)
-            yield list(phase.values())
-
-    def column_flows(self, held):
-        """Flows of columns, the same for every layer."""
-        n, l, m = (held.whole(key, 1, 2**20) for key in ("layers", "columns", "slots"))  # noqa: E741
-        c, G, stride = held.whole("length", 1, 2**20), held.whole("groups", 0, 2**20), held.whole("stride", 1, 2**20)
-        fits = n * l * m == self.N and m % c == 0 and stride == self.columns and self.block == [n, l, m]
-        need(fits, "layers, columns, slots, length, stride: do not fit")
-        rows = list(zip(*self.columns_of(held, "group source slot target first shift spine middle second")))
-        cover(len(rows) * c * n <= MOST_TRANSFERS, f"{len(rows) * c * n} transfers")
-        flows = defaultdict(list)
-        for g, *row in rows:
-            limits = zip((g, *row), (G, l, m, l, m, n))
-            need(all(0 <= x < most for x, most in limits), "a group, server, target or shift that is none")
-            flows[g].append(row)
-        for f in range(G * c):
-            phase, t = [], f % c
-            for source, slot, target, first, shift, spine, middle, second in flows[f // c]:
-                to = c * (first // c) + (first % c + t) % c
-                for i in range(n):
-                    x, y = (i * l + source) * m + slot, ((i + shift) % n * l + target) * m + to
-                    phase.append((x, y, spine, middle if middle < 0 else i * stride + middle, second))
-            yield phase
 
     def route(self, P, Q, spine, middle, second):
         """Return the links (leaf, other column, way: 0 up, 1 down) of a route between leaves."""
@@ -1944,44 +1608,29 @@ class Mlfm(Instance):
         need(self.works[up] and self.works[down], f"spine {pair}: a failed link between leaves {P} and {Q}")
         return ((*up, 0), (*down, 1))
 
-    def split(self, used, load):
-        """Return the fewest congestion-free phases into which transfers split, given the links of each."""
-        worst, on = max(load.values(), default=0), defaultdict(set)
-        if worst <= 1 or all(len(links) <= 2 for links in used):
-            return max(1, worst)
-        for i, links in enumerate(used):
-            for link in links:
-                on[link].add(i)
-        joined = {i: set().union(*(on[link] for link in links)) - {i} for i, links in enumerate(used)}
-        joined = {i: others for i, others in joined.items() if others}
-        while not colourable(joined, worst):
-            worst += 1
-        return worst
-
     # -- certificates
-    def busiest_rank(self, held):
+    def busiest(self, held):
+        """Return the most transfers that one rank sends or receives."""
         ends = Counter()
         for (x, y), count in (self.demand or {}).items():
             ends.update({("out", x): count, ("in", y): count})
         return self.N if self.demand is None else max(ends.values(), default=0)
 
-    def links(self, held):
+    def weighted(self, held):
         """What weights on links prove: every transfer pays the cheapest route."""
         rows, n = [tuple(row) for row in held.rows("links", 0, 2**20, 3)], self.columns
         weight = dict(zip(rows, held.array("weights", 0, 10**9, (len(rows),))))
         known = len(weight) == len(rows) and all((x, c) in self.works and way < 2 for x, c, way in weight)
         need(known, "links: twice, or none")
         cost = {(*key, way): weight.get((*key, way), 0) for key, works in self.works.items() for way in (0, 1) if works}
-        total, needed = sum(cost.values()), 0
-        need(total > 0, "weights: of all links that work are 0")
+        need(sum(cost.values()) > 0, "weights: of all links that work are 0")
 
         def one(P, Q):
             a, b = P % n, Q % n
             ways = [(b, a)] if a != b else [(c, c) for c in range(n) if c != a]
-            sums = (cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways)
-            return min(sums, default=INFINITE)
+            return min(cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways)
 
-        of_leaf, wanted = Counter(self.leaf), Counter()
+        of_leaf, wanted, needed = Counter(self.leaf), Counter(), 0
         if self.demand is None:
             wanted = {(P, Q): of_leaf[P] * of_leaf[Q] for P, Q in product(of_leaf, repeat=2)}
         for (x, y), count in (self.demand or {}).items():
@@ -1993,30 +1642,7 @@ class Mlfm(Instance):
                 length = min([one(P, Q)] + [table[P, R] + table[R, Q] for R in over])
                 need(length < INFINITE, f"leaves {P} and {Q}: no route joins them")
                 needed += count * length
-        return ceiling(needed, total)
-
-
-def colourable(joined, colours):
-    """Return whether a graph (node → neighbours) can be coloured with so many colours, by search."""
-    cover(len(joined) <= 1000, f"{len(joined)} transfers that share links with detours")
-    given, left = {}, [200_000]
-
-    def search():
-        left[0] -= 1
-        cover(left[0] >= 0, "splitting a phase with detours takes too long")
-        free = {i: {given[j] for j in joined[i] if j in given} for i in joined if i not in given}
-        if not free:
-            return True
-        i = max(free, key=lambda i: (len(free[i]), len(joined[i])))
-        for colour in set(range(min(colours, len(set(given.values())) + 1))) - free[i]:
-            given[i] = colour
-            if search():
-                return True
-            del given[i]
-        return False
-
-    sys.setrecursionlimit(10_000)
-    return search()
+        return ceiling(needed, sum(cost.values()))
 
 
 # --- 9  optree: steps of an allgather over optical rings and lines ---
@@ -2035,26 +1661,12 @@ class Optree(Instance):
         for side, kind in zip(sides, grid["kinds"]):
             stride //= side
             self.dimensions.append((side, stride, {"ring": True, "line": False}[kind]))
-        self.longest, self.H, budgets = max(sides), max(sides) - 1, [data.get("power"), data.get("crosstalk")]
-        if budgets != [None, None]:
-            self.H = max((h for h in range(self.longest) if self.allowed(h + 1, *budgets)), default=0)
+        self.longest, self.H = max(sides), max(sides) - 1
+        cover(data.get("power") is None and data.get("crosstalk") is None, "budgets of power and crosstalk")
         on_grid = {"turns": lambda held: len(sides), "cut": self.cut, "reach": self.grid_reach}
         on_ring = {"receive": lambda held: ceiling(self.N - 1, 2 * self.w), "reach": self.ring_reach,
                    "leaps": lambda held: ceiling(2 * (self.N - 1), 2 * self.w + 2)}  # fmt: skip
         self.arguments = on_grid if self.grid else on_ring
-
-    @staticmethod
-    def allowed(L, power, noise):
-        """Return whether a circuit may pass L interfaces under the budgets of power and crosstalk."""
-        if power is not None:
-            loss = power["modulator_loss_db"] + L * power["pass_loss_db"] + power["penalty_db"] - 1e-9
-            if power["laser_dbm"] < loss:
-                return False
-        if noise is None:
-            return True
-        total = L * noise["rx_noise_mw"] + noise["tx_noise_mw"] + noise["other_noise_mw"]
-        signal = 10 * math.log10(noise["signal_mw"] / total) if total else INFINITE
-        return 0.5 * math.exp(-signal / 4) < noise["max_ber"]
 
     # -- replay
     def replay(self, held):
@@ -2063,7 +1675,7 @@ class Optree(Instance):
             return self.counted(held)
         steps, N = held.array("step", 1, 2**62), self.N
         cover(len(steps) <= MOST_TRANSFERS and N**2 <= MOST_CELLS, f"{len(steps)} circuits")
-        source, target, origin = held.arrays_of("src dst origin", 0, N - 1, (len(steps),))
+        source, target, origin = held.arrays("src dst origin", 0, N - 1, (len(steps),))
         direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, (len(steps),))
         wavelength = held.array("wavelength", 0, self.w - 1, (len(steps),))
         rows, known = sorted(zip(steps, source, target, origin, direction, wavelength)), {}
@@ -2076,8 +1688,9 @@ class Optree(Instance):
                 used.update([colour * places + link for link in known[u, v, way]])
                 count += len(known[u, v, way])
             need(len(used) == count, f"step {step}: a wavelength is used twice on a link")
-        here = [[0 if u == v else INFINITE for u in range(N)] for v in range(N)]
-        replay_copies(steps, source, target, origin, here)
+        have = [[int(u == v) for u in range(N)] for v in range(N)]
+        replay_rounds(((step, u, v, (item,), 0) for step, u, v, item, _, _ in rows), have, 1)
+        need(all(map(all, have)), "some node misses an item at the end")
         return max(steps, default=0)
 
     def path(self, u, v, way):
@@ -2236,7 +1849,7 @@ class Bine(Instance):
     def __init__(self, data, folder):
         self.torus, self.collective, self.problem = data.get("torus"), data["collective"], data.get("problem", "any")
         self.costs = [Fraction(number(cost, "costs")) for cost in data.get("costs") or (0, 0, 1)]
-        self.bytes, self.rounds = Fraction(above_zero(data["bytes"], "bytes")), data.get("rounds")
+        self.bytes, self.rounds = Fraction(number(data["bytes"], "bytes", LEAST)), data.get("rounds")
         self.root, self.jobs = data.get("root") or 0, []
         for job in data["jobs"] if self.torus is None else ():
             groups = labels(job["allocation"])
@@ -2266,7 +1879,7 @@ class Bine(Instance):
     # -- replay
     def replay(self, held):
         shares, of_job = held.whole("shares", 1, 2**31), held.array("job", 0, len(self.jobs) - 1)
-        columns = held.arrays_of("round src dst first count", 0, 2**31, (len(of_job),))
+        columns = held.arrays("round src dst first count", 0, 2**31, (len(of_job),))
         columns.append(held.array("adds", 0, 1, (len(of_job),)))
         need(of_job == sorted(of_job), "job: rows are not in the order of jobs")
         layout = held.array("layout", 0, 2**31)
@@ -2309,10 +1922,8 @@ class Bine(Instance):
             goals = range(p)
             if collective not in ("broadcast", "allgather", "allreduce"):
                 goals = (root if collective in ("reduce", "gather") else b % p,)
-            need(
-                all(have[v][b] == everybody for v in goals),
-                f"job {j}: block {b} is not (completely) where it should be",
-            )
+            complete = all(have[v][b] == everybody for v in goals)
+            need(complete, f"job {j}: block {b} is not (completely) where it should be")
 
     def most_rounds(self, p):
         return self.rounds if self.rounds is not None else (p - 1).bit_length()
@@ -2345,9 +1956,7 @@ class Bine(Instance):
             partner = dict(sent[now].keys())
             paired = len(partner) == len(sent[now]) == p and all(partner.get(partner[v]) == v for v in partner)
             need(paired, f"round {now}: ranks are not paired")
-            need(
-                set(sent[now].values()) == {volume * shares}, f"round {now}: messages have not {volume * shares} blocks"
-            )
+            need(set(sent[now].values()) == {volume * shares}, f"round {now}: not {volume * shares} blocks each")
             pairings.append(partner)
         mirrored = self.collective == "allreduce" and not self.small
         need(not mirrored or pairings == pairings[::-1], "butterfly: does not go back through its pairings")
@@ -2462,25 +2071,19 @@ class Checker:
     """Checks records one by one, and compares those of one instance with each other."""
 
     def __init__(self):
-        self.files, self.places, self.best = {}, set(), {}
-
-    def open_arrays(self, path):
-        if path not in self.files:
-            self.files[path] = Arrays(path)
-        return self.files[path]
+        self.open_arrays, self.places, self.best = cache(Arrays), set(), defaultdict(lambda: ([], []))
 
     def check(self, name, folder, text):
         """Return (family, accept, refuse or not covered, a message, the solution's and the certificate's kinds)."""
         family = "?"
         try:
             record = read_json(text)
-            need(type(record) is dict, "neither a record nor an instance")
-            family = record.get("family") if type(record.get("family")) is str else "?"
-            if record.get("format") == "synth-instance/1":
+            family = one_of(record["family"], FAMILIES, "family")
+            if record["format"] == "synth-instance/1":
                 read_instance(text, folder)
                 return family, "accept", "an instance", []
-            place = record.get("record_path")
             if "record_path" in record:
+                place = record["record_path"]
                 plain = re.fullmatch(r"[^/]+(/[^/]+)*\.json", place) and not {".", ".."} & set(place.split("/"))
                 need(
                     plain and (folder, place) not in self.places,
@@ -2488,7 +2091,7 @@ class Checker:
                 )
                 self.places.add((folder, place))
             done, left, value, bound = check_record(record, folder, self.open_arrays)
-            values, bounds = self.best.setdefault((family, record["instance_sha256"]), ([], []))
+            values, bounds = self.best[family, record["instance_sha256"]]
             values += [value] if value is not None else []
             bounds += [bound] if bound is not None else []
             apart = not values or not bounds or not exceeds(max(bounds), min(values))

@@ -11,6 +11,7 @@ import random
 import struct
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from fractions import Fraction
@@ -313,12 +314,15 @@ def opinions(text: str, folder: Path) -> tuple[str, str, str, str]:
     return ours, theirs, reason, why
 
 
-def disagreements(family: str, seed: int, count: int, folder: Path) -> Iterator[str]:
-    """Yield forgeries of which the two say unlike things."""
+def judged(family: str, seed: int, count: int, folder: Path) -> tuple[int, list[str]]:
+    """Return how many forgeries both refuse, and those of which the two say unlike things."""
+    refused, unlike = 0, []
     for (done, text), _ in zip(forgeries(family, seed), range(count), strict=False):
         ours, theirs, reason, why = opinions(text, folder)
+        refused += ours == theirs == "refuse"
         if ours != theirs and ours != "not covered":
-            yield f"{family}: {done}\n   second checker: {ours} ({reason})\n   synth check: {theirs} ({why})"
+            unlike.append(f"{family}: {done}\n   second checker: {ours} ({reason})\n   synth check: {theirs} ({why})")
+    return refused, unlike
 
 
 def test_it_imports_the_standard_library_alone() -> None:
@@ -335,7 +339,7 @@ def run(*paths: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_published_records_are_accepted() -> None:
+def test_some_published_records_are_accepted() -> None:
     code, said = run(PUBLISHED / "fabric" / "exact", PUBLISHED / "harvest-delays")
     assert code == 0
     assert "0 refuse" in said
@@ -379,21 +383,30 @@ def test_a_truth_value_is_no_number_in_any_array(family: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", sorted(path.parent for path in PUBLISHED.rglob("records.jsonl")), ids=str)
-def test_all_published_records_are_accepted(folder: Path) -> None:
-    """None is refused, and at least 95 % of a family's are covered, but for the clusters' schedules of millions."""
-    code, said = run(folder / "records.jsonl")
-    assert code == 0
-    assert said.count("\nnot covered") <= max(12, 0.05 * said.count("\n"))
+def test_all_published_records_are_accepted() -> None:
+    """None is refused, and at least 95 % are covered."""
+    verdicts: Counter[str] = Counter()
+    for folder in sorted(path.parent for path in PUBLISHED.rglob("records.jsonl")):
+        code, said = run(folder / "records.jsonl")
+        assert code == 0, folder
+        lines = said.split("\n")
+        verdicts.update(verdict for line in lines for verdict in ("accept", "not covered") if line.startswith(verdict))
+    assert verdicts.total() > 3000
+    assert verdicts["not covered"] <= 0.05 * verdicts.total()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_forgeries_are_judged_alike(family: str, tmp_path: Path) -> None:
-    assert list(disagreements(family, 0, 12, tmp_path)) == []
+    refused, unlike = judged(family, 0, 12, tmp_path)
+    assert refused
+    assert unlike == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_many_forgeries_are_judged_alike(family: str, seed: int, tmp_path: Path) -> None:
-    assert list(disagreements(family, seed, 400, tmp_path)) == []
+    """In all 30 of them more than 10,000 forgeries are refused by both."""
+    refused, unlike = judged(family, seed, 600, tmp_path)
+    assert unlike == []
+    assert refused >= 335
