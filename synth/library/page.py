@@ -31,8 +31,8 @@ SELECTION = """
 ## synth-lib 1.0
 
 [`synth-lib-1.0.csv`](synth-lib-1.0.csv) selects {selected} instances: all six families, {least} to {most} ranks, named
-machines and damaged ones among them. The list does not change; a later one gets a version of its own. Its column
-`data` says whose the data are:
+machines, damaged ones and real jobs among them. The list does not change; a later one gets a version of its own. Its
+column `data` says whose the data are, and under which licence:
 
 {data}
 """

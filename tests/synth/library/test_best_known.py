@@ -58,6 +58,8 @@ def test_the_selection_is_what_it_says() -> None:
     rows = [row for row in read(PUBLISHED / NAME) if "1.0" in row.selection.split()]
     assert 250 <= len(rows) <= 350
     assert {row.family for row in rows} == {"bine", "fabric", "harvest", "mlfm", "optree", "xtree"}
+    assert any(row.data.startswith("real jobs") and "licence" in row.data for row in rows)
+    assert any(row.data.startswith("machine") for row in rows)
     sizes = [int(row.size) for row in rows]
     assert 1000 <= max(sizes) <= 1056
     assert all(row.data and row.value and row.bound for row in rows)
