@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from command import flat
+from handed_in import JANE, PUBLISHED, ROOT, in_a_file, published, tables
 from typer.testing import CliRunner
 
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import family_names, get_family, load
+from synth.family import family_names, get_family
 from synth.library import best_known, submission
 from synth.library.submission import RefusedError, Sender, compared
 from synth.records import record as records
@@ -24,9 +25,6 @@ from synth.records.record import Record
 from synth.records.verify import certify
 from synth.text.input_file import InputFile
 
-ROOT = Path(__file__).resolve().parents[3]
-JANE = Sender("Jane Doe", "10.1145/3651890.3672249")
-PUBLISHED = ROOT / "results" / "published"
 CASES = [
     "xtree/kautz-9x2-c1/multitree", "xtree/mesh-3x3-c1-allreduce/forest", "xtree/equimesh-2x3-c4-allreduce/tto",
     "fabric/star-6-scatter-6KiB/flow-highs", "fabric/ours/fabric/dgx1-allreduce-1KiB/forest-highs",
@@ -38,30 +36,6 @@ CASES = [
     "bine/groups-6-4-6-alltoall/bine", "bine/torus-4x4-allreduce-large/bine", "bine/synthetic-jobs-broadcast/bine",
     "bine/groups-5-3-8-reduce/bine",
 ]  # fmt: skip
-
-
-def published(case: str) -> Record:
-    return records.read(PUBLISHED / f"{case}.json")
-
-
-def in_a_file(record: Record, folder: Path) -> synth.Instance:
-    """The record's instance as a file in a folder far from everything."""
-    text = record.data.get("instance_text") or (ROOT / record["instance_file"]).read_text()
-    path = folder / "instance.json"
-    path.write_text(text)
-    return synth.read(path)
-
-
-def tables(record: Record, folder: Path) -> list[InputFile]:
-    """What ``synth show --csv``, and with ``--flows``, prints."""
-    family = get_family(record["family"])
-    targets = [family.table, *([family.flow_table] if family.flow_table else [])]
-    files = []
-    for number, target in enumerate(targets):
-        path = folder / f"table{number}.csv"
-        load(target)(record.find_instance(), record.solution()).to_csv(path, index=False)
-        files.append(InputFile(path))
-    return files
 
 
 def test_every_family_reads_its_tables() -> None:
