@@ -104,7 +104,7 @@ def records(family: str) -> tuple[dict[str, Any], ...]:
 
 def nested(array: Any) -> list[Any]:
     """Return an array as lists of lists."""
-    values = array.values
+    values = list(array.values)
     for length in reversed(array.shape[1:]):
         values = [values[at : at + length] for at in range(0, len(values), length)]
     return list(values)
