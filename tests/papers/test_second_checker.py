@@ -368,17 +368,20 @@ def whole_arrays(part: Any, place: str = "") -> Iterator[tuple[str, list[Any]]]:
 def test_a_truth_value_is_no_number_in_any_array(family: str, tmp_path: Path) -> None:
     """JSON's true equals 1 to Python and to numpy: of each array that a family stores, one entry becomes its equal."""
     seen: set[str] = set()
+    tried: Counter[str] = Counter()
     for original in records(family):
         for number, (name, _) in enumerate(whole_arrays(parts_of(original))):
-            if name in seen:
+            if name in seen or tried[name] == 5:  # what the second checker does not cover is tried in five records
                 continue
-            seen.add(name)
+            tried[name] += 1
             record = deepcopy(original)
             entries = list(whole_arrays(parts_of(record)))[number][1]
             at = next(i for i, entry in enumerate(entries) if type(entry) is int and entry in (0, 1))
             entries[at] = bool(entries[at])
             ours, theirs, reason, why = opinions(json.dumps(record), tmp_path)
-            assert (name, ours, theirs) == (name, "refuse", "refuse"), f"{reason} | {why}"
+            assert theirs == "refuse", f"{name}: {why}"
+            assert ours != "accept", f"{name}: {reason}"
+            seen |= {name} if ours == "refuse" else set()
     assert seen
 
 
