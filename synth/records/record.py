@@ -232,7 +232,8 @@ class Record:
                 raise InputError("instance_text is not the instance of the run (its hash differs)", source)
             return instance
         if name is None:
-            raise InputError("the record's instance was never in a file; pass the instance itself", source)
+            why = "the record's instance was never in a file: write it (instance.to_json()), read that and solve again"
+            raise InputError(f"{why}, or pass the instance itself", source)
         there = [(path, read_bytes(path)) for path in self.instance_paths()]
         for path, text in there:
             if hashlib.sha256(text).hexdigest() == self.data["instance_sha256"]:
