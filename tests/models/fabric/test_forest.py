@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
@@ -269,3 +270,15 @@ def test_chunks_are_taken_as_asked_and_what_is_not_known_is_said() -> None:
     outcome = solve(made, RunOptions(method={"chunks": 3}))
     assert len(outcome.solution.piece_bytes) == 24
     assert solve(instance(machine("dgx-a100"), "alltoall", 2**20), RunOptions()).termination == "unsupported"
+
+
+def test_a_box_without_its_switch_hangs_on_the_other() -> None:
+    """Its GPUs have nothing but 25 GB/s each to the other box, whose NVSwitch adds up: 64 MiB / 25 GB/s = 2.684 ms.
+    Hung on each other as well, they would need more of these."""
+    whole = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="4", collective="allreduce", bytes="64MiB")
+    assert isinstance(whole, FabricInstance)
+    switch = whole.machine.names.index("0/nvswitch")
+    broken = whole.model_copy(update={"failed": {"nodes": [switch], "links": []}})
+    record = synth.solve(broken, "forest", time_limit=20)
+    assert record.ok
+    assert 2**26 / 25e9 < record.value < 1.01 * 2**26 / 25e9

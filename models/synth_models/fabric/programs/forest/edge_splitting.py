@@ -23,8 +23,12 @@ Pair = tuple[int, int, int]  # from, to, amount
 PARTS = 64
 
 
-def split_off(fluid: Fluid) -> list[int]:
-    """Remove all nodes that are no members, in place; returns those at which capacity had to be thrown away."""
+def split_off(fluid: Fluid, gathering: bool = False) -> list[int]:
+    """Remove all nodes that are no members, in place; returns those at which capacity had to be thrown away.
+
+    ``gathering``: of pairs equally far apart those first that join the largest part of what hangs together without the
+    switch to another part: ranks that have nothing but the switch then hang on the others, not on each other.
+    """
     member = np.zeros(fluid.nodes, dtype=bool)
     member[fluid.members] = True
     used = (fluid.capacity[:-1].sum(axis=0)[:-1] > 0) | (fluid.capacity[:-1].sum(axis=1) > 0)
@@ -36,11 +40,11 @@ def split_off(fluid: Fluid) -> list[int]:
     while at < len(inner):  # cuts seldom object: several switches at once, looked at once
         some = inner[at : at + width]
         capacity, shares = fluid.capacity.copy(), {pair: list(parts) for pair, parts in fluid.shares.items()}
-        left = [v for v in some if not _Switch(fluid, v, trusting=True).remove()]
+        left = [v for v in some if not _Switch(fluid, v, gathering, trusting=True).remove()]
         if shortfall(fluid.capacity, fluid.nodes, fluid.members, fluid.trees * int(fluid.weight.sum()), 1)[1] >= 0:
             fluid.capacity, fluid.shares = capacity, shares
             some = some[:1]
-            left = [v for v in some if not _Switch(fluid, v).remove()]
+            left = [v for v in some if not _Switch(fluid, v, gathering).remove()]
             width = 1
         else:
             width *= 2
@@ -112,8 +116,8 @@ def _distance(capacity: IntArray, origins: list[int]) -> list[int]:
 class _Switch:
     """One node on its way out. ``trusting``: no cut is looked at; the caller does, and goes back if one objects."""
 
-    def __init__(self, fluid: Fluid, node: int, trusting: bool = False) -> None:
-        self.fluid, self.node, self.trusting = fluid, node, trusting
+    def __init__(self, fluid: Fluid, node: int, gathering: bool, trusting: bool = False) -> None:
+        self.fluid, self.node, self.gathering, self.trusting = fluid, node, gathering, trusting
         self.need = fluid.trees * int(fluid.weight.sum())
 
     def remove(self) -> bool:
@@ -121,13 +125,20 @@ class _Switch:
         nodes = self.fluid.nodes
         into = np.flatnonzero(cap[:nodes, w] > 0).tolist()
         out = np.flatnonzero(cap[w, :nodes] > 0).tolist()
-        classes: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for u, far in zip(into, _distances(cap, into, w)[:, out].tolist(), strict=True):
+        classes: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
+        distance = _distances(cap, into, w)
+        near = distance <= nodes
+        largest = near[int(near[:, into].sum(axis=1).argmax())].tolist() if self.gathering and into else [False] * nodes
+        for u, far in zip(into, distance[:, out].tolist(), strict=True):
             for v, away in zip(out, far, strict=True):
                 if u != v:
-                    classes[away].append((u, v))
-        for _, pairs in sorted(classes.items(), reverse=True):
+                    classes[away, largest[u] != largest[v]].append((u, v))
+        for (_, joins), pairs in sorted(classes.items(), reverse=True):
             self._try(self._evenly(pairs))
+            left = -1
+            while joins and left != int(cap[:nodes, w].sum()):  # what even parts have left over, too
+                left = int(cap[:nodes, w].sum())
+                self._try(self._evenly(pairs))
         everything = [pair for _, pairs in sorted(classes.items(), reverse=True) for pair in pairs]
         while True:
             before = int(cap[:nodes, w].sum())
@@ -139,9 +150,9 @@ class _Switch:
             after = int(cap[:nodes, w].sum())
             if after in (0, before):
                 break
-        left = bool(cap[:nodes, w].any() or cap[w, :nodes].any())
+        lost = bool(cap[:nodes, w].any() or cap[w, :nodes].any())
         self._drop()
-        return not left
+        return not lost
 
     def _evenly(self, pairs: list[tuple[int, int]]) -> list[Pair]:
         """Amounts that use up what is left at the switch, about equal at every node."""

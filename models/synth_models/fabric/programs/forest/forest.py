@@ -11,9 +11,11 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.balance import balance
-from synth_models.fabric.programs.forest.capacities import Share, fluid_of, set_rate
+from synth_models.fabric.programs.forest.capacities import Fluid, Share, fluid_of, set_rate
 from synth_models.fabric.programs.forest.edge_splitting import split_off, trim
 from synth_models.fabric.programs.forest.tree_packing import Trees, pack_trees, shallower
+
+FINER = 12  # parts of a unit of capacity
 
 
 @dataclass
@@ -33,8 +35,10 @@ class Forest:
     remark: str
 
 
-def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Forest:
-    """Trees from every root at the greatest rate. Raises ``ValueError`` where a member cannot be reached."""
+def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int], gathering: bool = False) -> Forest:
+    """Trees from every root at the greatest rate. ``gathering``: with all capacity that there is, and split off as
+    :func:`~synth_models.fabric.programs.forest.edge_splitting.split_off` says. Raises ``ValueError`` where a member
+    cannot be reached."""
     clock = [time.monotonic()]
     members = np.array(nodes, dtype=np.int64)
     fluid = fluid_of(machine, members, roots)
@@ -44,8 +48,11 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
     if balance(machine_fluid := fluid_of(machine, members, roots)):
         fluid = machine_fluid
         set_rate(fluid)
-    trim(fluid)
-    split_off(fluid)
+    if gathering:
+        _finer(fluid)
+    else:
+        trim(fluid)
+    split_off(fluid, gathering)
     set_rate(fluid)  # the same again, unless a switch takes in more than it lets out
     clock.append(time.monotonic())
     capacity = fluid.capacity[np.ix_(members, members)]
@@ -72,6 +79,14 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int]) -> Fore
         {name: after - before for name, before, after in zip(names, clock, clock[1:], strict=False)},
         "".join(remarks),
     )
+
+
+def _finer(fluid: Fluid) -> None:
+    """Count capacity in units of a :data:`FINER`-th, in place, so that even parts at a switch leave nothing over."""
+    fluid.capacity *= FINER
+    fluid.unit /= FINER
+    fluid.trees *= FINER
+    fluid.shares = {pair: [(amount * FINER, way) for amount, way in parts] for pair, parts in fluid.shares.items()}
 
 
 def _straight(parts: list[Share], machine: Machine) -> list[Share]:

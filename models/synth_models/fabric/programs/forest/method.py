@@ -23,8 +23,9 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.family import Outcome
-from synth.options import RunOptions
+from synth.options import RELATIVE_GAP, RunOptions
 from synth.schedule.collective import REDUCING
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import Forest, forest_of
@@ -52,6 +53,7 @@ from synth_models.fabric.solution import Schedule
 
 MOST_TRANSFERS = 600_000
 FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
+MOST_GATHERED = 32  # members up to which switches are split off in a second way
 SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
 PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
@@ -186,23 +188,40 @@ def _allreduce(
     spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
     words = f"{len(plan.moves)} in-trees each followed by an out-tree of the same root"
     began = time.monotonic()
-    if len(nodes) > 1:
-        both = np.minimum(outward.capacity, outward.capacity.T)
-        try:
-            trees, rate, copies = spanning_trees(both)
-        except ValueError:  # nothing goes both ways
-            rate = Fraction(0)
-        if rate and instance.bytes / (rate * outward.unit) < fluid_s:
-            plan = Plan()
-            back = {(u, v): outward.shares.get((v, u), []) for u, v in outward.shares}
-            for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
-                first = up(row, back, nodes)
-                plan.add(0, Fraction(count, copies), up_and_down(first, down(row, outward.shares, nodes)))
-            fluid_s = seconds_of(plan, machine, sizes)
+    for gathering in (False, True) if len(nodes) > 1 else ():
+        if gathering and not _worth_gathering(instance, fluid_s):
+            break
+        packing = forest_of(machine, nodes, _roots(instance), True) if gathering else outward
+        found = _both_ways(instance, packing, nodes)
+        if found is not None and found[1] < fluid_s:
+            plan, fluid_s, copies = found
             words = f"{len(plan.moves)} spanning trees ({copies} with multiplicities), each used up and down"
     spent["packing"] += time.monotonic() - began
     text = f"{_fluid_words(instance, fluid_s)}; {words}, of up to {plan.hops} hops{outward.remark}"
     return plan, fluid_s, text, spent
+
+
+def _worth_gathering(instance: FabricInstance, fluid_s: Fraction) -> bool:
+    """Whether switches split off otherwise could make a quicker fluid, and that is found soon."""
+    few = 2 < len(instance.members) <= MOST_GATHERED and bool(instance.machine.is_switch.any())
+    return few and fluid_s * Fraction(1 - RELATIVE_GAP) > quick_bound(instance)
+
+
+def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> tuple[Plan, Fraction, int] | None:
+    """Spanning trees, each used up and down: the plan, its fluid's seconds, and how many with multiplicities; None
+    where nothing goes both ways."""
+    try:
+        trees, rate, copies = spanning_trees(np.minimum(packing.capacity, packing.capacity.T))
+    except ValueError:
+        return None
+    if not rate:
+        return None
+    plan = Plan()
+    back = {(u, v): packing.shares.get((v, u), []) for u, v in packing.shares}
+    for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
+        first = up(row, back, nodes)
+        plan.add(0, Fraction(count, copies), up_and_down(first, down(row, packing.shares, nodes)))
+    return plan, seconds_of(plan, instance.machine, instance.blocks.bytes), copies
 
 
 def _trees(
