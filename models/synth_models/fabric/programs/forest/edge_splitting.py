@@ -123,23 +123,14 @@ class _Switch:
     def remove(self) -> bool:
         cap, w = self.fluid.capacity, self.node
         nodes = self.fluid.nodes
-        into = np.flatnonzero(cap[:nodes, w] > 0).tolist()
-        out = np.flatnonzero(cap[w, :nodes] > 0).tolist()
-        classes: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
-        distance = _distances(cap, into, w)
-        near = distance <= nodes
-        largest = near[int(near[:, into].sum(axis=1).argmax())].tolist() if self.gathering and into else [False] * nodes
-        for u, far in zip(into, distance[:, out].tolist(), strict=True):
-            for v, away in zip(out, far, strict=True):
-                if u != v:
-                    classes[away, largest[u] != largest[v]].append((u, v))
-        for (_, joins), pairs in sorted(classes.items(), reverse=True):
+        classes = sorted(self._classes().items(), reverse=True)
+        for (_, joins), pairs in classes:
             self._try(self._evenly(pairs))
             left = -1
             while joins and left != int(cap[:nodes, w].sum()):  # what even parts have left over, too
                 left = int(cap[:nodes, w].sum())
                 self._try(self._evenly(pairs))
-        everything = [pair for _, pairs in sorted(classes.items(), reverse=True) for pair in pairs]
+        everything = [pair for _, pairs in classes for pair in pairs]
         while True:
             before = int(cap[:nodes, w].sum())
             self._try(self._evenly(everything))
@@ -153,6 +144,21 @@ class _Switch:
         lost = bool(cap[:nodes, w].any() or cap[w, :nodes].any())
         self._drop()
         return not lost
+
+    def _classes(self) -> dict[tuple[int, bool], list[tuple[int, int]]]:
+        """Pairs by how far apart they are without the switch, and whether gathering joins them first."""
+        cap, w, nodes = self.fluid.capacity, self.node, self.fluid.nodes
+        into = np.flatnonzero(cap[:nodes, w] > 0).tolist()
+        out = np.flatnonzero(cap[w, :nodes] > 0).tolist()
+        classes: dict[tuple[int, bool], list[tuple[int, int]]] = defaultdict(list)
+        distance = _distances(cap, into, w)
+        near = distance <= nodes
+        largest = near[int(near[:, into].sum(axis=1).argmax())].tolist() if self.gathering and into else [False] * nodes
+        for u, far in zip(into, distance[:, out].tolist(), strict=True):
+            for v, away in zip(out, far, strict=True):
+                if u != v:
+                    classes[away, largest[u] != largest[v]].append((u, v))
+        return classes
 
     def _evenly(self, pairs: list[tuple[int, int]]) -> list[Pair]:
         """Amounts that use up what is left at the switch, about equal at every node."""
