@@ -195,7 +195,7 @@ def _part(
         ],
         size_columns=[(name.replace("_bytes", "").replace("_", " "), sizes.COLUMNS[name]) for name in by_size],
         sizes=_cells(by_size, unit),
-        rates=rates.as_nccl_tests([row.best for _, row in groups if row.best is not None]),
+        rates=rates.as_nccl_tests([(row.best, row.gap) for _, row in groups if row.best is not None]),
     )
 
 
