@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from synth.errors import InputError
+from synth.exchange.forms import DEALT
 from synth.exchange.machines.completion import Supplied, completed
 from synth.exchange.machines.file import as_raw
 from synth.exchange.machines.formats import read
@@ -37,7 +38,7 @@ SIZES = (MIB, GIB)
 LIMIT_S = 240.0  # of one collective on one machine in one form
 COLUMNS = (
     "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
-    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit",
+    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "dealings",
 )  # fmt: skip
 TOPO = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7
@@ -104,6 +105,11 @@ def reproduce(page: Reproduction) -> None:
     page.table("By collective: the quickest in the form, and the best reference", _in_words(rows))
     if absent := list(_absent(rows)):
         page.note(f"Not tuned yet, so that nothing is said of them: {'; '.join(absent)}.")
+    if old := list(dict.fromkeys(_pairs(rows[rows["dealings"].isna() & rows["form_s"].notna()]))):
+        page.note(
+            "Made before plans dealt pieces to thread blocks in several ways and limits were lifted, so that the limit "
+            f"is what refuses the best schedule: {'; '.join(old)}."
+        )
     page.note(
         "The limit is found by lowering again: of all schedules within the goal the one of the fewest transfers is "
         "lowered with one limit of the executor lifted after the other, and the limit is named whose lifting brings "
@@ -148,7 +154,8 @@ def _tuned(page: Reproduction, machine: Machine, collective: str) -> Iterator[di
                 continue
             for row in table.to_dict("records"):
                 page.say(f"{' '.join(named.values())} {row['bytes']}: {row['form_over_scheduled']:.4g}")
-                yield named | {str(key): value for key, value in row.items() if key in COLUMNS}
+                tried = {"dealings": len(DEALT)}
+                yield named | tried | {str(key): value for key, value in row.items() if key in COLUMNS}
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
@@ -168,6 +175,11 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
         f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way. "
         f"{done} of {asked} pairs of machine and collective are tuned so far; the remarks name the others."
     )
+
+
+def _pairs(rows: pd.DataFrame) -> Iterator[str]:
+    """Machine and collective of every row, in words."""
+    yield from (f"{machine} {name}" for machine, name in zip(rows["machine"], rows["collective"], strict=True))
 
 
 def _absent(rows: pd.DataFrame) -> Iterator[str]:
