@@ -40,6 +40,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop
 MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
+EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
@@ -201,21 +202,18 @@ class _Search:
         one = min(one for one in row.schedules if one.seconds <= most)
         title = _title(one.name, dict(one.options))
         if one.transfers > MOST_EXPLAINED:
-            return f"{title}: {row.refused.get(title, f'{one.transfers:,} moves')}"
+            return f"{title}: {row.refused.get(title, f'{one.transfers:,} moves, too many to lift limits')}"
         again = replace(self.question, resume=True)
         found = transfers_of(recorded(again, row.instance, one.name, dict(one.options)))
-        words = costing(found, self.question.form, row.instance, most, self._goes_on)
-        return f"{title}: {words or row.refused.get(title, 'not known')}"
+        end = time.monotonic() + EXPLAIN_S
+        words = costing(found, self.question.form, row.instance, most, lambda: time.monotonic() < end)
+        return f"{title}: {words or row.refused.get(title, f'not known after {EXPLAIN_S:g} s')}"
 
     def _anchors(self) -> list[int]:
         """Rows, evenly spread, the first and the last among them; without a program all of them."""
         last = len(self.rows) - 1
         count = len(self.rows) if self.question.form in (SCHEDULED, *SERVICES) else min(ANCHORS, len(self.rows))
         return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
-
-    def _goes_on(self) -> bool:
-        left = self._left()
-        return left is None or left > LEAST_S
 
     def _left(self) -> float | None:
         """Seconds that are left."""
