@@ -166,8 +166,19 @@ MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re
 ROLE = re.compile(r":(?:class|func|mod|meth|data|attr|exc):<code>~?")
 
 
-def on_page_content(html: str, **_: Any) -> str:
-    """Formulas as MathML, which browsers draw themselves; roles of docstrings as plain code."""
+PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Formulas as MathML, which browsers draw themselves (in the table of contents as letters); roles of docstrings as
+    plain code; a picture that stands alone with its caption (the results' pages have theirs)."""
+    entries = list(page.toc)
+    while entries:
+        entry = entries.pop()
+        entry.title = re.sub(r"\\\((.*?)\\\)", r"\1", entry.title)
+        entries += entry.children
+    if not page.file.src_uri.startswith("results/"):
+        html = PICTURE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", html)
     return MATH.sub(_mathml, ROLE.sub("<code>", html))
 
 
