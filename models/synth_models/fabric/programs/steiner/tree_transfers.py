@@ -95,7 +95,7 @@ def _parts(machine: Machine, tree: Tree) -> list[_Part]:
             paths = [path for stream in streams for path in _paths(machine, stream)]
             for path, end in paths:
                 waiting += [([stream], len(found)) for stream in end.below]
-                found.append(_Part(tuple(path), after, (end.node,)))
+                found.append(_Part(_without_detours(machine, path), after, (end.node,)))
             continue
         waiting += [([stream], len(found)) for end in ends for stream in end.below]
         found.append(_Part(tuple(route), after, tuple(end.node for end in ends)))
@@ -113,6 +113,17 @@ def _one_transfer(machine: Machine, streams: Sequence[tuple[int, Tree]]) -> tupl
         else:
             ends.append(tree)
     return route, ends
+
+
+def _without_detours(machine: Machine, path: Sequence[int]) -> tuple[int, ...]:
+    """The path that leaves every node as it does for the last time; a stream may have met others on a way round."""
+    found: list[int] = []
+    for e in path:
+        tails = machine.network.src[found].tolist()
+        if int(machine.network.src[e]) in tails:
+            del found[tails.index(int(machine.network.src[e])) :]
+        found.append(e)
+    return tuple(found)
 
 
 def _paths(machine: Machine, stream: tuple[int, Tree]) -> list[tuple[list[int], Tree]]:
