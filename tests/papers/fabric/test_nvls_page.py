@@ -7,8 +7,9 @@ import statistics
 from published import PUBLISHED, below
 
 from synth.records.optimality import gap
+from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.fabric.nvls import MEASURED, MOST_KEPT
+from synth_papers.fabric.nvls import MACHINES, MEASURED, MOST_KEPT
 
 
 def tables() -> dict[str, list[dict[str, str]]]:
@@ -29,8 +30,8 @@ def percent(text: str) -> float:
 
 
 def test_gaps_are_what_was_asked() -> None:
-    """1 GiB: 1 % on one and two boxes and fat trees, 3 % on 16 and 64 boxes; 15 % in the median of short messages. All
-    bounds are certified."""
+    """1 GiB: 1 % on one and two boxes and fat trees, 3 % on 16 and 64 boxes; 15 % in the median of short messages, on
+    every machine. All bounds are certified."""
     large = tables()["1 GiB: best schedule, bound and gap"]
     most = {"x1": 0.01, "x2": 0.01, "levels": 0.01, "x4": 0.03, "x16": 0.03, "x64": 0.03}
     assert {row["machine"].split()[-1] for row in large} == set(most)
@@ -39,17 +40,21 @@ def test_gaps_are_what_was_asked() -> None:
         assert percent(row["gap"]) <= most[row["machine"].split()[-1]], row
     small = [
         percent(cell)
-        for row in tables()["Gap of small messages, by size"]
+        for row in tables()["Gap of short messages, by size"]
         for name, cell in row.items()
         if name not in ("machine", "collective") and cell != "–"
     ]
     assert len(small) > 80
     assert statistics.median(small) <= 0.15
+    machines = tables()["Gap of short messages, by machine"]
+    assert {row["machine"] for row in machines} == set(MACHINES)
+    assert all(percent(row["median"]) <= 0.15 for row in machines)
 
 
 def test_published_schedules_are_those_of_the_table() -> None:
-    """Each has a certified bound, at most the gap that its row says (rounded), and few transfers."""
-    values, bounds = {}, {}
+    """Each has a certified bound, none below it, and few transfers; no algorithm of today is quicker than the best."""
+    values: dict[str, list[Record]] = {}
+    bounds = {}
     for record in below("nvls"):
         instance = record.find_instance()
         assert isinstance(instance, FabricInstance)
@@ -57,12 +62,17 @@ def test_published_schedules_are_those_of_the_table() -> None:
             bounds[instance.name] = record
             assert record.proof == "certified"
         else:
-            values[instance.name] = record
+            values.setdefault(instance.name, []).append(record)
             assert (record["verified"]["facts"] or {})["transfers"] <= MOST_KEPT
-    assert set(values) == set(bounds)
-    assert len(values) > 60
-    gaps = [gap(values[name].value, bounds[name].bound) for name in values]
-    assert all(value is not None and value >= 0 for value in gaps)
+    assert set(values) <= set(bounds)
+    assert len(values) > 150
+    for name, records in values.items():
+        gaps = [gap(record.value, bounds[name].bound) for record in records]
+        assert all(value is not None and value >= 0 for value in gaps), name
+    beside = [row for heading, rows in tables().items() if heading.startswith("Allreduce as NCCL") for row in rows]
+    told = [cell for row in beside for cell in row.values() if cell.endswith("×")]
+    assert len(told) > 25
+    assert all(float(cell.removesuffix("×")) >= 1 for cell in told)
 
 
 def test_no_bound_of_the_machine_with_nvls_lies_below_a_measurement() -> None:
