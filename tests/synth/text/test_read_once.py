@@ -34,6 +34,9 @@ BLOCK = {"d": 2, "layers": 1, "columns": 2, "servers": 2}
 TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("fabric", "failed"): [(BOX, "link 0/gpu0 0/nvswitch\n")],
     ("fabric", "demand"): [({"machine": "dgx1", "collective": "demand"}, "src,dst,bytes\n0,1,64KB\n")],
+    ("fabric", "collectives"): [
+        ({"machine": "dgx1", "collective": "several"}, "name,collective,bytes,ranks\na,allgather,64KB,0-3\n")
+    ],
     ("fabric", "links"): [({"bytes": 3}, LINKS)],
     ("fabric", "machine"): [({"bytes": 2}, json.dumps(MACHINE))],
     ("xtree", "links"): [({}, LINKS)],

@@ -7,7 +7,7 @@ few collectives all orders are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from synth.errors import UnsupportedError
@@ -16,15 +16,12 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import knows
-from synth_models.fabric.programs.flow import method as flow
-from synth_models.fabric.programs.forest import method as forest
 from synth_models.fabric.references import hierarchical, pull
 from synth_models.fabric.references.in_use import IN_USE
 from synth_models.fabric.references.joint_timing import FOR_PARTS, Best, in_every_order
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.solution import Schedule, expanded
 
-OURS = {"hierarchical": hierarchical.solve, "forest": forest.solve, "flow": flow.solve, "pull": pull.solve}
 EACH = 0.4  # of a collective's time that is left, for every method
 NO_LIMIT = 10**12  # transfers
 
@@ -48,11 +45,19 @@ def best_of_each(instance: FabricInstance, options: RunOptions, most: int = NO_L
         yield _best_alone(part, options.part(share), most)
 
 
+def _ours() -> dict[str, Callable[[FabricInstance, RunOptions], Outcome]]:
+    """Our methods; programs load their solvers, which one collective does not need."""
+    from synth_models.fabric.programs.flow import method as flow
+    from synth_models.fabric.programs.forest import method as forest
+
+    return {"hierarchical": hierarchical.solve, "forest": forest.solve, "flow": flow.solve, "pull": pull.solve}
+
+
 def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[Schedule, str]:
     """Raises :class:`UnsupportedError` where no method has a schedule."""
     least = quick_bound(part)
     best: tuple[Fraction, Fraction, Schedule, str] | None = None
-    for name, run in {**OURS, **IN_USE}.items():
+    for name, run in {**_ours(), **IN_USE}.items():
         if best is not None and (options.out_of_time() or best[1] * Fraction(1 - options.relative_gap) <= least):
             break
         if not knows(name, part.collective):

@@ -93,7 +93,7 @@ def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
 def moved_around(demand: IntArray, boxes: int, size: int, rail: int, nv: int) -> IntArray:
     """What of the largest blocks inside boxes goes out over a rail and back over another, while rails are idle: so much
     that the ranks' links inside and outside end together. ``rail``, ``nv``: ticks that a byte takes."""
-    moved = np.zeros_like(demand)
+    moved = np.zeros(demand.shape, dtype=np.int64)
     if boxes < 2 or size < 2:
         return moved
     ranks = boxes * size

@@ -117,7 +117,7 @@ def inside_boxes(demand: IntArray, boxes: int, size: int, largest: int, until: i
 def around(moved: IntArray, boxes: int, size: int, cells: int, until: int) -> Pieces:
     """What goes from rank to rank of a box over other boxes, each block in ``cells`` pieces over one box after the
     other, their turns spread evenly until ``until``."""
-    most = np.count_nonzero(moved) * cells
+    most = (moved != 0).sum() * cells
     pieces = Pieces(
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64),
         np.zeros(most, np.int64),
