@@ -67,7 +67,7 @@ def test_the_largest_published_records_pass_the_check():
 def test_what_is_published_stays_small():
     """Records stand in collections; what is larger than a megabyte is named in the folder's README, with its reason."""
     files = [path for path in PUBLISHED.rglob("*") if path.is_file()]
-    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 210  # a page a finding
+    assert len([path for path in files if path.parent != PUBLISHED / "findings"]) < 220  # a page a finding
     assert not [path for path in files if path.suffix in (".json", ".instance")]
     said = (PUBLISHED / "README.md").read_text()
     for path in files:

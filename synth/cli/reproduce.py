@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +14,13 @@ import typer
 from synth.cli.common import demand_folder
 from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
+from synth.errors import InputError
 
 if TYPE_CHECKING:
+    from synth.family import Page
     from synth.findings.evidence import Shown
     from synth.reproduction.collect import Reproduction
+    from synth.reproduction.page import Answer
 
 EVERY, FINDINGS = "all", "findings"
 PUBLISHED = Path("results/published")
@@ -46,6 +50,9 @@ def reproduce(
         help="Where pages, figures and records go. Default: results/published; with --quick results/quick.",
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
+    stored: bool = typer.Option(
+        False, "--from-stored", help="Only lay the page out again: its answer and picture from its own tables."
+    ),
     sources: Sources = Sources(),
     drawn: Drawing = Drawing(),
 ) -> None:
@@ -55,13 +62,8 @@ def reproduce(
     `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
     the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
     stated."""
-    from synth.errors import InputError
-    from synth.execution.pool import WriteFailedError
     from synth.family import get_family, reproduced
-    from synth.records import lock
-    from synth.reproduction.collect import Reproduction, plain_figures
-    from synth.reproduction.page import write_page
-    from synth.views.figure_style import drawing
+    from synth.reproduction.collect import Reproduction
 
     style = drawn.figure_style
     folder = out or (Path("results/quick") if quick else PUBLISHED)
@@ -82,22 +84,40 @@ def reproduce(
             Reproduction(folder / name, quick, sources.instances, sources.data, say, jobs, style),
             folder / f"{name}.md",
         )
-        try:
-            with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures(), drawing(style):
-                _load_page(known[name].target)(page)
-                write_page(page, known[name], path)
-                page.pack()
-        except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
-            errors.print(f"synth: {name}: {error}", style="red", markup=False)
-            raise typer.Exit(1) from None
-        console.print(_summary(page, path, time.monotonic() - started), markup=False)
-    if paper in (EVERY, FINDINGS):
+        _make(page, known[name], path, stored)
+        done = f"{path}: laid out again" if stored else _summary(page, path, time.monotonic() - started)
+        console.print(done, markup=False)
+    if paper in (EVERY, FINDINGS) and not stored:
         _findings(folder, sources.records, quick, sources.instances, sources.data)
+
+
+def _make(page: Reproduction, known: Page, path: Path, stored: bool) -> None:
+    """Write the page, or lay the ``stored`` one out again. Ends the command where a check fails or a disk is full."""
+    from synth.execution.pool import WriteFailedError
+    from synth.records import lock
+    from synth.reproduction.collect import plain_figures
+    from synth.reproduction.page import open_again, write_page
+    from synth.views.figure_style import drawing
+
+    fill = _load_page(known.target)
+    opening: Answer | None = getattr(sys.modules[fill.__module__], "opening", None)
+    if stored and opening is None:
+        raise InputError(f"{known.name} cannot be laid out again: leave --from-stored out")
+    try:
+        with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures(), drawing(page.style):
+            if stored and opening is not None:
+                open_again(path, opening, page.style)
+                return
+            fill(page)
+            write_page(page, known, path, opening)
+            page.pack()
+    except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
+        errors.print(f"synth: {known.name}: {error}", style="red", markup=False)
+        raise typer.Exit(1) from None
 
 
 def _load_page(target: str) -> Callable[[Reproduction], None]:
     """The function that fills a page. Raises :class:`InputError` where the package of the papers' pages is missing."""
-    from synth.errors import InputError
     from synth.family import load
 
     try:

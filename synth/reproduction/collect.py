@@ -115,14 +115,7 @@ class Reproduction:
 
     def figure(self, figure: Figure, name: str, caption: str) -> None:
         """Save a figure below ``folder`` as ``<name>.png``, for a paper also as SVG and PDF, and put it on the page."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{name}.png"
-        if self.style == SCREEN_STYLE:
-            save(figure, file, bbox_inches="tight", dpi=110)
-        else:
-            for suffix in SUFFIXES:
-                save(figure, file.with_suffix(suffix), self.style)
-        self.figures.append((file, caption))
+        self.figures.append((save_picture(figure, self.folder, name, self.style), caption))
         self.say(f"figure {name}")
 
     def note(self, text: str) -> None:
@@ -265,6 +258,18 @@ class Reproduction:
             if record.stated_bound is not None:
                 self.proofs[run.path] = record.proof
             yield run.instance, record
+
+
+def save_picture(figure: Figure, folder: Path, name: str, style: FigureStyle) -> Path:
+    """Write ``<name>.png`` into the folder, for a paper also SVG and PDF; the PNG's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.png"
+    if style == SCREEN_STYLE:
+        save(figure, file, bbox_inches="tight", dpi=110)
+    else:
+        for suffix in SUFFIXES:
+            save(figure, file.with_suffix(suffix), style)
+    return file
 
 
 @contextmanager

@@ -3,33 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from synth.reproduction.collect import Reproduction
+from synth.errors import InputError
+from synth.reproduction.collect import Reproduction, save_picture
 from synth.reproduction.printed import Comparison
+from synth.reproduction.stored import COMPARED, FIGURES, GAP_LINE, REMARKS, Opening, Stored, laid_out, parse
 from synth.text.files import write_atomically
-from synth.text.quantities import GAP
 
 if TYPE_CHECKING:
     from synth.family import Family, Page
+    from synth.views.figure_style import FigureStyle
+
+    Answer = Callable[[Stored], Opening]
 
 COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
 
 
-def write_page(page: Reproduction, family: Family | Page, path: Path) -> None:
+def write_page(page: Reproduction, family: Family | Page, path: Path, opening: Answer | None = None) -> None:
     """Write the page, headed by what ``family`` (or one of its further pages) says of itself, and, beside the figures,
-    ``comparisons.csv`` where there are any. Holds no time or date: the same outcome gives the same bytes."""
+    ``comparisons.csv`` where there are any. ``opening`` makes the answer that it begins with; the short form has none.
+    Holds no time or date: the same outcome gives the same bytes."""
     page.folder.mkdir(parents=True, exist_ok=True)
     table = page.folder / "comparisons.csv"
     if page.comparisons:
         comparisons_table(page).to_csv(table, index=False)
     else:
         table.unlink(missing_ok=True)
-    write_atomically(path, page_text(page, family, path.parent).encode())
+    text = page_text(page, family, path.parent)
+    if opening is not None and not page.quick:
+        text = opened(text, opening, page.folder, page.style)
+    write_atomically(path, text.encode())
+
+
+def opened(text: str, opening: Answer, folder: Path, style: FigureStyle) -> str:
+    """The page with the answer and picture that ``opening`` makes of its tables; what it draws goes into ``folder``."""
+    found = parse(text)
+    made = opening(found)
+    for name, caption, draw in made.drawn:
+        file = save_picture(draw(), folder, name, style)
+        found.figures[f"{folder.name}/{file.name}"] = caption
+    return laid_out(found, made)
+
+
+def open_again(path: Path, opening: Answer, style: FigureStyle) -> None:
+    """Lay a stored page out again. Raises :class:`InputError` naming the file."""
+    if not path.is_file():
+        raise InputError("there is no such page to lay out again; leave --from-stored out", str(path))
+    try:
+        text = opened(path.read_text(), opening, path.with_suffix(""), style)
+    except InputError as error:
+        raise InputError(error.faults, str(path)) from None
+    write_atomically(path, text.encode())
 
 
 def comparisons_table(page: Reproduction) -> pd.DataFrame:
@@ -57,16 +86,16 @@ def page_text(page: Reproduction, family: Family | Page, folder: Path) -> str:
     if page.skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {text}\n" for text in page.skipped))
     if page.comparisons:
-        parts.append("## Printed numbers and ours\n\n" + _comparisons(page))
+        parts.append(f"## {COMPARED}\n\n{_comparisons(page)}")
     parts += _errata(page)
     parts += [f"## {title}\n\n{_table(page, title, rows, folder)}" for title, rows in page.tables]
     if pictures and not page.opening:
-        parts += ["## Figures\n", *pictures]
+        parts += [f"## {FIGURES}\n", *pictures]
     notes = [*page.notes, *filter(None, [page.grades()])]
     if notes:
-        parts.append("## Remarks\n\n" + "".join(f"* {text}\n" for text in notes))
+        parts.append(f"## {REMARKS}\n\n" + "".join(f"* {text}\n" for text in notes))
     if any("gap" in part.lower() for part in parts):
-        parts.insert(2 + len(pictures) if page.opening else 1, f"Where this page says gap: {GAP}.\n")
+        parts.insert(2 + len(pictures) if page.opening else 1, f"{GAP_LINE}\n")
     return "\n".join(parts)
 
 

@@ -19,6 +19,8 @@ def main(path: str) -> None:
         groups[case["group"]].append(case)
     cpu = run["machine_info"].get("cpu", {})
     print("# Benchmarks\n")
+    print("The cases of a group do the same work in different ways; read the ratio between them. Seconds are those of")
+    print("one machine beside other work.\n")
     files = " ".join(dict.fromkeys(case["fullname"].split("::")[0] for case in run["benchmarks"]))
     print(f"Command: `pytest {files} --benchmark-only --benchmark-json=RUN.json` and")
     print("`python tests/benchmarks/report.py RUN.json`.")

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.stored import Opening, Stored
 from synth_papers.bine import tables
 from synth_papers.bine.tables import TREES
 
@@ -53,6 +54,24 @@ def reproduce(page: Reproduction) -> None:
     page.figure(_drawn(trees, placed), "gaps", "How many of the jobs have at most this gap, per algorithm.")
     for text in _REMARKS:
         page.note(" ".join(text.split()))
+
+
+def opening(found: Stored) -> Opening:
+    """How far the published trees and placements are from the best, in the mean over the jobs."""
+    trees = found.table("Broadcast trees in the fewest rounds").set_index("ranks").loc["all"]
+    placed = found.table("Large allreduce: bytes between groups").set_index("ranks").loc["all"]
+    return Opening(
+        (
+            f"A broadcast on {trees['jobs']} jobs in several groups needs {trees['least']} crossings between groups in "
+            f"the mean ({trees['certified']} certified as the least); Bine's tree takes {trees['bine']}, the binomial "
+            f"trees {trees['binomial_halving']} (halving) and {trees['binomial_doubling']} (doubling).",
+            f"A large allreduce on the {placed['jobs']} jobs of 2^k ranks sends {placed['placement']} bytes between "
+            f"groups per byte of the vector in the best placement found, {placed['bine']} by Bine and "
+            f"{placed['recursive']} by recursive doubling.",
+            "To have this page for your own machine, name a file of its jobs with `--data`.",
+        ),
+        "gaps",
+    )
 
 
 def _file(page: Reproduction) -> Path:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from synth.arrays import FloatArray
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.stored import Opening, Stored, numbers
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
 from synth_papers.harvest import workloads as published
@@ -240,6 +241,26 @@ def _overlap(page: Reproduction) -> None:
             }
         )
     page.table("Reconfiguration hidden behind the reductions of the reduce-scatter half, 64 GPUs", pd.DataFrame(rows))
+
+
+def opening(found: Stored) -> Opening:
+    """Which conclusions survive, and what a delay per circuit allows."""
+    stated = found.table("Which conclusions survive a delay per circuit")["survives"]
+    faster = found.table("The best schedules with a delay per circuit").set_index("workload")
+    gains = numbers(faster["faster than with one delay, up to"])
+    closed = found.table("Observation 4 with a delay per circuit").iloc[-1]
+    return Opening(
+        (
+            f"{int((stated == 'yes').sum())} of {len(stated)} conclusions survive where every circuit that is set up "
+            f"costs its own delay; {int((stated == 'weaker').sum())} are weaker.",
+            f"The best schedules are then up to {gains.max():.2f} times as fast as with one delay for every change "
+            f"({gains.idxmax()}).",
+            "The closed form of recursive doubling, which is best with one delay, is up to "
+            f"{float(closed['closed form slower by, up to (%)']):.0f} % slower than the best schedule found on "
+            f"{closed['GPUs']} GPUs.",
+        ),
+        "figure-5-circuits",
+    )
 
 
 _REMARKS = (

@@ -16,6 +16,7 @@ from synth.arrays import FloatArray
 from synth.making import make
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.stored import Opening, Stored, numbers
 from synth_models.harvest.family import FAMILY
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile
@@ -275,6 +276,23 @@ def _overview(page: Reproduction, grids: dict[str, Grid]) -> None:
             }
         )
     page.table("Largest speed-ups of every workload", pd.DataFrame(rows))
+
+
+def opening(found: Stored) -> Opening:
+    """What choosing when to reconfigure gains over never and always."""
+    table = found.table("Largest speed-ups of every workload").set_index("workload")
+    static, bvn, both = (numbers(table[f"over {name}, largest"]) for name in ("static", "BvN", "both"))
+    return Opening(
+        (
+            f"The best schedule is up to {static.max():.0f} times as fast as a topology that never changes and up to "
+            f"{bvn.max():,.0f} times as fast as one that changes in every step (BvN); over the better of the two it "
+            f"gains {both.max():.2f} times at most, on `{both.idxmax()}`.",
+            f"{int((both > GAIN).sum())} of {len(both)} workloads gain more than 1 % over both at some message size "
+            "and delay.",
+            found.printed,
+        ),
+        "figure-5",
+    )
 
 
 def _remarks(page: Reproduction) -> None:

@@ -15,6 +15,7 @@ from synth.records import optimality
 from synth.records.record import Record
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.stored import Opening, Stored, numbers
 from synth_models.mlfm.check import replay
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.references.closed_form import printed_rule
@@ -307,6 +308,30 @@ def _solved(page: Reproduction, jobs: list[MLFMInstance], part: str) -> Iterator
             "share of bandwidth": facts.get("share_of_bandwidth"),
             "bound by": record["bound_proof"],
         }
+
+
+def opening(found: Stored) -> Opening:
+    """Where the published rule is best, where it fails, and what failures cost."""
+    printed = found.compared
+    rule = printed[printed["what"] == "phases of the published rule"]
+    best = int(rule["remark"].str.startswith("proven optimal").sum())
+    holds = found.note(r"with m <= l-1 it is complete .*? on (\d+ of \d+); with m > l-1 on (\d+ of \d+)")
+    whole = found.table("Phases by method").set_index("instance").loc["d18-n18l19m18"]
+    least = "the fewest possible, " if whole["closed_form"] == whole["bound"] else ""
+    failed = found.table("The whole machine of 6156 servers with failures")
+    gaps, phases = numbers(failed["gap"]), numbers(failed["phases"])
+    return Opening(
+        (
+            f"The published rule takes the fewest phases possible on {best} of the paper's {len(rule)} blocks, and "
+            f"{least}{whole['closed_form']}, on the whole machine of {whole['servers']} servers.",
+            f"Its condition is printed the wrong way round: on all blocks of d <= 4 the rule works on {holds[1]} with "
+            f"m <= l-1, and on {holds[2]} with m > l-1.",
+            f"With cables or spines failed, our schedules of the whole machine take {phases.min():,.0f} to "
+            f"{phases.max():,.0f} phases; {int((gaps == 0).sum())} of {len(gaps)} are proven optimal, and the largest "
+            f"gap is {100 * gaps.max():.2f} %.",
+        ),
+        "figure-3",
+    )
 
 
 def _gaps(page: Reproduction) -> None:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
+from synth.reproduction.stored import Opening, Stored, numbers
 from synth.text.quantities import shown
+from synth.views.figure_style import LOOKS
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.views.table import table
 from synth_models.fabric.views.transfers import transfers
@@ -53,6 +57,7 @@ TOOLS = {  # column of the page: the simulator, and how it is asked
     "LogGOPSim": ("LogGOPSim", "LogGP"),
 }
 NEAR = 1e-3
+TITLE = "Time beyond ours, of ours"
 EXPLAINED = {
     "ASTRA-sim": "It serves a link first come, first served, counts whole nanoseconds, and stores a message in a "
     "switch before it sends it on (ours cut through). Its backend has no torus and no machine of several levels.",
@@ -97,10 +102,46 @@ def reproduce(page: Reproduction) -> None:
     cases = list(_cases(page))
     rows = pd.DataFrame(_measured(page, cases), columns=COLUMNS)
     page.table("", rows, file="runs", show=False)
-    page.table("Time beyond ours, of ours", _beside(rows))
+    page.table(TITLE, _beside(rows))
     page.table("Versions", rows[["simulator", "version"]].drop_duplicates().reset_index(drop=True))
     for sentence in _in_words(rows):
         page.note(sentence)
+
+
+def opening(found: Stored) -> Opening:
+    """How often each simulator takes our time."""
+    rows = found.table(TITLE)
+    beyond = {name: numbers(rows[name]).dropna() for name in TOOLS}
+    near = {name: int((part.abs() <= 100 * NEAR).sum()) for name, part in beyond.items()}
+    astra, logp, same = (beyond[name] for name in ("ASTRA-sim", "LogGOPSim", "SimGrid"))
+    return Opening(
+        (
+            f"SimGrid takes our replay's time within {100 * NEAR:g} % on {near['SimGrid']} of {len(same)} schedules "
+            "when it serves each link in the schedule's order.",
+            f"ASTRA-sim does on {near['ASTRA-sim']} of {len(astra)} and LogGOPSim on {near['LogGOPSim']} of "
+            f"{len(logp)}; the farthest are {astra.abs().max():.1f} % and {logp.abs().max():.1f} % away.",
+            "The remarks say which rule of each simulator makes the difference: its order on a link, a switch that "
+            "stores whole messages, or a rank that cannot send while it receives.",
+        ),
+        "beyond",
+        [("beyond", "Every schedule: the simulator's time beyond ours, in percent of ours.", partial(_draw, beyond))],
+    )
+
+
+def _draw(beyond: Mapping[str, pd.Series]) -> Figure:
+    """A row a simulator, a dot a schedule."""
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for place, part in enumerate(beyond.values()):
+        heights = [place + 0.5 * (index / max(len(part) - 1, 1) - 0.5) for index in range(len(part))]
+        axes.plot(part, heights, "o", markersize=4, alpha=0.7, color=LOOKS[place]["color"])
+    axes.set_yticks(range(len(beyond)), [f"{name} ({len(part)})" for name, part in beyond.items()])
+    axes.invert_yaxis()
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.margins(x=0.05)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("time beyond ours, % (0: the same; linear up to 0.1, then logarithmic)")
+    return figure
 
 
 def _cases(page: Reproduction) -> Iterator[Case]:

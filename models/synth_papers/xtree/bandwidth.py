@@ -8,9 +8,8 @@ algorithm takes the number of chunks that suits the size best, out of those it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from synth.making import make
 from synth.reproduction.collect import Reproduction
 from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times
+from synth.views.figure_style import legend_below, looks, panels, size_axis
 from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.family import FAMILY
 from synth_models.xtree.instance import XTreeInstance
@@ -41,11 +41,7 @@ BASELINES = {  # method and the chunk counts it is run with; XTree's section V-A
     "TTO (reconstruction)": ("tto", (1, 4, 16, 32)),
     "TidalMesh (reconstruction)": ("tidalmesh", (1, 4, 16, 32)),
 }
-STYLES = {  # of what is ours or the paper's; the baselines take the next colour each
-    XTREE: {"marker": "s", "linewidth": 2.2},
-    OURS: {"marker": "s", "linewidth": 2.2},
-    FOREST: {"marker": "^", "linewidth": 2.2, "color": "tab:cyan"},
-}
+BEST_BASELINE, BYTES_HELD = "best baseline on the mesh", "bytes per node"
 
 
 @dataclass
@@ -155,21 +151,21 @@ def _solved(page: Reproduction, place: tuple[XTreeInstance, str], method: str) -
     return instance, load(family.unpack)(instance, record.packed)
 
 
-def draw(found: Sequence[Curves]) -> Figure:
-    """One panel per size: effective bandwidth over bytes per node, bounds dashed."""
-    figure = Figure(figsize=(6.3 * len(found), 5.2), layout="constrained")
-    for axes, curve in zip(figure.subplots(1, len(found), squeeze=False)[0], found, strict=True):
-        for label in (*curve.schedules, *curve.bounds):
-            style: dict[str, Any] = (
-                {"color": "black" if label == MESH_BOUND else "grey", "linestyle": "--"}
-                if label in curve.bounds
-                else {"marker": "o", "linewidth": 1.2, "markersize": 4} | STYLES.get(label, {})
-            )
-            axes.plot(BYTES, [curve.bandwidth(label, size) / 1e9 for size in BYTES], label=label, **style)
-        axes.set(xscale="log", xlabel="bytes per node", title=curve.name, ylim=(0, None))
-        axes.set_ylabel("effective bandwidth, GB/s")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, ncols=3, loc="outside lower center")
+def draw(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """One panel per size, from its :func:`table` by name: effective bandwidth over bytes per node, bounds dashed; of
+    the paper's mesh baselines the best at each size."""
+    figure = Figure(figsize=(5.2 * len(tables), 4.4), layout="constrained")
+    for axes, (name, shown) in zip(panels(figure, len(tables)), tables.items(), strict=True):
+        rates = shown.astype(float).set_index(BYTES_HELD)
+        rates[BEST_BASELINE] = rates[[label for label in rates if label in BASELINES]].max(axis=1)
+        lines = [label for label in (XTREE, OURS, FOREST, BEST_BASELINE) if label in rates]
+        for label, look in looks(lines).items():
+            axes.plot(rates.index, rates[label], label=label, **look)
+        for label, colour in ((MESH_BOUND, "black"), (EQUIMESH_BOUND, "grey")):
+            axes.plot(rates.index, rates[label], label=label, color=colour, linestyle="--", linewidth=1.0)
+        size_axis(axes, rates.index.tolist())
+        axes.set(xlabel=BYTES_HELD, title=name, ylim=(0, None), ylabel="effective bandwidth, GB/s")
+    legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
     return figure
 
 
@@ -177,7 +173,7 @@ def table(curve: Curves) -> pd.DataFrame:
     """Rows: size in bytes per node; columns: effective bandwidth of every algorithm and bound in GB/s."""
     names = (*curve.schedules, *curve.bounds)
     rows = [[int(size), *[round(curve.bandwidth(name, size) / 1e9, 3) for name in names]] for size in BYTES]
-    return pd.DataFrame(np.array(rows, dtype=object), columns=["bytes per node", *names])
+    return pd.DataFrame(np.array(rows, dtype=object), columns=[BYTES_HELD, *names])
 
 
 def forest_table(found: Sequence[Curves]) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from synth.records.record import Record
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.growth import Growth
+from synth.reproduction.stored import Opening, Stored
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay_every import replay_every
 from synth_models.xtree.family import FAMILY
@@ -73,6 +74,26 @@ def reproduce(page: Reproduction) -> None:
     page.note(
         "Times are of one machine of two cores that other work shared, so their ratios say more than they do; delete "
         "`growth.csv` to measure again. TACOS's hours are its paper's, for its own networks and machine."
+    )
+
+
+def opening(found: Stored) -> Opening:
+    """What 40,000 nodes take, and how that grows."""
+    table = found.table("Time and memory by size")
+    [large] = table[(table["method"] == "symmetric") & (table["nodes"] == "40000")].to_dict("records")
+    least = int((table["timesteps"] == table["bound"]).sum())
+    grows = {name: found.note(rf"`{name} .*?time grows as (N\^[\d.]+)")[1] for name in ("symmetric", "pull")}
+    printed = found.compared.iloc[0]
+    return Opening(
+        (
+            f"An allgather on a torus of 40,000 nodes is made and checked in {large['seconds']} s with "
+            f"{large['memory, MB']} MB, because the schedule of one node is repeated by symmetry; TACOS reports "
+            f"{printed['paper']} {printed['unit']} for as many nodes of its own networks on its own machine.",
+            f"{least} of {len(table)} schedules on this page take exactly as many timesteps as their bound.",
+            f"Time grows as {grows['symmetric']} for `symmetric`, and as {grows['pull']} for `pull`, which lists every "
+            "transfer.",
+        ),
+        "growth",
     )
 
 
