@@ -166,12 +166,15 @@ MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re
 ROLE = re.compile(r":(?:class|func|mod|meth|data|attr|exc):<code>~?")
 
 
+IMAGE = re.compile(r'(<img alt="[^"]*" src="([^"]+)"[^>]*>)')
+LONG = 30  # characters of a formula in a line, from which on it may be wider than a phone
 PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Formulas as MathML, which browsers draw themselves (in the table of contents as letters); roles of docstrings as
-    plain code; a picture that stands alone with its caption (the results' pages have theirs)."""
+    plain code; a picture that stands alone with its caption (the results' pages have theirs); every picture a link to
+    itself, to be seen in its full size."""
     entries = list(page.toc)
     while entries:
         entry = entries.pop()
@@ -179,6 +182,7 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
         entries += entry.children
     if not page.file.src_uri.startswith("results/"):
         html = PICTURE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", html)
+    html = IMAGE.sub(r'<a class="picture" href="\2">\1</a>', html)
     return MATH.sub(_mathml, ROLE.sub("<code>", html))
 
 
@@ -191,7 +195,7 @@ def _mathml(found: re.Match[str]) -> str:
     block = found[1] == "div"
     made = convert(latex.strip(), display="block" if block else "inline")
     if not block:
-        return made
+        return f'<span class="long-formula">{made}</span>' if len(latex) > LONG else made
     return f'<div class="formula">{made}{f"<span>({tag[1]})</span>" if tag else ""}</div>'
 
 
