@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +25,9 @@ from synth.exchange.executors import EXECUTORS
 from synth.exchange.file_check import MULTIPROCESSORS
 from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
 from synth.exchange.moves_from_algorithm import passes_of, raised
-from synth.exchange.mscclpp.dealing import DEALINGS
-from synth.exchange.mscclpp.plan import EXECUTOR, Plan
-from synth.exchange.mscclpp.plan import Limits as PlanLimits
+from synth.exchange.mscclpp.dealing import DEALINGS, Dealing
+from synth.exchange.mscclpp.plan import EXECUTOR, Gpu
+from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.record_export import algorithm_of, transfers_of
 from synth.exchange.transfers import Raised, Transfers
 from synth.family import get_family, load
@@ -46,6 +45,7 @@ FORMS = {
 }
 SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
+BY_TIME = (2, 4, 8)  # of these, tried with moves on one channel that start at about one time
 ROUNDED = (
     512,
     256,
@@ -59,6 +59,7 @@ ROUNDED = (
     1,
 )  # chunks a part, where pieces ask for too many
 DEALT = ((108, "time"), (32, "time"), (32, "place"))  # thread blocks of a plan, at least, and how pieces are dealt
+MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
 MANY = 400  # moves a rank that need all thread blocks
@@ -73,11 +74,7 @@ class Program:
     spread: int = 1  # over so many channels (of a plan: at least so many thread blocks)
     algorithm: Algorithm | None = None
     plan: Any = None
-    limits: PlanLimits = EXECUTOR  # that the plan keeps to
-
-    @cached_property
-    def _parsed(self) -> Plan:
-        return mscclpp.parse(json.dumps(self.plan), self.limits)
+    replay: Replay | None = None  # of the plan
 
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
@@ -87,13 +84,26 @@ class Program:
     @property
     def moves(self) -> Algorithm | Callable[[int], Raised | Transfers]:
         """What runs on parts of so many bytes."""
-        return self.algorithm or (lambda size: mscclpp.raised(self._parsed, part_bytes=size))
+        return self.algorithm or self._raised
 
     def waiting_for_data_alone(self, size: int) -> Transfers:
         """What runs on parts of so many bytes, as moves that wait for what they carry, not for their thread blocks."""
         if self.algorithm is None:
-            return mscclpp.raised(self._parsed, part_bytes=size).transfers
+            return self._raised(size).transfers
         return raised(self.algorithm, size, passes_of(self.algorithm, size), checked=True).transfers
+
+    @property
+    def meets(self) -> bool:
+        """Whether thread blocks of a plan meet at barriers."""
+        return any(op.name == "barrier" for gpu in self._gpus for block in gpu.blocks for op in block)
+
+    @property
+    def _gpus(self) -> Sequence[Gpu]:
+        return () if self.replay is None else self.replay.plan.gpus
+
+    def _raised(self, size: int) -> Raised:
+        assert self.replay is not None
+        return mscclpp.raised_of(self.replay, size)
 
     @property
     def ranks(self) -> int:
@@ -163,13 +173,25 @@ def limits_in(form: str) -> Mapping[str, str]:
     }
 
 
+class _Way(NamedTuple):
+    """A way to lower: channels a pair and whether moves go to them ``by_time``; or thread blocks of a plan, how pieces
+    are dealt to them, and whether it uses operations over switches."""
+
+    spread: int
+    dealt: Dealing = Dealing()
+    switches: bool = False
+    by_time: bool = False
+
+
 class Lowered:
-    """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``without``:
-    what of the schedule the form cannot say and leaves to ranks, in words; ``lifted``: names of :func:`limits_in` that
-    are not kept to: such programs do not run, their times say what the limit costs."""
+    """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``whole``:
+    whether a program needed no rounding; ``without``: what of the schedule the form cannot say and leaves to ranks, in
+    words; ``lifted``: names of :func:`limits_in` that are not kept to: such programs do not run, their times say what
+    the limit costs."""
 
     def __init__(self, transfers: Transfers, form: str, lifted: Collection[str] = ()) -> None:
         self.transfers, self.form, self.refused, self.lifted = transfers, form_of(form), "", frozenset(lifted)
+        self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
         self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
@@ -178,12 +200,9 @@ class Lowered:
         refused = None
         for chunks in (None, *ROUNDED):
             fits = False
-            for spread, dealt, switches in self._ways(spreads):
+            for way in self._ways(spreads):
                 try:
-                    if self.form == "mscclpp":
-                        program, key = self._plan(chunks, spread, dealt, switches)
-                    else:
-                        program, key = self._xml(chunks, spread)
+                    program, key = self._plan(chunks, way) if self.form == "mscclpp" else self._xml(chunks, way)
                 except LimitError as error:
                     refused = refused or error
                     continue
@@ -197,33 +216,46 @@ class Lowered:
             if refused is not None and not self.refused:
                 self.refused = str(refused).splitlines()[0]
             if fits:
+                self.whole = chunks is None
                 return
 
-    def _ways(self, spreads: Sequence[int] | None) -> Iterator[tuple[int, str, bool]]:
-        """What is tried: spreads, of plans each with both ways to deal pieces to thread blocks, and with and without
-        operations over switches."""
-        if self.form != "mscclpp":
-            yield from ((spread, "", False) for spread in spreads or SPREADS)
+    def _ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
+        """What is tried: spreads, some of them also by time."""
+        if self.form == "mscclpp":
+            yield from self._plan_ways(spreads)
             return
+        for spread in spreads or SPREADS:
+            yield _Way(spread)
+            if spread in BY_TIME:
+                yield _Way(spread, by_time=True)
+
+    def _plan_ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
+        """The same of plans: thread blocks and how pieces are dealt to them, with meetings of these and without, with
+        and without operations over switches."""
         pieces, many = len(self.transfers.piece_part), len(self.transfers.piece) > MANY * self.transfers.ranks
         ways: dict[tuple[int, str], None] = {}  # those that differ
         for blocks, dealt in DEALT if "blocks" not in self.lifted else ((pieces, DEALINGS[0]),):
             blocks = DEALT[0][0] if many else blocks
             ways[min(blocks, pieces), dealt if blocks < pieces else DEALINGS[0]] = None
+        asked = MEETINGS[:1] if self.lifted or many else MEETINGS
         for blocks, dealt in ways if spreads is None else product(spreads, DEALINGS):
-            if self.transfers.together is not None:
-                yield blocks, dealt, True
-            yield blocks, dealt, False
+            for switches in (True, False) if self.transfers.together is not None else (False,):
+                self.meets = True  # until a plan says otherwise
+                for meetings in asked:
+                    if meetings or self.meets or len(asked) == 1:  # else the same plan once more
+                        yield _Way(blocks, Dealing(dealt, meetings), switches)
 
-    def _xml(self, chunks: int | None, spread: int) -> tuple[Program, bytes]:
-        executor, wish = executor_of(self.form), Wish(chunks=chunks, channels=spread)
+    def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
+        executor, spread = executor_of(self.form), way.spread
+        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time)
         if "nodes" not in self.lifted:
             _demand_room(self.transfers, executor, chunks)
         if self.lifted:
             made, _ = lower(self.transfers, self._xml_limits(), wish)
         else:
             made, _ = algorithm_of(self.transfers, executor, wish)
-        program = Program(self.form, _words(f"{spread} channels a pair" if spread > 1 else "", chunks), spread, made)
+        how = _words(f"{spread} channels a pair" if spread > 1 else "", "by time" if way.by_time else "", chunks)
+        program = Program(self.form, how, spread, made)
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
@@ -236,17 +268,19 @@ class Lowered:
         free: dict[str, Any] = dict.fromkeys(names)
         return replace(limits_of(EXECUTORS[executor_of(self.form)]), **free)
 
-    def _plan(self, chunks: int | None, blocks: int, dealt: str, switches: bool) -> tuple[Program, bytes]:
-        whole, _ = in_chunks(self.transfers if switches else self.transfers.alone(), chunks)
+    def _plan(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
+        whole, _ = in_chunks(self.transfers if way.switches else self.transfers.alone(), chunks)
         if len(whole.piece) > PLANNED * whole.ranks and not self.lifted:
             words = f"{len(whole.piece):,} moves among {whole.ranks} gpus: a plan takes 64 operations a thread block"
             raise LimitError(words)
         limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
-        blocks = UNLIMITED if "blocks" in self.lifted else blocks
-        made = mscclpp.plan(whole, thread_blocks=blocks, limits=limits, dealt=dealt)
-        over = any(channel["channel_type"] == "switch" for channel in made["gpus"][0]["channels"])
-        program = Program(self.form, _words("over switches" if over else "", chunks), blocks, plan=made, limits=limits)
-        return program, repr((program.thread_blocks, over, dealt)).encode()
+        blocks = UNLIMITED if "blocks" in self.lifted else way.spread
+        made = mscclpp.planned(whole, thread_blocks=blocks, limits=limits, dealt=way.dealt)
+        over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
+        program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
+        self.meets = program.meets
+        words = _words("over switches" if over else "", "thread blocks meet" if program.meets else "", chunks)
+        return replace(program, how=words), repr((program.thread_blocks, over, program.meets, way.dealt.by)).encode()
 
 
 def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:
@@ -258,8 +292,8 @@ def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:
             raise LimitError(f"{executor}: {most:,} sends and receives of a gpu, at most {limit:,} elements")
 
 
-def _words(first: str, chunks: int | None) -> str:
-    return ", ".join(filter(None, (first, f"rounded to {chunks} chunks a part" if chunks else "")))
+def _words(first: str, second: str, chunks: int | None) -> str:
+    return ", ".join(filter(None, (first, second, f"rounded to {chunks} chunks a part" if chunks else "")))
 
 
 def executor_of(form: str) -> str:

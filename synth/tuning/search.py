@@ -1,13 +1,15 @@
 """The search: methods run over sizes, their schedules lowered for a form, and the quickest program of every size.
 
 Every reference (what libraries run) is run and lowered at every size, so that nothing slower than the best of them in
-that form is ever chosen; ours at some sizes (*anchors*), from which their programs are carried to the sizes between:
+that form is ever chosen (for plans, which have no loop, all but those whose schedule takes more than :data:`SLOWEST`
+times the best plan); ours at some sizes (*anchors*), from which their programs are carried to the sizes between:
 an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once more. Of
 every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -39,6 +41,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop
+SLOWEST = 2.0  # the same of references
 MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
@@ -114,6 +117,7 @@ class Row:
     bus_factor: float | None = None
     references: dict[str, float] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    rounded: set[str] = field(default_factory=set)  # methods of which no program came without rounding
     without: dict[str, str] = field(default_factory=dict)
     offered: list[Candidate] = field(default_factory=list)
     schedules: list[Scheduled] = field(default_factory=list)
@@ -166,6 +170,7 @@ class _Search:
                 self.rows.append(Row(instance, collective, size))
         self.family: Family = get_family(self.rows[0].instance.family)
         self.spreads: dict[str, set[int]] = {}
+        self.records: dict[tuple[str, str, tuple[tuple[str, int], ...]], Record] = {}
 
     def run(self) -> list[Row]:
         """The rows, each with what is best."""
@@ -228,10 +233,11 @@ class _Search:
                 yield name, published
 
     def _references(self, row: Row, anchor: bool) -> None:
-        for name, published in self._methods(row):
-            if published:
-                self._try(row, name, {}, True, wide=anchor)
-                self._smaller(row, name, True)
+        names = [name for name, published in self._methods(row) if published]
+        seconds = {name: self._record(row, name, {}).value or math.inf for name in names}
+        for name in sorted(names, key=lambda name: seconds[name]):  # of a plan the slowest may be left out
+            self._try(row, name, {}, True, wide=anchor)
+            self._smaller(row, name, True)
 
     def _ours(self, row: Row) -> None:
         for name, published in self._methods(row):
@@ -245,12 +251,16 @@ class _Search:
         """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
         if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
             return
+        count = next(one.transfers for one in reversed(row.schedules) if (one.name, one.options) == (name, ()))
         for each in PLANNED_A_RANK if self.question.form == "mscclpp" else TRANSFERS_A_RANK:
             options = {FEW: each * row.ranks}
-            self._try(row, name, options, reference, wide=False)
-            if _title(name, options) not in row.refused:
+            if name not in row.rounded:
                 break
-        if self.question.form != "mscclpp":
+            if count > each * row.ranks:  # else it is the same schedule
+                self._try(row, name, options, reference, wide=False)
+                if _title(name, options) not in row.rounded:
+                    break
+        if self.question.form != "mscclpp" and count > LOOPED * row.ranks:
             self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
 
     def _bound(self, row: Row) -> None:
@@ -269,11 +279,12 @@ class _Search:
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
-        planned = self.question.form == "mscclpp" and not reference
-        if planned and row.best is not None and record.value > row.best.seconds * HOPELESS:
+        slowest = SLOWEST if reference else HOPELESS
+        if self.question.form == "mscclpp" and row.best is not None and record.value > row.best.seconds * slowest:
             return
         if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
             row.refused[title] = f"{count:,} moves are too many to lower"
+            row.rounded.add(title)
             return
         try:
             if self.question.form in (SCHEDULED, *SERVICES):
@@ -288,6 +299,7 @@ class _Search:
         transfers = transfers_of(record)
         if len(transfers.piece) > MOST_MOVES:
             row.refused[title] = f"{len(transfers.piece):,} moves are too many to lower"
+            row.rounded.add(title)
             return
         lowered = Lowered(transfers, self.question.form)
         known = self.spreads.get(title)
@@ -298,6 +310,8 @@ class _Search:
             row.offer(one, reference)
         if lowered.refused:
             row.refused[title] = lowered.refused
+        if not lowered.whole:
+            row.rounded.add(title)
         if lowered.without:
             row.without[title] = lowered.without
         if found:
@@ -307,9 +321,12 @@ class _Search:
 
     def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
         """The record of a run, made now or taken over."""
-        left = self._left()
-        limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
-        return recorded(self.question, row.instance, name, options, limit)
+        key = row.instance.sha256, name, tuple(options.items())
+        if key not in self.records:
+            left = self._left()
+            limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
+            self.records[key] = recorded(self.question, row.instance, name, options, limit)
+        return self.records[key]
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""

@@ -86,13 +86,15 @@ def replayed(path: Path, size: int) -> tuple[float, float]:
 
 def planned(plan: Any, each: float) -> float:
     """Seconds that no order of the links can beat: a thread block's operations in order, a put over in ``each`` seconds
-    a chunk and handed on at once, a wait until all that was put before its signal has arrived; or the busiest link."""
+    a chunk and handed on at once, a wait until all that was put before its signal has arrived, a barrier until all are
+    there; or the busiest link."""
     blocks = {(gpu["id"], tb["id"]): tb for gpu in plan["gpus"] for tb in gpu["threadblocks"]}
     loads: dict[tuple[int, int], float] = defaultdict(float)
     signals: dict[object, list[float]] = defaultdict(list)  # of each end of a channel: when what is before has arrived
     taken: dict[object, int] = defaultdict(int)
     now, at = dict.fromkeys(blocks, 0.0), dict.fromkeys(blocks, 0)
     put: dict[object, float] = defaultdict(float)
+    there: dict[object, set[tuple[int, int]]] = defaultdict(set)  # at a barrier
     peers = {gpu["id"]: gpu["channels"][0]["connected_to"] if gpu["channels"] else [] for gpu in plan["gpus"]}
     ends = {(r, c): (p, [k for k, q in enumerate(peers[p]) if q == r][peers[r][:c].count(p)])
             for r in peers for c, p in enumerate(peers[r])}  # fmt: skip
@@ -121,6 +123,15 @@ def planned(plan: Any, each: float) -> float:
                     for end in mine:
                         now[key] = max(now[key], signals[ends[end]][taken[end]])
                         taken[end] += 1
+                elif op["name"] == "barrier":
+                    met = there[rank, op["barrier_id"]]
+                    met.add(key)
+                    if len(met) < op["num_threadblocks"]:
+                        break
+                    now |= dict.fromkeys(met, max(now[one] for one in met))
+                    for one in met - {key}:
+                        at[one] += 1
+                    met.clear()
                 at[key] += 1
                 moving = True
     assert all(at[key] == len(tb["ops"]) for key, tb in blocks.items())

@@ -17,6 +17,7 @@ from synth.errors import InputError
 from synth.exchange import validity
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering import Limits, Wish, lower
+from synth.exchange.lowering.channels import lanes
 
 
 def refused(call: Callable[[], Any], words: str) -> bool:
@@ -37,6 +38,7 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         channels=random.choice([1, 2, 3]),
         fuse=random.random() < 0.5,
         join=random.random() < 0.5,
+        by_time=seed % 3 == 0,
     )
     limits = Limits("tiny", random.choice([None, 3, 8]), random.choice([None, 1, 2, 5]), random.choice([None, 32]))
     if limits.steps and refused(lambda: lower(t, limits, wish), "tiny takes"):
@@ -52,6 +54,16 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         assert verdict.facts["sends_to_hold"] <= 1
         Run(a, random, together=True).run()  # and where a connection holds nothing
     assert max(np.diff(a.step_start), default=0) <= (limits.steps or a.steps)
+
+
+def test_lanes_by_time_follow_each_other() -> None:
+    """Equally many moves a lane, and none of a later lane starts sooner, whatever pieces they are of."""
+    t = random_transfers(3)
+    which = lanes(t, np.zeros(len(t.piece), dtype=np.int64), 3, by_time=True)
+    assert set(which) == {0, 1, 2}
+    assert max(np.bincount(which)) - min(np.bincount(which)) <= 1
+    for lane in (1, 2):
+        assert t.start_s[which < lane].max() <= t.start_s[which >= lane].min()
 
 
 @pytest.mark.parametrize("seed", range(0, 400, 7))

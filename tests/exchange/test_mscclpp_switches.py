@@ -62,7 +62,7 @@ def test_random_streams_run_in_every_order(seed: int) -> None:
 def test_every_kind_of_stream_is_among_them() -> None:
     said = Counter[str]()
     for seed in range(60):
-        plan, notes = planned(random_streams(seed))
+        plan, notes, _ = planned(random_streams(seed))
         said.update({word: 1 for word in ("glres", "gstore", "re", "put") if names(plan)[word]})
         said.update(why.partition("here: ")[2][:20] for why in notes if "here: " in why)
     assert len(said) >= 6, said
@@ -117,7 +117,7 @@ def test_sums_of_a_box_are_made_by_its_switch(method: str, tmp_path: Path) -> No
     """Every sum is handed on at once, and nothing is put: the plan's moves are the schedule's, as streams."""
     t = transfers_of(solved(tmp_path, method))
     whole, _ = in_chunks(t, None)
-    plan, notes = planned(whole)
+    plan, notes, _ = planned(whole)
     assert names(plan)["glres"] == len(t.piece_part)
     assert not names(plan).keys() & {"put", "re", "gstore"}
     assert notes == [f"over switches: {len(t.piece_part)} sums (glres), 0 copies alone (gstore)"]
@@ -147,7 +147,7 @@ def test_what_a_box_does_for_other_collectives(collective: str, method: str, wor
 def test_between_boxes_ranks_add(tmp_path: Path) -> None:
     t = transfers_of(solved(tmp_path, "nvls", boxes=2))
     whole, _ = in_chunks(t, 128)
-    plan, notes = planned(whole, ranks_per_node=8)
+    plan, notes, _ = planned(whole, ranks_per_node=8)
     assert names(plan)["re"]
     assert any("its sum is not handed on" in note or "more is added" in note for note in notes), notes
     assert outcome(plan, "allreduce", 0)

@@ -33,9 +33,14 @@ class Blocks:
     channel: IntArray
 
 
-def lanes(t: Transfers, copy: IntArray, channels: int) -> IntArray:
-    """The lane of every move: that of its copy, and by its hint (else its piece) one of ``channels``."""
-    which = np.where(t.channel_hint >= 0, t.channel_hint, t.piece) % channels
+def lanes(t: Transfers, copy: IntArray, channels: int, by_time: bool = False) -> IntArray:
+    """The lane of every move: that of its copy, and by its hint (else its piece) one of ``channels``; ``by_time``: by
+    its place among all moves when they are in the order of their starts."""
+    if by_time:
+        which = np.empty(len(t.piece), dtype=np.int64)
+        which[np.argsort(t.start_s, kind="stable")] = np.arange(len(which)) * channels // max(len(which), 1)
+    else:
+        which = np.where(t.channel_hint >= 0, t.channel_hint, t.piece) % channels
     found: IntArray = copy * channels + which
     return found
 

@@ -29,9 +29,11 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 @dataclass(frozen=True)
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
-    ranks are spread over, ``instances``: copies of the algorithm side by side, each on its share of every piece and on
-    channels of its own; ``fuse``: a receive and the send of the same data behind it in one step; ``join``: pieces that
-    follow each other side by side in one step, which saves steps and costs overlap; ``protocol`` as MSCCL names it."""
+    ranks are spread over (``by_time``: those that start at about one time on one, which a loop then runs side by side
+    with the other times of other passes), ``instances``: copies of the algorithm side by side, each on its share of
+    every piece and on channels of its own; ``fuse``: a receive and the send of the same data behind it in one step;
+    ``join``: pieces that follow each other side by side in one step, which saves steps and costs overlap; ``protocol``
+    as MSCCL names it."""
 
     in_place: bool = False
     chunks: int | None = None
@@ -40,6 +42,7 @@ class Wish:
     fuse: bool = False
     join: bool = False
     protocol: str = "Simple"
+    by_time: bool = False
 
 
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
@@ -54,7 +57,7 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     done = acts(cut, wish.in_place, most_count)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
-    lane = lanes(t, copy, wish.channels)
+    lane = lanes(t, copy, wish.channels, wish.by_time)
     if wish.join:
         t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:

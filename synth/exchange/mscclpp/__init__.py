@@ -17,7 +17,19 @@ alone), and of several sources or destinations the kernel takes the first. ``pip
 from synth.exchange.mscclpp.goals import collective
 from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.replay import faults
-from synth.exchange.mscclpp.schedule import raised, transfers
-from synth.exchange.mscclpp.writer import plan, write
+from synth.exchange.mscclpp.schedule import raised, raised_of, replayed, transfers
+from synth.exchange.mscclpp.writer import plan, planned, write
 
-__all__ = ["collective", "faults", "parse", "plan", "raised", "read", "transfers", "write"]
+__all__ = [
+    "collective",
+    "faults",
+    "parse",
+    "plan",
+    "planned",
+    "raised",
+    "raised_of",
+    "read",
+    "replayed",
+    "transfers",
+    "write",
+]

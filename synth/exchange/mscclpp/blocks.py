@@ -24,6 +24,11 @@ class Block:
         self.ops.append({"name": "nop"})
         self.waited, self.touched = False, []
 
+    def barrier(self, number: int, parties: int) -> None:
+        """All threads of so many thread blocks meet."""
+        self.ops.append({"name": "barrier", "barrier_id": number, "num_threadblocks": parties})
+        self.waited, self.touched = False, []
+
     def access(self, op: dict[str, Any], spans: Sequence[tuple[str, int, int, bool]]) -> None:
         """An operation on local ``spans`` (buffer, first, size, written), behind a ``nop`` where it needs one."""
         clash = any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,14 @@ from synth.errors import InputError
 from synth.exchange.transfers import Transfers
 
 DEALINGS = ("time", "place")
+
+
+class Dealing(NamedTuple):
+    """How pieces are dealt to thread blocks: ``by`` as for :func:`groups_of`, and at how many times the thread blocks
+    of a GPU meet at most (:mod:`synth.exchange.mscclpp.meetings`)."""
+
+    by: str = DEALINGS[0]
+    meetings: int = 0
 
 
 def groups_of(t: Transfers, groups: int, by: str = "time") -> IntArray:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
-from synth.exchange.mscclpp.plan import Plan
+from synth.exchange.mscclpp.plan import Op, Plan
 from synth.exchange.mscclpp.replay import Replay
-from synth.exchange.mscclpp.syncs import End
+from synth.exchange.mscclpp.syncs import Block, End
 from synth.exchange.transfers import Raised, Transfers
 from synth.schedule.collective import ROOTED
 
@@ -35,10 +36,20 @@ def transfers(
 
 def raised(plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None) -> Raised:
     """The same with what each transfer waits for."""
+    return raised_of(replayed(plan, collective, root), part_bytes)
+
+
+def replayed(plan: Plan, collective: str | None = None, root: int | None = None) -> Replay:
+    """The replay of a plan, for several sizes of its parts. Raises as :func:`transfers`."""
     replay = Replay(plan, collective, root)
-    wrong = replay.run()
-    if wrong:
+    if wrong := replay.run():
         raise InputError(wrong)
+    return replay
+
+
+def raised_of(replay: Replay, part_bytes: int | None = None) -> Raised:
+    """What a plan that has been replayed moves, as :func:`raised`."""
+    plan = replay.plan
     goal, ranks = replay.goal, len(plan.gpus)
     each = goal.each
     size = each * 16 if part_bytes is None else part_bytes
@@ -95,37 +106,125 @@ def _by_transfer(runs: list[_Run], bounds: IntArray) -> Iterator[tuple[int, int]
             yield piece, run.move
 
 
-def _spread(rows: list[list[int]], move: list[int]) -> tuple[IntArray, IntArray]:
+def _spread(rows: list[IntArray], move: list[int]) -> tuple[IntArray, IntArray]:
     """Rows of moves as rows of transfers, ``move`` being the move of each."""
-    of: list[list[int]] = [[] for _ in rows]
-    for transfer, number in enumerate(move):
-        of[number].append(transfer)
-    found = [[transfer for other in rows[number] for transfer in of[other]] for number in move]
+    order = np.argsort(move, kind="stable")
+    begin = np.searchsorted(np.array(move)[order], np.arange(len(rows) + 1))
+    made: dict[int, IntArray] = {}  # of every row that several moves share
+    for row in rows:
+        if id(row) not in made:
+            made[id(row)] = np.concatenate([order[:0], *(order[begin[k] : begin[k + 1]] for k in row.tolist())])
+    found = [made[id(rows[number])] for number in move]
     start = np.concatenate([[0], np.cumsum([len(row) for row in found])]).astype(np.int64)
-    return start, np.array([transfer for row in found for transfer in row], dtype=np.int64)
+    return start, np.concatenate([order[:0], *found]).astype(np.int64)
 
 
-def block_order(replay: Replay) -> list[list[int]]:
+class _Taken(NamedTuple):
+    """The signals that have been taken over one end of a channel, and the moves that the last of them stands behind."""
+
+    number: int
+    moves: list[int]
+
+
+@dataclass(eq=False)
+class _Walk:
+    """A thread block on its way through its operations: what it has waited for, and that as one row."""
+
+    block: Block
+    next: int = 0
+    known: dict[End, _Taken] = field(default_factory=dict)
+    row: IntArray | None = None
+
+    def learn(self, more: Mapping[End, _Taken]) -> None:
+        """What another thread block has waited for."""
+        for end, taken in more.items():
+            if end not in self.known or self.known[end].number < taken.number:
+                self.known[end], self.row = taken, None
+
+    def waits(self) -> IntArray:
+        """The moves that are over when this thread block goes on."""
+        if self.row is None:
+            self.row = np.array([move for taken in self.known.values() for move in taken.moves], dtype=np.int64)
+        return self.row
+
+
+def block_order(replay: Replay) -> list[IntArray]:
     """For every move the moves that its thread block has waited for when it makes it: of each of its channels those
-    that the last signal it took stands behind. (Semaphores and barriers within a GPU are not followed.)"""
+    that the last signal it took stands behind; and what thread blocks that it met at a barrier, or whose release of a
+    semaphore it acquired, had waited for until then."""
     made: dict[tuple[int, int], list[int]] = defaultdict(list)  # by thread block and place in it
     for move, place in enumerate(replay.by):
         made[place].append(move)
-    signals = _signals(replay, made)
-    rows: list[list[int]] = [[] for _ in replay.moves]
-    for block in replay.syncs.blocks:
-        taken: dict[End, int] = defaultdict(int)
-        known: dict[End, list[int]] = {}
-        for k, op in enumerate(replay.syncs.ops(block)):
+    order = _Order(replay, made)
+    order.walk()
+    return order.rows
+
+
+class _Order:
+    """All thread blocks on their way, each as far as barriers and semaphores let it."""
+
+    def __init__(self, replay: Replay, made: Mapping[tuple[int, int], list[int]]) -> None:
+        self.replay, self.made, self.signals = replay, made, _signals(replay, made)
+        self.rows: list[IntArray] = [np.zeros(0, dtype=np.int64)] * len(replay.moves)
+        self.met: dict[tuple[int, int], list[_Walk]] = defaultdict(list)
+        gpus = replay.plan.gpus
+        self.free = {(rank, k): first for rank, gpu in enumerate(gpus) for k, first in enumerate(gpu.semaphores)}
+        self.released: dict[tuple[int, int], deque[dict[End, _Taken]]] = defaultdict(deque)
+
+    def walk(self) -> None:
+        """To the end of all thread blocks, which the replay has found to end."""
+        walks, moving = [_Walk(block) for block in self.replay.syncs.blocks], True
+        while moving:
+            moving = sum(self._on(one) for one in walks) > 0
+
+    def _on(self, one: _Walk) -> bool:
+        ops, before = self.replay.syncs.ops(one.block), one.next
+        while one.next < len(ops):
+            op = ops[one.next]
+            if op.name == "barrier":
+                self._meet(one, op)
+                break
+            if op.name == "sem_acquire" and not self._acquired(one, op):
+                break
+            if op.name == "sem_release":
+                for semaphore in op.semaphores:
+                    self.released[one.block.rank, semaphore].append(dict(one.known))
             for channel in op.channels if op.name in TAKES else ():
-                end = block.rank, op.channel_type, channel
-                given = signals[replay.syncs.other[end]][taken[end]]
-                taken[end] += 1
-                known[end] = given or known.get(end, [])
-            for move in made[block.entry, k]:
-                if replay.moves[move][0] == block.rank:
-                    rows[move] = [other for several in known.values() for other in several]
-    return rows
+                self._take(one, (one.block.rank, op.channel_type, channel))
+            for move in self.made.get((one.block.entry, one.next), ()):
+                if self.replay.moves[move][0] == one.block.rank:
+                    self.rows[move] = one.waits()
+            one.next += 1
+        return one.next > before
+
+    def _take(self, one: _Walk, end: End) -> None:
+        last = one.known.get(end, _Taken(0, []))  # nobody else takes signals over this end
+        given = self.signals[self.replay.syncs.other[end]][last.number]
+        one.known[end], one.row = _Taken(last.number + 1, given or last.moves), None
+
+    def _meet(self, one: _Walk, op: Op) -> None:
+        there = self.met[one.block.rank, op.barrier]
+        if one not in there:
+            there.append(one)
+        if len(there) < op.parties:
+            return
+        for other in there[1:]:
+            there[0].learn(other.known)
+        for other in there:
+            other.learn(there[0].known)
+            other.next += 1
+        there.clear()
+
+    def _acquired(self, one: _Walk, op: Op) -> bool:
+        keys = [(one.block.rank, semaphore) for semaphore in op.semaphores]
+        if any(not self.free[key] and not self.released[key] for key in keys):
+            return False
+        for key in keys:
+            if self.free[key]:
+                self.free[key] -= 1
+            else:
+                one.learn(self.released[key].popleft())
+        return True
 
 
 def _signals(replay: Replay, made: Mapping[tuple[int, int], list[int]]) -> Mapping[End, list[list[int]]]:

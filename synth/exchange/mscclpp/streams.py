@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from synth.exchange.mscclpp.layout import Layout, Place
 from synth.exchange.mscclpp.switches import Group
 from synth.exchange.transfers import Transfers
+from synth.text.quantities import counted
 
 EVERYWHERE = ("allgather", "broadcast", "allreduce")  # collectives that end with a piece at one place of all ranks
 
@@ -151,3 +152,16 @@ def over(act: Act, numbers: Mapping[Group, int], source: Place, size: int) -> di
         return {**op, "dst_buff": [to], "channel_type": "switch"}
     load = {"switch_channel_id": numbers[act.source], "index": act.own, "size": size}
     return {"name": "glres", "src_buff": [load], "dst_buff": [to], "channel_type": "switch", "reduce_op": "sum"}
+
+
+def notes_on(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
+    """What became of the streams of switches."""
+    whole = len({id(act) for act in chosen.of.values()})
+    sums = len({id(act) for k, act in chosen.of.items() if chosen.sums(k)})
+    notes = [f"over switches: {counted(sums, 'sum')} (glres), {whole - sums:,} copies alone (gstore)"] if whole else []
+    refused = chosen.refused if chosen is found else {"as operations over switches they would be a race": len(found.of)}
+    for why, moves in refused.items():
+        notes.append(f"{counted(moves, 'move')} that a switch adds or copies are puts here: {why}")
+    if t.summed and not notes:
+        notes.append(f"{t.summed}: ranks add instead, as no one switch joins them")
+    return notes

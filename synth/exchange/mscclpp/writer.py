@@ -19,41 +19,50 @@ import json
 import math
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
-from synth.exchange.mscclpp.dealing import groups_of
+from synth.exchange.mscclpp.dealing import Dealing, groups_of
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.meetings import Meeting, meetings
 from synth.exchange.mscclpp.pieces import cut, needed
 from synth.exchange.mscclpp.plan import EXECUTOR, MAX_BUFFERS, MAX_CHANNEL_PER_OPERATION, MOST_CHUNKS, Limits
 from synth.exchange.mscclpp.reader import parse
-from synth.exchange.mscclpp.replay import faults
-from synth.exchange.mscclpp.streams import Act, Acts, acts, over
+from synth.exchange.mscclpp.replay import Replay
+from synth.exchange.mscclpp.streams import Act, Acts, acts, notes_on, over
 from synth.exchange.mscclpp.switches import Group, declared
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import REDUCING
 from synth.text.files import write_atomically
-from synth.text.quantities import counted
 
+PLAIN = Dealing()
 THEIR_NAMES = {ours: theirs for theirs, ours in COLLECTIVES.items()}
 
 
 def write(transfers: Transfers, path: Path, **options: Any) -> list[str]:
     """Write the plan of a schedule as JSON; options as for :func:`plan`. Returns what became of what switches add and
     copy, in words. Raises :class:`InputError`, ``OSError``."""
-    made, notes = planned(transfers, **options)
-    write_atomically(path, (json.dumps(made, indent=1) + "\n").encode())
-    return notes
+    made = planned(transfers, **options)
+    write_atomically(path, (json.dumps(made.plan, indent=1) + "\n").encode())
+    return made.notes
 
 
 def plan(transfers: Transfers, **options: Any) -> dict[str, Any]:
     """The plan of a schedule, as JSON has it; options and errors as of :func:`planned`."""
-    return planned(transfers, **options)[0]
+    return planned(transfers, **options).plan
+
+
+class Planned(NamedTuple):
+    """A ``plan`` as JSON has it; what became of what switches add and copy, in words; and its replay."""
+
+    plan: dict[str, Any]
+    notes: list[str]
+    replay: Replay
 
 
 def planned(
@@ -63,22 +72,22 @@ def planned(
     instances: int = 1,
     ranks_per_node: int | None = None,
     limits: Limits = EXECUTOR,
-    dealt: str = "time",
-) -> tuple[dict[str, Any], list[str]]:
-    """The plan of a schedule, as JSON has it, and what became of what switches add and copy, in words.
+    dealt: Dealing = PLAIN,
+) -> Planned:
+    """The plan of a schedule, with its replay.
 
     ``thread_blocks``: at least so many a GPU where there are so many pieces; ``instances``: every piece is cut into so
     many; ``ranks_per_node``: ranks r and s with different r // ranks_per_node talk over port channels (all over memory
-    channels without); ``limits``: others than the executor's, to see what one costs; ``dealt``: as ``by`` of
-    :func:`groups_of`. Raises :class:`InputError` that names the limit where the schedule does not fit the executor.
+    channels without); ``limits``: others than the executor's, to see what one costs. Raises :class:`InputError` that
+    names the limit where the schedule does not fit the executor.
     """
     chunks = cut(needed(transfers), instances)
     pieces = max(len(chunks.piece_part), 1)
     groups = max(1, min(thread_blocks, pieces, limits.blocks))
     while True:
         try:
-            group = groups_of(chunks, groups, dealt)
-            return _checked(chunks, group, in_place, ranks_per_node, limits)
+            group = groups_of(chunks, groups, dealt.by)
+            return _checked(chunks, group, in_place, ranks_per_node, limits, dealt.meetings)
         except _Limit as limit:
             if groups >= min(pieces, limits.blocks):
                 raise LimitError(
@@ -91,33 +100,21 @@ class _Limit(Exception):
     """A thread block would pass a limit of the executor."""
 
 
-def _checked(
-    t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits
-) -> tuple[dict[str, Any], list[str]]:
-    """The plan, replayed, and its notes; with puts for what switches do, and with all copies over scratch, where doing
+def _checked(t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits, met: int) -> Planned:
+    """The plan, replayed; with puts for what switches do, and with all copies over scratch, where doing
     so at once is a race."""
     wrong: list[Fault] = []
     found = acts(t, Layout(t, in_place), in_place, node)
     for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
         if chosen is found or found.of or staged:
-            made = _Writer(t, group, in_place, node, staged, chosen, limits).plan()
-            wrong = faults(parse(json.dumps(made), limits), t.collective, t.root)
+            writer = _Writer(t, group, in_place, node, staged, chosen, limits)
+            writer.meet(met)
+            made = writer.plan()
+            replay = Replay(parse(json.dumps(made), limits), t.collective, t.root)
+            wrong = replay.run()
             if not wrong:
-                return made, _notes(t, chosen, found)
+                return Planned(made, notes_on(t, chosen, found), replay)
     raise InputError(wrong, "the plan of this schedule is not right")
-
-
-def _notes(t: Transfers, chosen: Acts, found: Acts) -> list[str]:
-    """What became of the streams of switches."""
-    whole = len({id(act) for act in chosen.of.values()})
-    sums = len({id(act) for k, act in chosen.of.items() if chosen.sums(k)})
-    notes = [f"over switches: {counted(sums, 'sum')} (glres), {whole - sums:,} copies alone (gstore)"] if whole else []
-    refused = chosen.refused if chosen is found else {"as operations over switches they would be a race": len(found.of)}
-    for why, moves in refused.items():
-        notes.append(f"{counted(moves, 'move')} that a switch adds or copies are puts here: {why}")
-    if t.summed and not notes:
-        notes.append(f"{t.summed}: ranks add instead, as no one switch joins them")
-    return notes
 
 
 class _Writer:
@@ -141,6 +138,12 @@ class _Writer:
         self.peers: list[dict[str, list[int]]] = [{"memory": [], "port": []} for _ in range(t.ranks)]
         self.remote: list[dict[tuple[int, str, str], int]] = [{} for _ in range(t.ranks)]
         self.state: dict[tuple[int, int], Place] = {}
+        self.meetings: dict[tuple[int, int], list[Meeting]] = {}
+
+    def meet(self, most: int) -> None:
+        """Let the thread blocks of a GPU meet at so many times at most."""
+        put = ~np.isin(np.arange(len(self.t.piece)), list(self.acts.of))
+        self.meetings = meetings(self.t, self.group, put, most) if most else {}
 
     def plan(self) -> dict[str, Any]:
         t = self.t
@@ -217,27 +220,29 @@ class _Writer:
             self.channel[group, rank, peer] = kind, len(mine) - 1
 
     def run(self, block: Block, group: int, rank: int) -> None:
-        """The events of a thread block: waits (0), what is done with what came (1), starts (2), in runs."""
+        """The events of a thread block: waits (0), use of what came (1), meetings (2), starts (3), in runs."""
         t = self.t
-        mine = self.members[group, rank]
-        events = [(float(t.start_s[k]), 2, k) for k in mine if t.src[k] == rank]
+        mine, met = self.members[group, rank], self.meetings.get((group, rank), [])
+        events = [(float(t.start_s[k]), 3, k) for k in mine if t.src[k] == rank]
         events += [(float(t.end_s[k]), 1, k) for k in mine if t.dst[k] == rank]
         events += [(time, 0, k) for time, k in self.waits(group, rank)]
+        events += [(meeting.time_s, 2, k) for k, meeting in enumerate(met)]
         self.greet(block, group, rank)
         arrivals: list[tuple[int, int]] = []
         starts: list[int] = []
-        for _, kind, k in [*sorted(events), (math.inf, 0, -1)]:
-            if kind < 2 and starts:
+        for _, kind, k in [*sorted(events), (math.inf, 2, -1)]:
+            if kind < 3 and starts:
                 self.start(block, group, rank, starts)
                 starts = []
-            if kind == 2 and arrivals:
+            if kind > 1 and arrivals:
                 self.arrive(block, group, rank, arrivals)
                 arrivals = []
-            if kind == 2:
+            if kind == 3:
                 starts.append(k)
-            elif k >= 0:
+            elif kind < 2:
                 arrivals.append((kind, k))
-        self.arrive(block, group, rank, arrivals)
+            elif k >= 0:
+                block.barrier(met[k].number, met[k].parties)
 
     def greet(self, block: Block, group: int, rank: int) -> None:
         """Before anything is written to a GPU it says that its kernel runs."""
@@ -394,8 +399,7 @@ class _Writer:
         for rank in range(t.ranks):
             mine = [(group, block) for (group, r), block in sorted(blocks.items()) if r == rank]
             for _, block in mine:
-                block.ops.append({"name": "barrier", "barrier_id": 0, "num_threadblocks": len(mine)})
-                block.waited, block.touched = False, []
+                block.barrier(0, len(mine))
             for piece in np.flatnonzero(t.piece_part % t.ranks == rank).tolist():
                 if (rank, piece) in self.state:
                     end = self.at.final(rank, piece)
