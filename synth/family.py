@@ -132,12 +132,13 @@ class Method:
 @dataclass(frozen=True)
 class Page:
     """A page of ``synth reproduce`` by its name; ``target`` takes a
-    :class:`synth.reproduction.collect.Reproduction` and fills it."""
+    :class:`synth.reproduction.collect.Reproduction` and fills it; ``in_parts``: it knows ``--only`` and ``--again``."""
 
     name: str
     title: str
     citation: str
     target: Target
+    in_parts: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ import typer
 from synth.cli.common import demand_folder
 from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
-from synth.errors import InputError
+from synth.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from synth.family import Page
@@ -37,6 +37,28 @@ class Sources:
     data: Annotated[Path, typer.Option(help=DATA)] = Path("../shared/data")
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What of a page is made now."""
+
+    only: Annotated[list[str], typer.Option(help="tuned: a machine, a collective, or both (repeat): no other row.")] = (
+        field(default_factory=list)
+    )
+    again: Annotated[bool, typer.Option("--again", help="tuned: rows that another state of the code made, too.")] = (
+        False
+    )
+    stored: Annotated[
+        bool,
+        typer.Option("--from-stored", help="Only lay the page out again: its answer and picture from its own tables."),
+    ] = False
+
+    def demand_known(self, page: Page) -> None:
+        """Raises :class:`InputError` where a page has no parts."""
+        given = [f"--{name}" for name, value in (("only", self.only), ("again", self.again)) if value]
+        if given and not page.in_parts:
+            raise InputError([Fault(name, f"page {page.name} is not made in parts") for name in given])
+
+
 @grouped
 def reproduce(
     paper: str = typer.Argument(
@@ -50,11 +72,9 @@ def reproduce(
         help="Where pages, figures and records go. Default: results/published; with --quick results/quick.",
     ),
     jobs: int = typer.Option(1, "--jobs", "-j", min=1, help="Programs that run at once."),
-    stored: bool = typer.Option(
-        False, "--from-stored", help="Only lay the page out again: its answer and picture from its own tables."
-    ),
     sources: Sources = Sources(),
     drawn: Drawing = Drawing(),
+    parts: Parts = Parts(),
 ) -> None:
     """Write PAPER.md: every printed number our models can compute beside ours, errata with proof, figures. Records that
     lie below --results already are taken as they are: another folder makes everything again.
@@ -62,17 +82,13 @@ def reproduce(
     `findings` is one page of all that our records improve, settle, qualify or correct of published results: it verifies
     the records that it quotes and ends with exit code 1 where one is missing, refused or does not show what is
     stated."""
-    from synth.family import get_family, reproduced
+    from synth.family import reproduced
     from synth.reproduction.collect import Reproduction
 
     style = drawn.figure_style
     folder = out or (Path("results/quick") if quick else PUBLISHED)
     known = reproduced()
-    if paper not in (EVERY, FINDINGS, *known):
-        raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
-    for name in known if paper in (EVERY, FINDINGS) else [paper]:
-        _load_page(known[name].target)
-    names = list(known) if paper == EVERY else [paper] if paper in known else []
+    names = _names(paper, known, parts)
     demand_folder("--results", folder, *(folder / name for name in names))
     for name in names:
         started = time.monotonic()
@@ -81,13 +97,15 @@ def reproduce(
             errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
 
         page, path = (
-            Reproduction(folder / name, quick, sources.instances, sources.data, say, jobs, style),
+            Reproduction(
+                folder / name, quick, sources.instances, sources.data, say, jobs, style, tuple(parts.only), parts.again
+            ),
             folder / f"{name}.md",
         )
-        _make(page, known[name], path, stored)
-        done = f"{path}: laid out again" if stored else _summary(page, path, time.monotonic() - started)
+        _make(page, known[name], path, parts.stored)
+        done = f"{path}: laid out again" if parts.stored else _summary(page, path, time.monotonic() - started)
         console.print(done, markup=False)
-    if paper in (EVERY, FINDINGS) and not stored:
+    if paper in (EVERY, FINDINGS) and not parts.stored:
         _findings(folder, sources.records, quick, sources.instances, sources.data)
 
 
@@ -114,6 +132,20 @@ def _make(page: Reproduction, known: Page, path: Path, stored: bool) -> None:
     except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
         errors.print(f"synth: {known.name}: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
+
+
+def _names(paper: str, known: dict[str, Page], parts: Parts) -> list[str]:
+    """The pages of a paper, all of which can be loaded. Raises :class:`InputError`."""
+    from synth.family import get_family
+
+    if paper not in (EVERY, FINDINGS, *known):
+        raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
+    for name in known if paper in (EVERY, FINDINGS) else [paper]:
+        _load_page(known[name].target)
+    names = list(known) if paper == EVERY else [paper] if paper in known else []
+    for name in names:
+        parts.demand_known(known[name])
+    return names
 
 
 def _load_page(target: str) -> Callable[[Reproduction], None]:

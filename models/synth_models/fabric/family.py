@@ -105,7 +105,7 @@ FAMILY = Family(
              _PAGES + ".nvls:reproduce"),
         Page("tuned", "What runs, against what was scheduled: exported algorithms on machines people have",
              "MSCCL's and MSCCL++'s executors; NCCL's and MPI's algorithms exported beside ours",
-             _PAGES + ".tuned:reproduce"),
+             _PAGES + ".tuned:reproduce", in_parts=True),
         Page("outside", "Simulators of others beside our replay",
              "SimGrid (S4U), ASTRA-sim (analytical backend) and LogGOPSim (LogGP) on our schedules",
              "synth_papers.outside.page:reproduce"),

@@ -1,11 +1,13 @@
 """What runs on machines that people have, against what was scheduled: the page ``tuned``.
 
-A row a machine, form, collective and size, made by :mod:`synth.tuning`. Rows lie in ``rows.csv`` beside the page; a
-second run takes them over.
+A row a machine, form, collective and size, made by :mod:`synth.tuning`. Rows lie in ``rows.csv`` beside the page, each
+with the state of the code that made it; a second run takes them over, ``--again`` makes those of other states once
+more.
 """
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +16,10 @@ from typing import Any
 
 import pandas as pd
 
-from synth.errors import InputError
-from synth.exchange.forms import DEALT
+import synth.exchange
+import synth.tuning
+import synth_models.fabric
+from synth.errors import Fault, InputError
 from synth.exchange.machines.completion import Supplied, completed
 from synth.exchange.machines.file import as_raw
 from synth.exchange.machines.formats import read
@@ -25,6 +29,7 @@ from synth.records.optimality import gap
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
 from synth.tuning import Question, folder, tune
+from synth.tuning.search import SLOWEST
 from synth_models.fabric.family import FAMILY
 from synth_papers.fabric.grid import made
 
@@ -32,13 +37,13 @@ KIB, MIB, GIB = 2**10, 2**20, 2**30
 GOALS = {MIB: 1.15, GIB: 1.05}  # time in the form over time as scheduled, at most
 FORMS = ("msccl:azure", "mscclpp")
 COLLECTIVES = (
-    "allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter",
+    "allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall", "reduce", "gather", "scatter",
 )  # fmt: skip
 SIZES = (MIB, GIB)
-LIMIT_S = 240.0  # of one collective on one machine in one form
+LIMIT_S = 600.0  # of one collective on one machine in one form
 COLUMNS = (
     "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
-    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "dealings",
+    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "code",
 )  # fmt: skip
 TOPO = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7
@@ -52,6 +57,7 @@ GPU6\tSYS\tSYS\tNV2\tSYS\tNV1\tNV1\t X \tNV2
 GPU7\tSYS\tSYS\tSYS\tNV1\tNV1\tNV2\tNV2\t X
 """  # `nvidia-smi topo -m` on 8 V100
 KEYS = ("machine", "form", "collective", "bytes")
+DECIDE = (synth.tuning, synth.exchange, synth_models.fabric)  # packages whose code and machines decide what a row says
 
 
 @dataclass(frozen=True)
@@ -91,25 +97,24 @@ MACHINES = (
 
 def reproduce(page: Reproduction) -> None:
     """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
-    file = page.folder / "rows.csv"
+    file, state = page.folder / "rows.csv", state_of_the_code()
     rows = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.is_file() else pd.DataFrame(columns=COLUMNS)
-    for machine in MACHINES[:1] if page.quick else MACHINES:
-        for collective in COLLECTIVES[:1] if page.quick else COLLECTIVES:
-            if not ((rows["machine"] == machine.title) & (rows["collective"] == collective)).any():
-                now = pd.DataFrame(list(_tuned(page, machine, collective)), columns=list(COLUMNS))
-                rows = pd.concat([rows, now], ignore_index=True) if len(rows) else now
-                page.table("", rows, file="rows", show=False)
+    rows = rows.reindex(columns=list(COLUMNS))
+    for machine, collective in _chosen(page):
+        mine = (rows["machine"] == machine.title) & (rows["collective"] == collective)
+        if not mine.any() or (page.again and (rows[mine]["code"] != state).any()):
+            made = list(_tuned(page, machine, collective, state))
+            now = pd.DataFrame(made, columns=list(COLUMNS))
+            rows = in_page_order(pd.concat([rows[~mine], now], ignore_index=True) if len(rows[~mine]) else now)
+            page.table("", rows, file="rows", show=False)  # so that it can be interrupted
+    page.table("", rows, file="rows", show=False)
     _answer(page, rows)
     page.table("Time in the form over time as scheduled: the most of all collectives", _ratios(rows))
     page.table("What is above 1.05 at 1 GiB or 1.15 at 1 MiB, and the limit that costs it", _missed(rows))
     page.table("By collective: the quickest in the form, and the best reference", _in_words(rows))
     if absent := list(_absent(rows)):
         page.note(f"Not tuned yet, so that nothing is said of them: {'; '.join(absent)}.")
-    if old := list(dict.fromkeys(_pairs(rows[rows["dealings"].isna() & rows["form_s"].notna()]))):
-        page.note(
-            "Made before plans dealt pieces to thread blocks in several ways and limits were lifted, so that the limit "
-            f"is what refuses the best schedule: {'; '.join(old)}."
-        )
+    page.note(_states(rows))
     page.note(
         "The limit is found by lowering again: of all schedules within the goal the one of the fewest transfers is "
         "lowered with one limit of the executor lifted after the other, and the limit is named whose lifting brings "
@@ -117,7 +122,8 @@ def reproduce(page: Reproduction) -> None:
         "thread blocks costs it. Where schedules have too many moves for that, what refuses them is quoted."
     )
     page.note(
-        "`tune` runs every reference too and lowers it the same way. Every XML and plan was replayed by the check of "
+        "`tune` runs every reference too and lowers it the same way; for plans, which have no loop, not those whose "
+        f"schedule takes more than {times(SLOWEST)} the best plan. Every XML and plan was replayed by the check of "
         "its executor, before it was timed and when it was written."
     )
     page.note(
@@ -129,6 +135,55 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
+def state_of_the_code() -> str:
+    """The state of the code and machines that decide what a row says: twelve hexadecimal digits."""
+    digest = hashlib.sha256()
+    for package in DECIDE:
+        folder = Path(package.__path__[0])
+        for path in sorted(one for suffix in ("py", "json") for one in folder.rglob(f"*.{suffix}")):
+            digest.update(f"{package.__name__} {path.relative_to(folder).as_posix()}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _chosen(page: Reproduction) -> list[tuple[Machine, str]]:
+    """The machines and collectives to tune: a machine's most wanted collectives first. Raises :class:`InputError` for
+    a part that is neither a machine, nor a collective, nor both."""
+    if page.quick:
+        return [(MACHINES[0], COLLECTIVES[0])]
+    pairs = [(machine, collective) for collective in COLLECTIVES for machine in MACHINES]
+    known = {word for machine, name in pairs for word in (machine.title, name, f"{machine.title} {name}")}
+    if faults := [Fault("--only", "is no machine, collective or both of this page", word, True)
+                  for word in page.only if word not in known]:  # fmt: skip
+        raise InputError(faults)
+    wanted = set(page.only)
+    return [
+        (machine, name)
+        for machine, name in pairs
+        if not wanted or wanted & {machine.title, name, f"{machine.title} {name}"}
+    ]
+
+
+def in_page_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows by machine, collective, form and size, whenever they were made."""
+    places: tuple[list[Any], ...] = ([one.title for one in MACHINES], list(COLLECTIVES), list(FORMS), list(SIZES))
+    columns = ("machine", "collective", "form", "bytes")
+    place = {name: {word: k for k, word in enumerate(words)} for name, words in zip(columns, places, strict=True)}
+    return rows.sort_values(list(columns), key=lambda one: one.map(place[str(one.name)]), ignore_index=True)
+
+
+def _states(rows: pd.DataFrame) -> str:
+    """By which states of the code the rows were made."""
+    names = rows["code"]
+    if names.isna().all():
+        return "No row says which state of the code made it: `synth reproduce tuned --again` makes them again."
+    most = str(names.value_counts().index[0])
+    held = f"`{most}`, the first digits of a SHA-256 of its files"
+    if (names == most).all():
+        return f"All rows are of one state of the code: {held}."
+    old = "; ".join(dict.fromkeys(_pairs(rows[names != most])))
+    return f"Rows are of one state of the code: {held}; by other states, until `synth reproduce tuned --again`: {old}."
+
+
 def _from_topo() -> Any:
     """The machine of :data:`TOPO` with NVLinks alone, as ``synth tune topo.txt --only NV`` reads it."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -137,7 +192,7 @@ def _from_topo() -> Any:
         return as_raw(completed(read(path), Supplied({"NV": 25e9}, {"": 7e-7}), kinds=["NV"]))
 
 
-def _tuned(page: Reproduction, machine: Machine, collective: str) -> Iterator[dict[str, Any]]:
+def _tuned(page: Reproduction, machine: Machine, collective: str, state: str) -> Iterator[dict[str, Any]]:
     """The rows of one machine and collective in every form; all forms lower the same runs."""
     with tempfile.TemporaryDirectory() as scratch:
         for form in FORMS:
@@ -150,12 +205,11 @@ def _tuned(page: Reproduction, machine: Machine, collective: str) -> Iterator[di
             except InputError as error:
                 why = str(error).splitlines()[0]
                 page.say(f"{' '.join(named.values())}: {why}")
-                yield from (named | {"bytes": size, "limit": why} for size in SIZES)
+                yield from (named | {"bytes": size, "limit": why, "code": state} for size in SIZES)
                 continue
             for row in table.to_dict("records"):
                 page.say(f"{' '.join(named.values())} {row['bytes']}: {row['form_over_scheduled']:.4g}")
-                tried = {"dealings": len(DEALT)}
-                yield named | tried | {str(key): value for key, value in row.items() if key in COLUMNS}
+                yield named | {"code": state} | {str(key): value for key, value in row.items() if key in COLUMNS}
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame) -> None:

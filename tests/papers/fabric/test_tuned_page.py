@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pandas as pd
 import pytest
 from published import PUBLISHED
 
+from synth.errors import InputError
+from synth.reproduction.collect import Reproduction
 from synth.tuning.costs import tolerated
+from synth_papers.fabric import tuned
 from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, SIZES, TOPO, Machine
 
 
@@ -61,3 +68,61 @@ def test_topo_txt_is_a_dgx1() -> None:
     network = Machine("topo.txt").instance("allreduce", 2**20).machine.network  # type: ignore[attr-defined]
     links = sum(int(word[2:]) for word in TOPO.split() if word[:2] == "NV")
     assert network.bandwidth.sum() == pytest.approx(links * 25e9)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that makes the page with another tuner, and says which pairs this was asked for."""
+    asked: list[str] = []
+
+    def invented(page: Reproduction, machine: Machine, what: str, state: str) -> Iterator[dict[str, Any]]:
+        asked.append(f"{machine.title} {what}")
+        for form in reversed(FORMS):
+            for size in reversed(SIZES):
+                yield {
+                    "machine": machine.title, "form": form, "collective": what, "bytes": size, "method": "ring",
+                    "form_s": 2.0, "scheduled_s": 2.0, "scheduled_method": "ring", "form_over_scheduled": 1.0,
+                    "bound_s": 1.0, "reference": "ring", "reference_s": 2.0, "code": state,
+                }  # fmt: skip
+
+    monkeypatch.setattr(tuned, "_tuned", invented)
+
+    def make(state: str, *only: str, again: bool = False) -> tuple[list[str], pd.DataFrame, list[str]]:
+        monkeypatch.setattr(tuned, "state_of_the_code", lambda: state)
+        asked.clear()
+        page = Reproduction(tmp_path / "tuned", only=only, again=again)
+        tuned.reproduce(page)
+        return list(asked), pd.read_csv(tmp_path / "tuned/rows.csv"), page.notes
+
+    return make
+
+
+def test_the_page_is_made_in_parts_by_the_command_itself(made: Any) -> None:
+    asked, rows, notes = made("aaaa", "dgx-h100 x2 broadcast", "topo.txt")
+    assert asked[0] == "topo.txt allreduce"
+    assert set(asked) == {"dgx-h100 x2 broadcast", *(f"topo.txt {name}" for name in COLLECTIVES)}
+    assert any("All rows are of one state" in note and "aaaa" in note for note in notes)
+    assert made("aaaa", "topo.txt", again=True)[0] == []  # resumed: nothing is left to do
+    assert made("bbbb", "topo.txt")[0] == []  # rows of another state are taken over, unless
+    asked, rows, notes = made("bbbb", "topo.txt allgather", "allreduce", again=True)
+    assert sorted(asked) == sorted([*(f"{one.title} allreduce" for one in MACHINES), "topo.txt allgather"])
+    assert set(rows[rows["code"] == "aaaa"]["collective"]) == set(COLLECTIVES) - {"allreduce", "allgather"}
+    assert any("by other states" in note and "topo.txt reduce" in note for note in notes)
+
+
+def test_rows_stand_in_the_page_s_order_whenever_they_were_made(made: Any) -> None:
+    made("aaaa", "topo.txt broadcast")
+    _, rows, _ = made("aaaa", "dgx-a100 allgather", "dgx-a100 allreduce")
+    found = list(zip(rows["machine"], rows["collective"], rows["form"], rows["bytes"], strict=True))
+    pairs = [("dgx-a100", "allreduce"), ("dgx-a100", "allgather"), ("topo.txt", "broadcast")]
+    assert found == [(*pair, form, size) for pair in pairs for form in FORMS for size in SIZES]
+
+
+def test_a_part_that_is_none_is_refused(made: Any) -> None:
+    with pytest.raises(InputError, match="no machine, collective or both"):
+        made("aaaa", "dgx-a100 allrecude")
+
+
+def test_the_state_of_the_code_is_that_of_its_files() -> None:
+    assert tuned.state_of_the_code() == tuned.state_of_the_code()
+    assert len(tuned.state_of_the_code()) == 12

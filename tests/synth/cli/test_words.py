@@ -104,6 +104,10 @@ def test_a_misspelt_name_meets_the_one_that_was_meant(tmp_path: Path, words: lis
     assert f"did you mean {meant}?" in refused(*[ring if word == "RING" else word for word in words])
 
 
+def test_a_page_that_is_not_made_in_parts_says_so() -> None:
+    assert refused("reproduce", "mlfm", "--again", "--only", "ring").count("page mlfm is not made in parts") == 2
+
+
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
