@@ -9,6 +9,12 @@ It uses Python's standard library and nothing else. All arithmetic is exact: who
 Every record is accepted, refused (with the first fault found) or not covered (with the reason); the exit code is 1
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
+Not looked at: how a run went (seconds, options, progress, solver), and plans. Not covered: more than 2^20 transfers;
+schedules that a formula counts, or that are a quotient's; several collectives at once; a network of kind dragonfly,
+boxes in part, links of reduced bandwidth; switches that store and add, buffer or do not copy, or that limit streams;
+refuted plans of steps; tolls (orbit_moments), bundles of prices (harvest), prices of rounds (bine); mlfm's forms other
+than tables, and detours that have to be split; optree's budgets of power and crosstalk, and reach on large rings.
+
 Order of this file: 1 numbers, files, arrays · 2 records · 3 graphs and networks · 4 replay by rounds · 5 xtree ·
 6 fabric: machine, replay, certificates · 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
 """
@@ -27,7 +33,7 @@ import zipfile
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter, defaultdict, deque, namedtuple
+from collections import Counter, defaultdict, namedtuple
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, combinations, groupby, pairwise, product
@@ -227,66 +233,23 @@ OBJECTIVES = {
 }  # fmt: skip
 EMPTY = ("unsupported", "killed", "out_of_memory")  # terminations of records that hold nothing
 TERMINATIONS = ("finished", "optimal", "infeasible", "time_limit", "size_limit", "error", *EMPTY)
-NONE = type(None)
-KEYS = {
-    **dict.fromkeys(["format", "family", "instance", "instance_sha256", "method", "kind", "termination"], (str,)),
-    **dict.fromkeys(["instance_file", "solver", "solution_file", "message"], (str, NONE)),
-    **dict.fromkeys(["options", "objective", "verified", "seconds"], (dict,)),
-    **{"bound": (int, float, NONE), "solution": (dict, NONE)},
-}
-MAY_BE = {
-    **dict.fromkeys(["instance_text", "solver_version", "bound_proof", "bound_grade", "stopped_by"], (str, NONE)),
-    **{"progress": (list, NONE), "certificate": (dict, NONE), "submitted": (dict, NONE)},
-}
 
 
-def check_keys(record):
-    """Check that a record has its keys, each of its type, and that what they say fits together."""
-    for key, types in (KEYS | MAY_BE).items():
-        need(key in record or key in MAY_BE, f"{key}: is missing")
-        need(type(record.get(key)) in types, f"{key}: {short(record.get(key))} has the wrong type")
+def check_statement(record):
+    """Check that a record says what it is, and that its numbers are numbers; how the run went is not looked at."""
     one_of(record["format"], ("synth-record/1",), "format")
     one_of(record["family"], OBJECTIVES, "family")
     one_of(record["kind"], ("program", "reference", "bound", "submitted"), "kind")
     one_of(record["termination"], TERMINATIONS, "termination")
-    one_of(record.get("stopped_by"), (None, "clock"), "stopped_by")
-    handed_in = {record["kind"] == "submitted", record["method"] == "submitted", record.get("submitted") is not None}
-    need(len(handed_in) == 1, "kind, method, submitted: a record is handed in, or it is not")
-    for key in ("by", "file", "file_sha256") if True in handed_in else ():
-        need(type(record["submitted"].get(key)) is str, f"submitted.{key}: a text")
-    both = (record["solver"] is None) == (record.get("solver_version") is None)
-    need(both, "solver and solver_version: both or neither")
-    objective, verified, options = record["objective"], record["verified"], record["options"]
+    for key in ("instance_file", "instance_text", "solution_file", "solver", "message", "bound_proof"):
+        need(type(record.get(key, "")) is str or record[key] is None, f"{key}: {short(record[key])} is no text")
+    objective, verified = record["objective"], record["verified"]
     stated = (objective.get("name"), objective.get("unit"), objective.get("sense"))
     need(stated == (*OBJECTIVES[record["family"]], "minimise"), f"objective: {short(objective)}")
     for name, value in (("objective.value", objective["value"]), ("bound", record["bound"])):
         need(value is None or number(value, name) is value, name)
-    need(verified.get("ok") is True and type(verified.get("facts")) is dict, "verified: ok and facts")
-    need(verified.get("faults") == [], f"verified: the run itself found {short(verified.get('faults'))}")
-    for key in ("build", "solve", "check"):
-        number(record["seconds"].get(key), f"seconds.{key}", 0)
-    if options.get("time_limit_s") is not None:
-        number(options["time_limit_s"], "options.time_limit_s", LEAST)
-    number(options.get("relative_gap", 1e-4), "options.relative_gap", 0)
-    whole(options.get("threads", 1), 1, 10**100, "options.threads")
-    whole(options.get("seed", 0), 0, 10**100, "options.seed")
-    need(type(options.get("method", {})) is dict, "options.method: an object")
-    check_progress(record.get("progress") or [], objective["value"], record["bound"])
-
-
-def check_progress(rows, stated_value, stated_bound):
-    """Check that times never fall, values never rise, bounds never fall, and that the last row is the record's."""
-    last_time, last_value, last_bound = 0, None, None
-    for row in rows:
-        need(type(row) is list and len(row) == 3, f"progress: {short(row)} is no row of three")
-        time, value, bound = (entry if entry is None else number(entry, "progress") for entry in row)
-        need(time is not None and time >= last_time, "progress: times fall")
-        need(last_value is None or (value is not None and value <= last_value), "progress: values rise")
-        need(last_bound is None or (bound is not None and bound >= last_bound), "progress: bounds fall")
-        last_time, last_value, last_bound = time, value, bound
-    for last, stated in ((last_value, stated_value), (last_bound, stated_bound)) if rows else ():
-        same = last == stated or (None not in (last, stated) and math.isclose(last, stated, rel_tol=1e-9))
-        need(same, f"progress: ends with {last}, the record says {stated}")
+    need(verified.get("ok") is True and verified.get("faults") == [], f"verified: {short(verified)}")
+    number(record["options"].get("relative_gap", 1e-4), "options.relative_gap", 0)
 
 
 def exceeds(bound, value):
@@ -362,7 +325,7 @@ def read_instance(text, folder):
 
 def check_record(record, folder, open_arrays):
     """Check one record. Return (what was done, what was not, value, bound): for the summary and to compare records."""
-    check_keys(record)
+    check_statement(record)
     instance = read_instance(find_instance(record, folder), folder)
     need(instance.data["family"] == record["family"], "family: is not the instance's")
     need(instance.data["name"] == record["instance"], "instance: is not the name in the instance's file")
@@ -374,7 +337,7 @@ def check_record(record, folder, open_arrays):
     solution = None if record["solution"] is None else Held(record["solution"], file, prefix)
     certificate = record.get("certificate")
     if record["kind"] == "bound":
-        need(not certificate, "certificate: in a record of kind bound it is the solution")
+        need(certificate in (None, {}), "certificate: in a record of kind bound it is the solution")
         solution, certificate = None, solution
     elif certificate is not None:
         certificate = Held(certificate, file, prefix + "certificate/")
@@ -797,10 +760,10 @@ class Fabric(Network):
             [self.is_switch[v] and bool(every_switch or abilities[v].get(what)) for v in every]
             for what, every_switch in general.items()
         )
-        self.streams = any(ability.get("streams") for ability in [*abilities, switching])
+        self.limited = any(ability.get(key) for ability in [*abilities, switching] for key in ("streams", "add_rate"))
         linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
         self.able = [v for v in linked if self.copies[v] or self.adds[v]]  # where switches cut through
-        self.switchless, self.pay_alone = not linked, not linked or not (self.stores or self.multicast or self.able)
+        self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
 
     def set_blocks(self, data):
         cover(data["collective"] != "several", "several collectives")
@@ -863,21 +826,22 @@ class Fabric(Network):
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
 
     def route(self, T, route, size):
-        """Return (source, [(link, from, to)], [(rank or storing switch, arrival)]) of a route, in ticks."""
-        source, used, arrivals = self.links[route[0]].tail, [], []
+        """Return ([(source, when it leaves)], [(link, from, to)], [(rank or storing switch, arrival)]), in ticks."""
+        sources = dict.fromkeys(x.tail for x in map(self.links.__getitem__, route) if not self.is_switch[x.tail])
+        first = self.links[route[0]].tail
+        leaving, used, arrivals, reached, rest, left = [(first, 0)], [], [], {first: (0, 0)}, route, set()
         need(not self.stores or len(route) == 1, "route_lengths: where switches store, a route is one link")
-        need(self.stores or not self.is_switch[source], f"route {route}: begins at a switch")
-        reached, left = {source: (0, 0)}, set()
-        for e in route:
+        need(self.stores or not self.is_switch[first], f"route {route}: begins at a switch")
+        if len(sources) > 1:
+            leaving, used, arrivals, reached, rest = self.in_tree(T, route, size, sources)
+        before = {e for e, _, _ in used}
+        for e in rest:
             u, v, where = self.links[e].tail, self.links[e].head, f"route {route}, link {e}"
-            alpha, duration = math.ceil(self.links[e].latency * T), math.ceil(size * T / self.links[e].bandwidth)
-            relayed = u == source or self.is_switch[u]
-            cover(relayed or not any(self.adds), f"{where}: of several sources, or over a rank")
-            need(u in reached and relayed, f"{where}: goes on from no switch that it reached")
+            alpha, duration = self.ticks(T, e, size)
+            need(u in reached, f"{where}: goes on from no node that it reached")
             need(u not in left or self.multicast or self.copies[u], f"{where}: node {u} does not copy")
-            need(v not in reached, f"{where}: comes to node {v} twice")
-            limited = u in left and self.streams and self.is_switch[u]
-            cover(not limited, "switches that copy a limited number of streams")
+            need(v not in reached and e not in before, f"{where}: comes to node {v} twice, or is used twice")
+            cover(u not in left or not self.limited, "switches that copy a limited number of streams")
             left.add(u)
             begin, slow = reached[u]
             used.append((e, begin, begin + duration))
@@ -886,7 +850,38 @@ class Fabric(Network):
                 arrivals.append((v, sum(reached[v])))
         ends = [v for v in reached if v not in left and self.is_switch[v] and not self.stores]
         need(not ends, f"route {route}: ends at switches {ends}")
-        return source, used, arrivals
+        return leaving, used, arrivals
+
+    def ticks(self, T, e, size):
+        """Return the ticks of a link's latency, and those for which a transfer of some bytes uses it."""
+        return math.ceil(self.links[e].latency * T), math.ceil(size * T / self.links[e].bandwidth)
+
+    def in_tree(self, T, route, size, sources):
+        """Return the same of the links on which streams of several sources become one; then where, and what is left."""
+        cover(not self.limited, "switches that add a limited number of streams")
+        left, streams, rest = {}, set(), list(route)  # left: by which link; streams: the nodes at which they are
+        while rest:
+            e, together = rest[0], len(streams) == 1 and left.keys() >= sources.keys()
+            u, v, where = self.links[e].tail, self.links[e].head, f"route {route}, link {e}"
+            if together and len({self.links[f].tail for f in rest}) < len(rest):
+                break  # from here, the hub, the sum parts
+            need(u in streams or u in sources, f"{where}: nothing comes to node {u}")
+            need(not {u, v} & left.keys() and v not in sources, f"{where}: at a node that was left before")
+            need(v not in streams or self.adds[v], f"{where}: node {v} does not add")
+            left[u], streams = e, streams - {u} | {v}
+            rest.pop(0)
+        need(len(streams) == 1, f"route {route}: its streams do not meet")
+        (hub,), used = streams, []
+        behind = {hub: (0, 0)}  # of a node: the latency from it to the hub, and the slowest link on the way there
+        for e in reversed(left.values()):
+            (alpha, duration), (far, slow) = self.ticks(T, e, size), behind[self.links[e].head]
+            behind[self.links[e].tail] = far + alpha, max(slow, duration)
+            used.append((e, far + alpha, duration))
+        end, least = max(sum(behind[u]) for u in sources), min(behind[u][1] for u in sources)
+        leaving = [(u, end - sum(behind[u])) for u in sources]
+        used = [(e, end - far - duration, end - far) for e, far, duration in used]
+        arrivals = [(hub, end)] if not self.is_switch[hub] else []
+        return leaving, used, arrivals, {hub: (end - least, least)}, rest
 
     def check_exclusion(self, starts, uses):
         """Check that no two transfers use a link, or links of one group, at the same time."""
@@ -918,7 +913,7 @@ class Fabric(Network):
             have = dict(alone) if origin is None else {origin: everybody}
             events, at_switch, carried = [], set(), {}
             for i in mine:
-                events.append((4 * starts[i] + 2, i, uses[i][0]))
+                events += [(4 * (starts[i] + after) + 2, i, v) for v, after in uses[i][0]]
                 for v, after in uses[i][2]:
                     last = max(last, starts[i] + after)
                     if self.is_switch[v]:
@@ -926,14 +921,16 @@ class Fabric(Network):
                     else:
                         events.append((4 * (starts[i] + after) + adds[i], i, v))
             for time, i, v in sorted(events):
+                held = have.get(v, 0)
                 if time % 4 == 2:  # transfer i leaves node v
-                    carried[i] = everybody if (v, starts[i]) in at_switch else have.get(v, 0)
-                    if not carried[i] or (not adds[i] and carried[i] != everybody):
-                        raise Fault(f"transfer {i}: piece {piece} is not (completely) at node {v}")
-                elif adds[i] and have.get(v, 0) & carried[i]:
-                    raise Fault(f"transfer {i}: adds a contribution to piece {piece} twice")
+                    held = everybody if (v, time // 4) in at_switch else held
+                    if not held or held & carried.get(i, 0):
+                        raise Fault(f"transfer {i}: piece {piece} is not at node {v}, or it takes a contribution twice")
+                    carried[i] = held | carried.get(i, 0)
+                elif held & carried[i] if adds[i] else carried[i] != everybody:
+                    raise Fault(f"transfer {i}: brings piece {piece} incomplete, or adds a contribution twice")
                 else:
-                    have[v] = have.get(v, 0) | carried[i]
+                    have[v] = held | carried[i]
             for v in self.members if goal is None else (goal,):
                 need(have.get(v) == everybody, f"piece {piece} is not (completely) at rank {v} in the end")
         return last
@@ -941,10 +938,11 @@ class Fabric(Network):
     # -- certificates
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
+        cover(held.get("argument") != "steps", "refuted plans of steps")
         prove = held.choose("argument", {
             "nothing": Fabric.nothing, "cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip,
             "partition": Fabric.partition, "deliveries": Fabric.windows, "sums": Fabric.windows,
-            "moments": Fabric.moments, "orbit_moments": Fabric.moments, "steps": Fabric.steps,
+            "moments": Fabric.moments, "orbit_moments": Fabric.moments,
         })  # fmt: skip
         greatest = max([link.latency for link in self.links], default=Fraction(0))
         self.P, self.bound = math.lcm(*(link.latency.denominator for link in self.links)), bound
@@ -1212,41 +1210,6 @@ class Fabric(Network):
                     orbits.update(dict.fromkeys(orbit, orbit))
                 found[orbits[u, v][0], before, behind + latency[e]] = orbits[u, v]
         return [(orbit, before, behind) for (_, before, behind), orbit in found.items()]
-
-    def steps(self, held):
-        """No schedule has so many steps, rounds and chunks (a question of its own: it bounds no seconds)."""
-        need(self.bound <= 0, "steps: says nothing of seconds")
-        S, R, C = (held.whole(key, 1, 2**31) for key in ("steps", "rounds", "chunks"))
-        need(self.switchless and all(link.group is None for link in self.links), "steps: switches or groups in use")
-        chunks = Fraction(C, len(self.members)) if self.collective == "alltoall" else C
-        need(chunks == int(chunks), "chunks: not divisible by the members")
-        ends = [[self.members if v is None else [v] for v in block[:2]] for block in self.blocks]
-        deliveries = [(i, u, v) for i, (a, b) in enumerate(ends) for u in a for v in b if u != v]
-        by = held.choose("by", {name: name for name in ("hops", "paths", "parts", "timed", "lengths")})
-        if R < S:
-            return
-        if by == "hops":
-            far = max(self.distances([u]).get(v, INFINITE) for _, u, v in deliveries)
-            need(far > S, "hops: every goal is near enough")
-            return
-        cover(by == "timed", f"steps by {by}")
-        under = math.lcm(*(link.bandwidth.denominator for link in self.links))
-        unit = math.gcd(*(int(link.bandwidth * under) for link in self.links))
-        rates, links, pays = [link.bandwidth * under / unit for link in self.links], range(len(self.links)), 0
-        price = held.array("price", 0, 2**40, (None, len(links), S))
-        of = held.array("of", 0, len(price) // (len(links) * S) - 1, (len(deliveries),))
-        by_block = [[0] * len(links) * S for _ in ends]
-        for table, (block, u, v) in zip(of, deliveries):  # a delivery pays its cheapest path in S steps
-            mine, cost = price[table * len(links) * S :][: len(links) * S], {u: 0}
-            by_block[block] = [x + y for x, y in zip(by_block[block], mine)]
-            for s in range(S):
-                before = dict(cost)
-                for e, link in enumerate(self.links):
-                    if link.tail in before:
-                        cost[link.head] = min(before[link.tail] + mine[e * S + s], cost.get(link.head, INFINITE))
-            pays += cost.get(v, INFINITE)
-        K = [sum(rates[e] * max(sums[e * S + s] for sums in by_block) for e in links) for s in range(S)]
-        need(chunks * pays > sum(K) + (R - S) * max(K), "timed: refutes nothing")
 
 
 def area_of_greatest(moving):
@@ -1670,9 +1633,8 @@ class Optree(Instance):
 
     # -- replay
     def replay(self, held):
-        """Return the number of steps of circuits that bring every item to every node, or of a counted algorithm."""
-        if "algorithm" in held:
-            return self.counted(held)
+        """Return the number of steps of circuits that bring every item to every node."""
+        cover("algorithm" not in held, "steps that a formula counts")
         steps, N = held.array("step", 1, 2**62), self.N
         cover(len(steps) <= MOST_TRANSFERS and N**2 <= MOST_CELLS, f"{len(steps)} circuits")
         source, target, origin = held.arrays("src dst origin", 0, N - 1, (len(steps),))
@@ -1703,54 +1665,6 @@ class Optree(Instance):
         need(hops <= self.H, f"circuit {u} to {v}: {hops} hops, at most {self.H}")
         first = a if way % 2 == 0 else a - hops
         return [(u + (x % side - a) * stride) * 2 * len(self.dimensions) + way for x in range(first, first + hops)]
-
-    def counted(self, held):
-        """Return the steps of an algorithm that is stated as a formula (page: Counted algorithms)."""
-        need(not self.grid, "algorithm: only counted on one ring")
-        N, w, numbers = self.N, self.w, held.array("numbers", 1, 2**31)
-        names = ("ring", "neighbor_exchange", "one_stage", "formula", "wrht", "stages")
-        name = held.choose("algorithm", {name: name for name in names})
-        numbered = {"formula": 1, "wrht": 1, "stages": max(1, len(numbers))}.get(name, 0)
-        need(len(numbers) == numbered, f"numbers: {numbered} of them")
-        if name == "ring":
-            steps, longest = N - 1, 1
-        elif name == "neighbor_exchange":
-            need(N % 2 == 0, "neighbor_exchange: an even number of nodes")
-            steps, longest = 1 + (N // 2 - 1) * ceiling(2, w), 1
-        elif name == "one_stage" or (name == "formula" and numbers == [1]):
-            steps, longest = ceiling(ceiling(N * N, 8), w), N // 2
-        elif name == "formula":
-            k = whole(numbers[0], 1, 64, "numbers")
-            right = (2 * k - 1) ** k * N ** (k + 1)
-            steps = least_with(lambda S: (8 * w * S) ** k >= right)
-            longest = N - (least_with(lambda x: x**k > N ** (k - 1)) - 1)  # N - ⌊N^(1 - 1/k)⌋
-        elif name == "wrht":
-            M, v = 2 * w + 1, whole(numbers[0], 1, 2, "numbers")
-            t = least_with(lambda t: M**t >= N)
-            last = M ** (t - 1)
-            steps = 1 + ceiling(M**t - M, M - 1) + (t - 2 + v) * last
-            longest = min(N // 2, max(w * (last // M), ceiling(N, last) // 2 * last, 1))
-        else:
-            steps, longest = self.stages(numbers)
-        need(longest <= self.H, f"{name}: needs circuits of {longest} hops, at most {self.H}")
-        return steps
-
-    def stages(self, radices):
-        """Return (steps, longest hops) of the algorithm of several stages."""
-        N, w, r, g = self.N, self.w, radices[0], math.prod(radices[1:])
-        need(g < N and ceiling(N, g) == r, f"stages: {radices} do not fit {N} nodes")
-        steps, longest = ceiling(ceiling(g * (r * r // 4), 2), w), min(N - 1, r // 2 * g)
-        for r in radices[1:]:
-            s, over = g // r, Counter()  # circuits over (direction, link)
-            for i, q in product(range(r), range(s)):
-                items = N // (r * s) + (i * s + q < N % (r * s))
-                for other in range(r):
-                    low, high = sorted((i, other))
-                    for x in range(low * s + q, high * s + q):
-                        over[other > i, x] += items
-            steps += ceiling(max(over.values(), default=0), w)
-            longest, g = max(longest, (r - 1) * s), s
-        return steps, longest
 
     # -- certificates
     def weights(self, held, most_weights, most):
@@ -1818,14 +1732,6 @@ def least_growth(weight, limits, old, h, N):
             sums[j] += at[j]
         best = min(best, weight * max(sums) + old[h + m])
     return best
-
-
-def least_with(holds):
-    """Return the least whole number from 1 on for which something holds that holds from there on."""
-    high = 1
-    while not holds(high):
-        high *= 2
-    return bisect_left(range(high + 1), True, lo=1, key=holds)
 
 
 # --- 10  bine: bytes on global links ---
@@ -1974,23 +1880,14 @@ class Bine(Instance):
         return [(weight, part) for weight, part in ways if weight]
 
     def proven(self, held):
-        binding, total, at, prices = held.get("binding"), Fraction(0), 0, []
-        if binding == "prices":
-            fits = self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None
-            need(fits, "prices: of a tree of broadcast or reduce")
-            scale, prices = held.whole("scale", 1, 2**24), held.array("prices", -(2**31) + 1, 2**31 - 1)
+        cover(held["binding"] != "prices", "prices of rounds")
+        total = Fraction(0)
         for job in self.jobs:
             for weight, part in self.partitions(job):
-                if binding == "receive":
+                if held["binding"] == "receive":
                     total += self.bytes * weight * self.received(part)
-                elif binding == "isoperimetric":
-                    total += weight * self.isoperimetric(part) * self.blocks(len(job))[1]
                 else:
-                    rounds = self.most_rounds(len(job))
-                    mine, at = prices[at : at + rounds], at + rounds
-                    need(len(mine) == rounds, "prices: too few")
-                    total += self.bytes * weight * self.priced(part, mine, scale)
-        need(at == len(prices), "prices: too many")
+                    total += weight * self.isoperimetric(part) * self.blocks(len(job))[1]
         return Fraction(float(total))
 
     def received(self, part):
@@ -2011,40 +1908,6 @@ class Bine(Instance):
         weights = sorted(weights, reverse=True)
         inside = [0, *accumulate(sum(w for j, w in enumerate(weights) if i >> j & 1) for i in range(p))]
         return p * sum(weights) - 2 * sum(inside[n] for n in Counter(part).values())
-
-    def priced(self, part, prices, scale):
-        """Return the messages between parts that prices of rounds prove."""
-        sizes = Counter(part)
-        if max(sizes.values()) > 4096 or len(prices) > 64:
-            need(not any(prices), "prices: of parts of more than 4096 ranks must be 0")
-            return len(sizes) - 1
-        need(min(prices, default=0) >= 0 or len(part) == 2 ** len(prices), "prices: below 0")
-        kinds = Counter((size, int(name == part[self.root])) for name, size in sizes.items())
-        total = sum(times * least_priced(*kind, prices, scale) for kind, times in kinds.items())
-        return max(len(sizes) - 1, ceiling(total, scale))
-
-
-def least_priced(size, root, prices, scale):
-    """Return the least Σ price·d + scale·max(0, d) over rows of ranks from ``root`` to ``size`` that never fall.
-
-    d is what a round gains beyond a doubling; it costs ``price + scale`` above 0 and ``price`` below."""
-    costs = [INFINITE] * (size + 1)
-    costs[root] = 0
-    for price in prices:
-        after, above, behind = [], INFINITE, deque()
-        for y in range(size + 1):
-            # from x to y >= 2x: costs[x] + (price + scale)·(y - 2x); from x to y < 2x: costs[x] + price·(y - 2x)
-            if y % 2 == 0:
-                above = min(above, costs[y // 2] - (price + scale) * y)
-            here = costs[y] - 2 * price * y
-            while behind and behind[-1][0] >= here:
-                behind.pop()
-            behind.append((here, y))
-            while behind and 2 * behind[0][1] <= y:
-                behind.popleft()
-            after.append(min(above + (price + scale) * y, behind[0][0] + price * y if behind else INFINITE))
-        costs = after
-    return costs[size]
 
 
 # --- 11  The command ---
