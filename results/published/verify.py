@@ -241,8 +241,11 @@ def check_statement(record):
     one_of(record["family"], OBJECTIVES, "family")
     one_of(record["kind"], ("program", "reference", "bound", "submitted"), "kind")
     one_of(record["termination"], TERMINATIONS, "termination")
-    for key in ("instance_file", "instance_text", "solution_file", "solver", "message", "bound_proof"):
-        need(type(record.get(key, "")) is str or record[key] is None, f"{key}: {short(record[key])} is no text")
+    for key in ("instance_file", "solution_file", "solver", "message", "instance_text", "bound_proof"):
+        there = key in record or key in ("instance_text", "bound_proof")
+        need(there and type(record.get(key)) in (str, type(None)), f"{key}: {short(record.get(key))} is no text")
+    both = (record["solver"] is None) == (record.get("solver_version") is None)
+    need(both, "solver and solver_version: both or neither")
     objective, verified = record["objective"], record["verified"]
     stated = (objective.get("name"), objective.get("unit"), objective.get("sense"))
     need(stated == (*OBJECTIVES[record["family"]], "minimise"), f"objective: {short(objective)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -159,7 +160,7 @@ def _certificate(instance: Instance, path: Path) -> tuple[float, Mapping[str, An
     if not isinstance(raw, dict):
         raise InputError("must be one JSON object with bound and certificate", str(path))
     faults = [Fault(place, "must be a finite number") for place in not_finite(raw)]
-    if not is_finite(raw.get("bound")) or abs(raw["bound"]) > np.finfo(float).max:
+    if not is_finite(raw.get("bound")) or abs(raw["bound"]) > sys.float_info.max:
         faults.append(Fault("bound", "must be a finite number", raw.get("bound"), "bound" in raw))
     if not isinstance(raw.get("certificate"), Mapping) or not raw["certificate"]:
         faults.append(Fault("certificate", "must be an object: models/formats says what each kind holds"))

@@ -33,15 +33,7 @@ def typed_rows(
     """
     faults: list[Fault] = []
     rows: list[dict[str, Any]] = []
-    try:
-        reader = csv.DictReader(io.StringIO(file.text), skipinitialspace=True)
-        header = set(reader.fieldnames or ())
-        lines = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise InputError(f"not valid CSV: {error}", str(file)) from None
-    if not set(needed) <= header or not header <= set(columns) or not lines:
-        line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
-        raise InputError(f"needs a header line {line} and at least one {what}", str(file))
+    header, lines = _lines(file, columns, needed, what)
     for number, row in lines:
         if len(faults) >= MOST_FAULTS:
             faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: what follows line {number - 1} was not read"))
@@ -59,6 +51,26 @@ def typed_rows(
     if faults:
         raise InputError(faults, str(file))
     return rows
+
+
+def _lines(
+    file: InputFile, columns: Mapping[str, Callable[[str], Any]], needed: Sequence[str], what: str
+) -> tuple[set[str], list[tuple[int, dict[str, str]]]]:
+    """The names in the header, and of every row the number of its line and its cells."""
+    try:
+        reader = csv.DictReader(io.StringIO(file.text), skipinitialspace=True)
+        names = list(reader.fieldnames or ())
+        lines = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise InputError(f"not valid CSV: {error}", str(file)) from None
+    header = set(names)
+    if not set(needed) <= header or not header <= set(columns) or not lines:
+        line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
+        raise InputError(f"needs a header line {line} and at least one {what}", str(file))
+    if len(names) > len(header):
+        twice = ", ".join(name for name in columns if names.count(name) > 1)
+        raise InputError(f"a column stands twice in the header line: {twice}", str(file))
+    return header, lines
 
 
 def whole_cell(most: int, least: int = 0) -> Callable[[str], int]:

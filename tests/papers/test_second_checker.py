@@ -4,7 +4,6 @@ records and of forgeries: records in which a value, a schedule or a certificate 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import math
 import random
@@ -17,17 +16,12 @@ from copy import deepcopy
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from two_checkers import ROOT, VERIFY, opinions, verify
 
-import synth
-from synth.errors import SynthError
-
-ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "results" / "published"
-VERIFY = PUBLISHED / "verify.py"
 SMALL = 20_000  # numbers in a record that is forged
 FAMILIES = ("fabric", "harvest", "xtree", "mlfm", "optree", "bine")
 CLAIMS = (
@@ -56,20 +50,6 @@ ODD = (
     [],
     {},
 )
-
-
-def load() -> ModuleType:
-    """Import the checker from its file, as nobody else's module."""
-    specification = importlib.util.spec_from_file_location("second_checker", VERIFY)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["second_checker"] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-verify = load()
 
 
 @cache
@@ -301,19 +281,6 @@ def repair(record: dict[str, Any]) -> str:
     record |= {"progress": None, "termination": "finished", "certificate": None, "method": "forged"}
     record |= {"bound": None, "bound_grade": None, "bound_proof": None}
     return f", value {value} stated"
-
-
-def opinions(text: str, folder: Path) -> tuple[str, str, str, str]:
-    """Return what the second checker and ``synth check`` say of a record, each with its reason."""
-    file = folder / "forged.json"
-    file.write_text(text)
-    _, ours, reason, _ = verify.Checker().check("forged", str(ROOT), text)
-    try:
-        verdict = synth.check(file)
-        theirs, why = ("accept" if verdict.ok else "refuse"), "; ".join(verdict.faults)
-    except SynthError as wrong:
-        theirs, why = "refuse", str(wrong)
-    return ours, theirs, reason, why
 
 
 def judged(family: str, seed: int, count: int, folder: Path) -> tuple[int, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ from synth_models.fabric.problem.clock import ticks_per_second
 from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
 
 DERIVED = (
-    "origin", "src", "dst", "end_tick", "file_links", "hop_src", "hop_dst", "hop_start", "hop_ticks", "hop_arrive",
+    "origin", "end_tick", "file_links", "hop_src", "hop_dst", "hop_start", "hop_ticks", "hop_arrive",
     "hop_leaves", "contributions", "collective",
 )  # fmt: skip
 EXACT = ("start_tick", "ticks_per_s")
@@ -29,8 +29,8 @@ _DECIMAL = re.compile(r"[0-9]{1,10}(\.[0-9]{0,60})?([eE][+-]?[0-9]{1,2})?")
 
 def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
     """Return the transfers in the order of the file. A table without ``start_tick`` and ``ticks_per_s`` has its
-    ``start_s`` rounded to ticks that suit the instance. Raises :class:`InputError` with every faulty line; what the
-    transfers do is the check's."""
+    ``start_s`` rounded to ticks that suit the instance. ``src`` and ``dst`` may be left out. Raises :class:`InputError`
+    with every faulty line; what the transfers do is the check's."""
     blocks, _ = instance.all_blocks
     reduces = bool(np.any(blocks.origin == EVERYONE))
     readers: dict[str, Callable[[str], Any]] = {
@@ -38,13 +38,15 @@ def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
         "piece": whole_cell(MOST_TICKS),
         "block": whole_cell(max(len(blocks) - 1, 0)),
         "bytes": whole_cell(MOST_BYTES, 1),
-        "links": _route_reader(instance),
+        "links": _numbers_reader(instance.machine.links),
+        "src": _numbers_reader(instance.machine.nodes),
+        "dst": _numbers_reader(instance.machine.nodes),
         "start_tick": whole_cell(MOST_TICKS),
         "ticks_per_s": whole_cell(MOST_TICKS, 1),
     } | dict.fromkeys(DERIVED, str)
     readers |= {"adds": whole_cell(1)} if reduces else {}
     needed = ("piece", "block", "bytes", "links", *(("adds",) if reduces else ()))
-    rows = typed_rows(file, readers, needed, "transfer", line_key="line")
+    rows = typed_rows(file, readers, needed, "transfer", _wrong_ends(instance), line_key="line")
     ticks, start = _starts(instance, file, rows)
     number, size = (np.array([row[key] for row in rows], dtype=np.int64) for key in ("piece", "bytes"))
     block = np.array([row["block"] for row in rows], dtype=np.int64)
@@ -87,14 +89,33 @@ def _starts(instance: FabricInstance, file: InputFile, rows: list[dict[str, Any]
     return ticks, np.array(starts, dtype=np.int64)
 
 
-def _route_reader(instance: FabricInstance) -> Callable[[str], list[int]]:
-    """What reads the numbers of a route's links, separated by spaces."""
-    read = whole_cell(max(instance.machine.links - 1, 0))
+def _numbers_reader(count: int) -> Callable[[str], list[int]]:
+    """What reads numbers of links or nodes, of which there are ``count``, separated by spaces."""
+    read = whole_cell(max(count - 1, 0))
 
-    def route(text: str) -> list[int]:
+    def numbers(text: str) -> list[int]:
         return [read(word) for word in text.split()]
 
-    return route
+    return numbers
+
+
+def _wrong_ends(instance: FabricInstance) -> Callable[[Mapping[str, Any]], Iterator[tuple[str, str]]]:
+    """What says of a row whose ``src`` or ``dst`` are not those of its route."""
+    net, is_switch = instance.machine.network, instance.machine.is_switch
+    tails, heads = net.src.tolist(), net.dst.tolist()
+
+    def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        route = row.get("links")
+        if not route:
+            return
+        ends = {"src": [tails[e] for e in route], "dst": [heads[e] for e in route]}
+        for key, along in ends.items():
+            only = along[0] if key == "src" else along[-1]
+            ranks = {v for v in along if not is_switch[v]} if len(route) > 1 else {only}
+            if key in row and set(row[key]) not in (ranks, {only}):
+                yield key, f"the route of this row has {' '.join(map(str, sorted(ranks)))}"
+
+    return wrong
 
 
 def _seconds(text: str) -> Fraction:

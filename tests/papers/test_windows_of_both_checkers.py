@@ -1,0 +1,98 @@
+"""Prices that begin at moments (fabric's deliveries and sums): both checkers prove the same bound to the last double.
+
+What is found from a rank that knows something only from a moment on is a distance whose starts have costs: those of
+the second checker are compared with all paths of small networks."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import struct
+from collections.abc import Iterator
+from copy import deepcopy
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handed_in import published
+from two_checkers import opinions, verify
+
+WINDOWS = [
+    "fabric/ours/fabric/dgx-a100-reduce-1KiB/bound",  # deliveries, backwards
+    "fabric/ours/fabric/dgx-a100-broadcast-1KiB/bound",  # deliveries
+    "fabric/ours/fabric/dgx-a100-allreduce-1KiB/bound",  # sums
+]
+
+
+def paths(
+    out: list[list[tuple[int, int]]], at: int, inner: set[int], seen: frozenset[int]
+) -> Iterator[tuple[int, Any]]:
+    """Yield (last node, links) of all paths from a node whose other nodes, but for the last, are inner ones."""
+    yield at, ()
+    if len(seen) > 1 and at not in inner:
+        return
+    for e, v in out[at]:
+        if v not in seen:
+            for end, links in paths(out, v, inner, seen | {v}):
+                yield end, (e, *links)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_distances_from_starts_that_have_costs(seed: int) -> None:
+    chance = random.Random(seed)
+    nodes, network = 6, verify.Network()
+    links = [(u, v) for u in range(nodes) for v in range(nodes) if u != v and chance.random() < 0.4]
+    network.connect(nodes, [verify.new_link(u, v, 1.0, 0.0) for u, v in links])
+    costs = [chance.choice((0, 0, 1, 2, 7)) for _ in links]
+    starts = {v: chance.choice((0, 1, 5)) for v in chance.sample(range(nodes), 2)}
+    passes = [chance.random() < 0.5 for _ in range(nodes)]
+    inner = {v for v in range(nodes) if passes[v]} | starts.keys()
+    expected: dict[int, int] = {}
+    for start, cost in starts.items():
+        for end, over in paths(network.out, start, inner, frozenset({start})):
+            expected[end] = min(expected.get(end, 10**9), cost + sum(costs[e] for e in over))
+    assert network.distances(starts, costs, passes) == expected
+
+
+def greatest(record: dict[str, Any]) -> float:
+    """The greatest bound that its certificate proves to the second checker."""
+    instance, held = verify.read_instance(record["instance_text"], "."), verify.Held(record["solution"])
+
+    def proves(bits: int) -> bool:
+        try:
+            instance.certify(held, Fraction(as_double(bits)))
+        except verify.Fault:
+            return False
+        return True
+
+    low, high = (struct.unpack("<Q", struct.pack("<d", record["bound"] * by))[0] for by in (0.05, 2.0))
+    assert proves(low)
+    assert not proves(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if proves(middle) else (low, middle)
+    return as_double(low)
+
+
+def as_double(bits: int) -> float:
+    """The double of these bits: doubles from 0 on are in the order of their bits."""
+    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_prove_the_same_to_the_last_double(name: str, tmp_path: Path) -> None:
+    """As published, and with a window's prices doubled, or the first one's in the second, too, which begins later."""
+    made = published(name)
+    whole = json.loads(json.dumps({**made.data, "solution": made.certificate}, default=lambda array: array.tolist()))
+    whole |= {"solution_file": None, "instance_text": made.find_instance().to_json(), "progress": None}
+    for a, b, c in ((1, 0, 1), (2, 0, 1), (1, 0, 2), (1, 1, 1), (1, 2, 0)):
+        record = deepcopy(whole)
+        first, second = record["solution"]["windows"]
+        second["length"] = [b * x + c * y for x, y in zip(first["length"], second["length"], strict=True)]
+        first["length"] = [a * x for x in first["length"]]
+        most = greatest(record)
+        for bound, said in ((most, "accept"), (math.nextafter(most, math.inf), "refuse")):
+            ours, theirs, reason, why = opinions(json.dumps(record | {"bound": bound}), tmp_path)
+            assert (ours, theirs) == (said, said), f"{a, b, c}: {reason} | {why}"
