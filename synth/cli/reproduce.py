@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,9 +41,9 @@ class Sources:
 class Parts:
     """What of a page is made now."""
 
-    only: Annotated[list[str], typer.Option(help="tuned: a machine, a collective, or both (repeat): no other row.")] = (
-        field(default_factory=list)
-    )
+    only: Annotated[
+        list[str] | None, typer.Option(help="tuned: a machine, a collective, or both (repeat): no other row.")
+    ] = None
     again: Annotated[bool, typer.Option("--again", help="tuned: rows that another state of the code made, too.")] = (
         False
     )
@@ -98,7 +98,15 @@ def reproduce(
 
         page, path = (
             Reproduction(
-                folder / name, quick, sources.instances, sources.data, say, jobs, style, tuple(parts.only), parts.again
+                folder / name,
+                quick,
+                sources.instances,
+                sources.data,
+                say,
+                jobs,
+                style,
+                tuple(parts.only or ()),
+                parts.again,
             ),
             folder / f"{name}.md",
         )
