@@ -25,7 +25,7 @@ PUBLISHED = ROOT / "results" / "published"
 SMALL = 20_000  # numbers in a record that is forged
 FAMILIES = ("fabric", "harvest", "xtree", "mlfm", "optree", "bine")
 CLAIMS = (
-    "format", "family", "instance", "instance_sha256", "instance_text", "kind", "termination", "objective", "verified",
+    "format", "family", "instance", "instance_sha256", "kind", "termination", "objective", "verified",
     "bound", "bound_grade", "bound_proof", "solution", "certificate", "message", "solver",
 )  # fmt: skip
 ODD = (
