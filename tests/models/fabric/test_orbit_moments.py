@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from models.fabric.brute_force import TooLarge, least_seconds
 from models.fabric.never_above import least_above
 from models.fabric.small_machines import Link, machine
 
@@ -188,9 +189,49 @@ def test_no_program_is_solved_twice(monkeypatch: pytest.MonkeyPatch, seed: int) 
     assert programs > len(some)
 
 
+def with_tolls(good: dict[str, Any], instance: FabricInstance, chooser: random.Random) -> dict[str, Any]:
+    """The certificate without symmetries, where last links pay and links out of ranks take tolls drawn at random, which
+    are 0 at first or not, and then fall."""
+    net, switch = instance.machine.network, instance.machine.is_switch
+    leaving, arriving = ~switch[net.src] & switch[net.dst], switch[net.src] & ~switch[net.dst]
+    at = sorted(set(good["since"]) | {0})
+    at = at if len(at) > 1 else [0, good["finer"]]
+    rows, highest = chooser.randint(1, 3), sum(good["weight"])
+    toll = []
+    for _ in range(rows):
+        begin = chooser.randint(0, len(at) - 2)
+        falling = sorted((chooser.randint(1, highest) for _ in range(len(at) - 1 - begin)), reverse=True)
+        toll += [0] * begin + falling
+    number = [chooser.randint(0, rows) if out else 0 for out in leaving.tolist()]
+    share = (arriving | ~(switch[net.src] | switch[net.dst])).astype(int).tolist()
+    return good | {"images": [], "share": share, "toll_at": at, "toll": toll, "toll_of": number}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_tolls_that_begin_late_prove_nothing_false(seed: int) -> None:
+    """Whatever tolls a certificate states, and from when on, the check accepts no bound above brute force."""
+    chooser, accepted = random.Random(seed), 0
+    for _ in range(20):
+        instance = boxes(chooser)
+        found = alone(instance) if instance.machine.is_switch.any() else None
+        if found is None:
+            continue
+        try:
+            least = least_seconds(instance, [[int(n)] for n in instance.blocks.bytes], most_states=3000)
+            least = min(least, least_seconds(instance, [[1] * int(n) for n in instance.blocks.bytes], most_states=3000))
+        except TooLarge:
+            continue
+        for _ in range(40):
+            drawn = with_tolls(dict(found.certificate()), instance, chooser)
+            assert check_bound(instance, float(least) * (1 + 1e-6), drawn) != []
+            accepted += check_bound(instance, float(least) / 2, drawn) == []
+    assert accepted
+
+
 def test_forged_certificates() -> None:
     """Images that are no symmetries, tolls that rise, demands of nobody, and weights that were raised."""
-    instance = cluster(3, "broadcast", 2**20)
+    instance = cluster(4, "broadcast", 2**20)
     found = alone(instance, 6e-6)
     assert found is not None
     bound, good = float_below(found.seconds), dict(found.certificate())
@@ -199,10 +240,13 @@ def test_forged_certificates() -> None:
     moved = np.array(good["images"]).reshape(-1, nodes)
     moved[0, [8, 9]] = moved[0, [9, 8]]
     rising = np.array(good["toll"])[::-1]
+    late = np.array(good["toll"]).reshape(-1, len(good["toll_at"]) - 1)
+    late[:, : late.shape[1] // 2] = 0
     forgeries: list[dict[str, Any]] = [
         {"images": moved.reshape(-1).tolist()},
         {"images": [0] * nodes},
         {"toll": rising.tolist()},
+        {"toll": late.reshape(-1).tolist()},
         {"toll": [0] * len(rising)},
         {"toll_of": [1] * len(good["toll_of"])},
         {"source": [good["source"][0] + 1] * len(good["source"])},
@@ -214,5 +258,5 @@ def test_forged_certificates() -> None:
     ]
     for forged in forgeries:
         assert check_bound(instance, bound, good | forged) != [], list(forged)
-    assert check_bound(cluster(3, "allgather", 3 * 2**18), bound, good) != []
-    assert check_bound(cluster(3, "broadcast", 2**20, switching={"multicast": True}), bound, good) != []
+    assert check_bound(cluster(4, "allgather", 4 * 2**18), bound, good) != []
+    assert check_bound(cluster(4, "broadcast", 2**20, switching={"multicast": True}), bound, good) != []

@@ -75,6 +75,10 @@ class DirectRoutes:
         alone: list[tuple[IntArray, ...]] = [(first,), (last,)]
         return alone if np.any(first == last) else [(first, last), *alone]
 
+    def is_last(self, column: IntArray) -> bool:
+        """Whether a column of :attr:`payers` is that of the last links."""
+        return not np.array_equal(column, self.first[self.paying])
+
     @property
     def unpaid(self) -> IntArray:
         """The numbers of all others."""
@@ -196,17 +200,18 @@ class FlowsOverTime:
         return 1 + kind * self.bins + np.arange(self.bins)
 
     def solve(self) -> list[FloatArray] | None:
-        """For every goal the potential of every colour in every bin, shape (colours, bins); None if T is greater.
+        """For every goal the potential of every rank of a colour in every bin, shape (colours, bins); None if T is
+        greater.
         Then ``tolls`` holds the price of every first link in every bin, by link."""
-        links = self.problem.links
+        problem, links = self.problem, self.problem.links
         self._capacities()
         columns, equal = 1 + self.kinds * self.bins, 0
-        for goal, seen in zip(self.problem.goals, self.problem.seen, strict=True):
+        for goal, seen in zip(problem.goals, problem.seen, strict=True):
             columns, equal = self._one_flow(goal, seen, columns, equal)
         cost = np.zeros(columns)
         cost[0] = 1.0
         level = np.zeros(equal)
-        for goal, seen, at in zip(self.problem.goals, self.problem.seen, self._places, strict=True):
+        for goal, seen, at in zip(problem.goals, problem.seen, self._places, strict=True):
             level[at[seen.rank[goal], -1]] = 1.0
         rows = sum(len(part) for part in self._right)
         found = _linprog(
@@ -216,24 +221,29 @@ class FlowsOverTime:
         )  # fmt: skip
         if found.x is None:
             return None
-        for row, alike in enumerate(self.problem.link_kinds):
+        for row, alike in enumerate(problem.link_kinds):
             if alike.first and links.is_switch[links.dst[alike.links[0]]]:
                 price = -found.ineqlin.marginals[row * self.bins : (row + 1) * self.bins] / len(alike.links)
                 self.tolls |= dict.fromkeys(alike.links.tolist(), price)
         dual = np.append(found.eqlin.marginals, 0.0)
-        return [dual[at] for at in self._places]
+        sizes = [np.bincount(seen.rank)[:, None] for seen in problem.seen]  # a row stands for all ranks of a colour
+        return [dual[at] / size for at, size in zip(self._places, sizes, strict=True)]
 
     def _capacities(self) -> None:
         """What the first and the last link of every route carry; of links that look alike one."""
         links = self.problem.links
         size = float(links.instance.blocks.bytes[0])
         odd = np.arange(self.bins) % 2
+        delay = np.zeros(self.kinds, dtype=np.int64)
+        delay[self.problem.kinds.route] = self.problem.routes.delay
         at = 0
         for alike in self.problem.link_kinds:
             rate = float(Fraction(alike.rate) * links.unit * Fraction(self.length, links.ticks)) / size
             here = at + np.arange(self.bins)
             for kind in np.flatnonzero(alike.routes).tolist():
-                self._rows.append((here, self.shared(kind), np.full(self.bins, float(alike.routes[kind]))))
+                shift = 0 if alike.first else 2 * (int(delay[kind]) // self.length)  # later at its last link
+                last = max(0, self.bins - shift)
+                self._rows.append((here[shift:], self.shared(kind)[:last], np.full(last, float(alike.routes[kind]))))
             self._rows.append((here, np.zeros(self.bins, dtype=int), np.where(odd, rate, -rate)))
             self._right.append(np.where(odd, rate, 0.0))
             at += self.bins

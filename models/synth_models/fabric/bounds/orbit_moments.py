@@ -37,7 +37,7 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_COLUMNS = 60_000  # of the linear program
-RESOLUTIONS = (24, 48, 96)  # bins that a bound is cut into, one after the other
+RESOLUTIONS = (6, 12, 24, 48)  # bins that a bound is cut into, at least, one after the other
 FINE = 20  # a tick of latency in at most so many halvings
 WEIGHTS = 2**12  # of the dual's highest price, in whole numbers
 HEAVIER = 2**14  # by which they are multiplied, so that their means over orbits are hardly rounded
@@ -60,7 +60,7 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
         searched: dict[int, float] = {}  # by a bin's length, the number of bins of the program that was found
         for resolution in RESOLUTIONS:
             ticks = int(best.seconds * directed.ticks)
-            length = max(1, common, ticks // resolution)
+            length = _least_rounding(routes.delay, max(1, common, ticks // resolution))
             bins = max(1, ticks // length)
             if bins > searched.get(length, 0.0):  # else it would be the same program
                 found = _solved(problem, length, bins, more)
@@ -69,6 +69,12 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
     except OutOfTime:
         pass  # what has been proven stays
     return best
+
+
+def _least_rounding(delay: IntArray, most: int) -> int:
+    """The length of a bin, at most so long and more than half of it, with which latencies lose least of their own."""
+    distinct = np.unique(delay[delay > 0]) if np.any(delay > 0) else np.ones(1, dtype=np.int64)
+    return min(range(most, most // 2, -1), key=lambda length: float(np.sum(distinct % length / distinct)))
 
 
 def _suits(links: Links) -> bool:
@@ -84,8 +90,10 @@ def _improved(certified: Certified, best: Proven, program: FlowsOverTime) -> Pro
     for payers in routes.payers:
         proven = certified.proven(payers)
         best = proven if proven is not None and proven.seconds > best.seconds else best
-    proven = certified.proven(routes.payers[-1], certified.tolls(program))
-    return proven if proven is not None and proven.seconds > best.seconds else best
+    for late in (True, False):
+        proven = certified.proven(routes.payers[-1], certified.tolls(program, late))
+        best = proven if proven is not None and proven.seconds > best.seconds else best
+    return best
 
 
 def _solved(
@@ -114,9 +122,9 @@ def _solved(
 class RouteOrbits:
     """Routes that symmetries of the instance carry to each other, by their ends and delay.
 
-    ``of``: the number of the orbit of every route, shape (routes,); ``size``: pairs of ranks in every orbit;
-    ``joined``: for every demand the pairs of colours that the pairs of an orbit join and how often, rows of (orbit,
-    first colour, second colour, delay in ticks, times).
+    ``of``: the number of the orbit of every route, shape (routes,); ``size``, ``delay``: pairs of ranks in every orbit,
+    and their ticks; ``joined``: for every demand the pairs of colours that the pairs of an orbit join and how often,
+    rows of (orbit, first colour, second colour, delay in ticks, times).
     """
 
     def __init__(self, problem: OneBlock) -> None:
@@ -132,6 +140,8 @@ class RouteOrbits:
         orbit = np.unique(orbits(len(keys), images), return_inverse=True)[1].reshape(-1).astype(np.int64)
         self.of: IntArray = orbit[where.reshape(-1)]
         self.size = np.bincount(orbit)
+        self.delay = np.zeros(len(self.size), dtype=np.int64)
+        self.delay[orbit] = delays[rest]
         self.joined: list[IntArray] = []
         for seen in problem.seen:
             colours = int(seen.rank.max()) + 1
@@ -152,23 +162,25 @@ class RouteOrbits:
             width, tolls = len(self.size), int(first.max(initial=0)) + 1
             found: dict[tuple[int, ...], list[int]] = {}
             for column in payers:
+                last = routes.is_last(column)
                 kinds = np.unique((column * width + of) * tolls + first)
                 ends, start = np.unique(kinds // (width * tolls), return_index=True)
                 for e, crossed in zip(ends.tolist(), np.split(kinds % (width * tolls), start[1:]), strict=True):
-                    found.setdefault((int(rate[e]), *crossed.tolist()), []).append(e)
+                    found.setdefault((int(rate[e]), int(last), *crossed.tolist()), []).append(e)
             self._alike[key] = [
-                AlikeLinks(len(ends), rate_of, [(kind // tolls, kind % tolls - 1) for kind in kinds])
-                for (rate_of, *kinds), ends in found.items()
+                AlikeLinks(len(ends), rate_of, bool(last), [(kind // tolls, kind % tolls - 1) for kind in kinds])
+                for (rate_of, last, *kinds), ends in found.items()
             ]
         return self._alike[key]
 
 
 class AlikeLinks(NamedTuple):
-    """Links that the same orbits of routes cross: how many, their rate, and (orbit, toll at the first link) of these
-    routes."""
+    """Links that the same orbits of routes cross: how many, their rate, whether they are the ``last`` of these routes,
+    and (orbit, toll at the first link) of each."""
 
     number: int
     rate: int
+    last: bool
     crossed: list[tuple[int, int]]
 
 
@@ -239,9 +251,9 @@ class Certified:
         found: IntArray = -(-total // size[:, None])
         return found
 
-    def tolls(self, program: FlowsOverTime) -> dict[int, IntArray]:
+    def tolls(self, program: FlowsOverTime, late: bool) -> dict[int, IntArray]:
         """What first links take of a byte in every bin, never rising, by link; only before last links that are no
-        faster (backwards: no slower), which then pay the rest."""
+        faster (backwards: no slower), which then pay the rest. ``late``: nothing until the program has a price."""
         links, routes = self.problem.links, self.problem.routes
         rates = links.rate[routes.first], links.rate[routes.last]
         unlike = np.unique(routes.first[rates[0] > rates[1] if links.is_reversed else rates[0] < rates[1]])
@@ -251,6 +263,8 @@ class Certified:
             if e not in unlike and e not in last:
                 falling = np.maximum.accumulate(np.maximum(price, 0.0)[::-1])[::-1]
                 found[e] = np.rint(falling * (self.scale * HEAVIER)).astype(np.int64)
+                if late:
+                    found[e][: _begin(np.rint(price * (self.scale * WEIGHTS)))] = 0
         return found
 
     def proven(self, payers: tuple[IntArray, ...], tolls: dict[int, IntArray] | None = None) -> Proven | None:
@@ -264,7 +278,14 @@ class Certified:
         kinds, times = np.unique(np.stack([of[tolled], links.rate[tolled]]), axis=1, return_counts=True)
         paid = [(count, rate, toll[k]) for (k, rate), count in zip(kinds.T.tolist(), times.tolist(), strict=True)]
         for alike in self.routes.crossing(payers, of):
-            prices = [self.price[orbit] - (toll[k] if k >= 0 else 0) for orbit, k in alike.crossed]
+            least = min(self.routes.delay[orbit] for orbit, _ in alike.crossed)
+            prices = [
+                self._at_link(
+                    self.price[orbit] - (toll[k] if k >= 0 and _begin(toll[k]) <= _begin(self.price[orbit]) else 0),
+                    int(self.routes.delay[orbit] - least) if alike.last else 0,
+                )
+                for orbit, k in alike.crossed
+            ]
             paid.append((alike.number, alike.rate, np.maximum(np.max(prices, axis=0), 0)))
         for count, rate, most in paid:
             per_x += a_length * count * rate * (int(most[::2].sum()) - int(most[1::2].sum()))
@@ -276,6 +297,15 @@ class Certified:
             return None
         seconds = Fraction((self.bins // 2) * self.length * self.finer + part, links.ticks * self.finer)
         return Proven(seconds, "orbit_moments", self._words, lambda: self._certificate(part, payers, tolls))
+
+    def _at_link(self, price: IntArray, later: int) -> IntArray:
+        """What a byte pays in every bin where it comes so many ticks later than others to the link that it pays at; the
+        most of the bins that it may then be in."""
+        whole, rest = divmod(later, self.length)
+        shifts = [2 * whole + more for more in ((0, 1, 2) if rest else (0,))]
+        moved = [np.concatenate([np.zeros(shift, dtype=np.int64), price])[: self.bins] for shift in shifts]
+        most: IntArray = np.max(moved, axis=0)
+        return most
 
     def _certificate(self, part: int, payers: tuple[IntArray, ...], tolls: dict[int, IntArray]) -> dict[str, Any]:
         problem, links = self.problem, self.problem.links
@@ -311,6 +341,11 @@ class Certified:
             f"moments: {len(self.rows)} cuts that move with time between {len(self.problem.goals)} pairs of ranks and "
             "all that look like them, each of which every byte has to cross"
         )
+
+
+def _begin(price: FloatArray | IntArray) -> int:
+    """The bin in which a price begins: the number of those before it in which it is 0."""
+    return int(np.argmax(price > 0)) if np.any(price > 0) else len(price)
 
 
 def _numbered_tolls(tolls: dict[int, IntArray], links: int, bins: int) -> tuple[IntArray, IntArray]:

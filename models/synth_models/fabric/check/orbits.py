@@ -9,9 +9,11 @@ images of a demand are those of the demand for the images of (u, v), each as oft
 over the orbit of (u, v), and it is the same for all pairs of an orbit and all links of one.
 
 Links out of ranks may take a ``toll`` of every byte: ``toll_of`` (of every link the number of its toll + 1, 0 for
-none), which begins at the moments ``toll_at`` and never rises. What a route pays at its first link it need not pay at
-one that bears a share and is no faster: the toll falls while a transfer crosses the first link, and the other link,
-which is occupied for as long or longer, is paid for by what the toll has left at the same time after its beginning.
+none), which changes at the moments ``toll_at``: it may be 0 at first, and never rises once it has begun. What a route
+pays at its first link it need not pay at one that bears a share and is no faster: the toll falls while a transfer
+crosses the first link, and the other link, which is occupied for as long or longer, is paid for by what the toll has
+left at the same time after its beginning. That holds of transfers that start when the toll has begun: it counts for an
+orbit of pairs only if all their windows begin then or later.
 
 Where switches cut through, those that copy or add may make several transfers of one, on links at them and at switches
 joined to them over others. These links bear no share, and a transfer over them may be no crossing: for every row and
@@ -64,12 +66,13 @@ class _Rows(NamedTuple):
 
 class _Tolls(NamedTuple):
     """``of``: of every link the number of its toll, -1 for none. ``at``: the moments at which they change, ascending,
-    shape (moments,); ``drop``: by how much each rises at the first, and falls at every other, shape (tolls, moments).
-    ``total``: the integral of each over time."""
+    shape (moments,); ``change``: by how much each changes at every moment, shape (tolls, moments). ``begin``: when
+    each begins, shape (tolls,). ``total``: the integral of each over time."""
 
     of: IntArray
     at: IntArray
-    drop: IntArray
+    change: IntArray
+    begin: IntArray
     total: list[int]
 
 
@@ -186,7 +189,8 @@ def _no_crossing_over(fabric: Fabric, multiplied: BoolArray, rows: _Rows, ranks:
 def _tolls(fabric: Fabric, certificate: Mapping[str, Any], share: IntArray) -> _Tolls:
     """The tolls, each on links out of ranks that bear no share."""
     if "toll" not in certificate:
-        return _Tolls(np.full(len(share), -1, dtype=np.int64), np.zeros(0, np.int64), np.zeros((0, 0), np.int64), [])
+        nothing = np.zeros(0, dtype=np.int64)
+        return _Tolls(np.full(len(share), NONE, dtype=np.int64), nothing, nothing.reshape(0, 0), nothing, [])
     at = untrusted.whole_numbers(certificate, "toll_at", 0, LONGEST)
     toll = untrusted.whole_numbers(certificate, "toll", 0, MOST_WEIGHT)
     if share.max() > 1:
@@ -195,13 +199,15 @@ def _tolls(fabric: Fabric, certificate: Mapping[str, Any], share: IntArray) -> _
         raise ValueError("the tolls' moments do not ascend, or there are not as many tolls")
     toll = toll.reshape(-1, len(at) - 1)
     of = untrusted.whole_numbers(certificate, "toll_of", 0, len(toll), (len(share),)) - 1
-    if np.any(np.diff(toll, axis=1) > 0):
+    begun = np.cumsum(toll, axis=1, dtype=object) > 0
+    if np.any(begun[:, :-1] & (np.diff(toll, axis=1) > 0)):
         raise ValueError("a toll rises")
     if np.any((of >= 0) & ((share > 0) | ~fabric.is_rank[fabric.tail])):
         raise ValueError("a toll is on a link that bears a share, or that leaves no rank")
-    drop = np.diff(toll, axis=1, prepend=0, append=0)
+    change = np.diff(toll, axis=1, prepend=0, append=0)
+    begin = at[np.sum(~begun, axis=1)]
     total = [untrusted.exact_dot(row, np.diff(at)) for row in toll]
-    return _Tolls(of, at, drop, total)
+    return _Tolls(of, at, change, begin, total)
 
 
 def _images(fabric: Fabric, certificate: Mapping[str, Any]) -> IntArray:
@@ -355,18 +361,20 @@ def _most(rows: _Rows, routes: list[_Route], tolls: _Tolls) -> int:
 
 def _changes(rows: _Rows, route: _Route, tolls: _Tolls) -> tuple[IntArray, IntArray]:
     """When, and by how much, the weight of all pairs of an orbit changes at a link, less their tolls."""
-    heaviest = untrusted.exact_sum(rows.weight) + (untrusted.exact_sum(np.abs(tolls.drop)) if route.toll >= 0 else 0)
+    heaviest = untrusted.exact_sum(rows.weight) + (untrusted.exact_sum(np.abs(tolls.change)) if route.toll >= 0 else 0)
     if route.orbit.pairs * heaviest >= 2**62:
         raise ValueError("the weights are too large")
     at, by = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    first = LONGEST
     for row, d in enumerate(rows.of.tolist()):
         one, other, times = route.orbit.joined[d].T
         begin, end = rows.since[row, one] + route.ahead, rows.since[row, other] - route.behind
         open_ = begin < end
+        first = min(first, int(begin[open_].min(initial=LONGEST)) - route.ahead)
         worth = times[open_] * int(rows.weight[row])
         at += [begin[open_], end[open_]]
         by += [worth, -worth]
-    if route.toll >= 0:
+    if route.toll >= 0 and tolls.begin[route.toll] <= first:
         at.append(tolls.at + route.ahead)
-        by.append(-tolls.drop[route.toll] * route.orbit.pairs)
+        by.append(-tolls.change[route.toll] * route.orbit.pairs)
     return np.concatenate(at), np.concatenate(by)
