@@ -38,6 +38,7 @@ from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
 from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.references.half_exchange import half_exchange, halves_of, sends_of_share
 from synth_models.fabric.references.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
@@ -87,11 +88,17 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     share = _parts(instance, 1)
     most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // share))
     first = _first_chunks(instance, most)
-    variant = chunks.Variant(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)
-    found = chunks.most_promising(instance, options, [variant], quick_bound(instance))
+    variants = [chunks.Variant(partial(scheduled, instance), first, most, partial(_amount, instance), MOST_TRANSFERS)]
+    made = halves_of(instance)
+    if made is not None:
+        spread = partial(half_exchange, instance, where.image, where.link, where.target)
+        amount = partial(int.__mul__, sends_of_share(made) * len(instance.members))
+        variants.insert(0, chunks.Variant(spread, 1, most, amount, MOST_TRANSFERS))
+    found = chunks.most_promising(instance, options, variants, quick_bound(instance))
     assert found is not None
-    _, count, schedule = found
+    number, count, schedule = found
     how = "along trees that share no link" if rooted else "every origin alike"
+    how = "pairs exchange, then two halves sum up and spread" if number < len(variants) - 1 else how
     return Outcome("finished", solution=schedule, message=f"{how}, {chunks.in_words(count)}{chunks.hurried(options)}")
 
 
