@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import synth
+from synth.arrays import BoolArray
 from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import DEALT, Plan
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.mirrored import opposite
+from synth_models.fabric.solution import Schedule
 
 DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}
 NETWORKS = [(DRAGONFLY, 5), ({"network": "dragonfly", "groups": 3, "routers": 2, "hosts": 1}, 3)]
@@ -43,6 +49,62 @@ def test_plans_of_groups_are_replayed(network: dict[str, Any], count: int, colle
         assert check_schedule(instance, made).faults == []
         if collective == "broadcast":
             assert root not in instance.machine.network.dst[made.link]
+
+
+@pytest.mark.parametrize("size", [999, 5120, 10**5])
+def test_backwards_takes_as_long(size: int) -> None:
+    """A reduce takes what the broadcast takes, and an allreduce of this kind twice what it spreads in."""
+    seconds = {}
+    for collective, plan in (("broadcast", DEALT), ("reduce", DEALT), ("allreduce", "trees")):
+        instance = synth.make("fabric", **DRAGONFLY, collective=collective, bytes=size)
+        assert isinstance(instance, FabricInstance)
+        groups = hierarchical._groups(instance)
+        made = hierarchical._made(instance, Plan(between=plan, groups=groups, mirrored=collective == "allreduce"), 1)
+        assert made is not None
+        verdict = check_schedule(instance, made)
+        assert verdict.faults == []
+        seconds[collective] = chunks.seconds(instance, made)
+        if collective == "allreduce":
+            down = chunks.seconds(instance, half(made, ~made.adds))
+            assert seconds[collective] == down
+            assert chunks.seconds(instance, half(made, made.adds)) * 2 == down
+    assert seconds["broadcast"] == seconds["reduce"]
+
+
+def half(schedule: Schedule, kind: BoolArray) -> Schedule:
+    """The transfers of one kind."""
+    lengths = np.diff(schedule.route_start)
+    routes = np.concatenate([[0], np.cumsum(lengths[kind])]).astype(np.int64)
+    columns = (schedule.start[kind], schedule.piece[kind], schedule.adds[kind], routes)
+    link = schedule.link[np.repeat(kind, lengths)]
+    return Schedule(schedule.ticks_per_s, schedule.piece_block, schedule.piece_bytes, *columns, link)
+
+
+def test_links_that_do_not_lead_back() -> None:
+    """A machine with a quicker way back, or none, is not the same backwards."""
+    both = synth.make("fabric", **DRAGONFLY, collective="allreduce", bytes=4800)
+    assert isinstance(both, FabricInstance)
+    twin = opposite(both.machine)
+    net = both.machine.network
+    assert twin is not None
+    assert np.array_equal(net.src[twin], net.dst)
+    assert np.array_equal(net.dst[twin], net.src)
+    one_way = synth.make("fabric", network="ring", nodes=4, bidirectional=False, collective="allreduce", bytes=4800)
+    assert isinstance(one_way, FabricInstance)
+    assert opposite(one_way.machine) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "parts", "each"), [(10**4, 10, 1280), (10**5, 10, 10240), (10**6, 10, 102400), (7, 9, 1)]
+)
+def test_pieces_in_step(size: int, parts: int, each: int) -> None:
+    """On links of 128 GB/s and 20 ns: parts and multiples of 2,560 bytes, what one of them takes in a latency."""
+    instance = synth.make("fabric", **DRAGONFLY, collective="broadcast", bytes=size)
+    assert isinstance(instance, FabricInstance)
+    pieces = chunks.in_step(instance, size, parts)
+    assert sum(pieces) == size
+    assert set(pieces[:-1]) <= {each}
+    assert pieces[-1] <= each
 
 
 def test_ranks_equally_near_are_no_groups() -> None:

@@ -21,6 +21,7 @@ ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
 MOST_TURNS = 840
 MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
+SOONER = 100  # steps by which a dealt piece's way to other boxes goes before its way in a box
 LEAD = 16  # rounds by which the root's box prefers what leaves it
 
 
@@ -51,7 +52,7 @@ class Plan(NamedTuple):
     other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
     everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
     rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an allreduce
-    are as large as suits the links.
+    are as large as suits the links. ``mirrored``: it sums up as it spreads, with time reversed.
     """
 
     chain: bool = False
@@ -63,6 +64,7 @@ class Plan(NamedTuple):
     one_root: bool = False
     groups: tuple[tuple[int, ...], ...] = ()
     gates: int = 2
+    mirrored: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -83,6 +85,7 @@ class Plan(NamedTuple):
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
         words = f"everything to one rank and back, {words}" if self.one_root else words
         words = f"unequal shares, {words}" if self.weighed else words
+        words = f"up as down with time reversed, {words}" if self.mirrored else words
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
@@ -286,7 +289,7 @@ def dealt(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
         enters = np.where(enters == root, instead, enters)
         to = np.flatnonzero(enters != root)
         step = arrives[to] + ahead + rounds.between
-        came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step)
+        came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step - SOONER)
         sends.into_the_box(piece[to], enters[to], came, step + rounds.inside, but=root, apart=1)
     return sends.all()
 

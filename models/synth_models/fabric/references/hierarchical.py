@@ -67,6 +67,7 @@ from synth_models.fabric.references.share_weights import dealt_out, evenly_numbe
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.mirrored import there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
@@ -134,8 +135,12 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     groups = _groups(instance)
     if not groups:
         return _plans_of_boxes(instance)
-    rooted = instance.collective in ROOTED_TREES
-    return [Plan(between=DEALT if rooted else "trees", groups=groups), *_plans_of_boxes(instance)]
+    if instance.collective in ROOTED_TREES:
+        return [Plan(between=DEALT, groups=groups), *_plans_of_boxes(instance)]
+    net = instance.machine.network
+    long = instance.bytes / net.bandwidth.min() > LONG * net.latency.max(initial=0.0)
+    mirrored = [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" and long else []
+    return [*mirrored, Plan(groups=groups), *_plans_of_boxes(instance)]
 
 
 def _groups(instance: FabricInstance) -> tuple[tuple[int, ...], ...]:
@@ -255,6 +260,10 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     parts = count * _shares_each(instance, plan)
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
+    if plan.between == DEALT or plan.mirrored:
+        there = instance if instance.collective not in SUMMING else reversed_instance(instance)
+        transfers = _transfers(there, [chunks.in_step(there, int(there.blocks.bytes[0]), parts)], plan)
+        return there_and_back(there, transfers) if plan.mirrored else timed_one_way(instance, there, transfers)
     if instance.collective in SPREADING:
         return _timed(instance, _transfers(instance, _cut(instance, parts), plan), plan.in_order)
     there = reversed_instance(instance)

@@ -8,9 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.scheduling.list_scheduling import completion
 from synth_models.fabric.solution import Schedule
 
@@ -33,6 +37,21 @@ def equal(size: int, parts: int) -> list[int]:
     """``size`` bytes in at most ``parts`` pieces, all equal but for the last, which may be smaller: pieces that differ
     by a byte would not take turns."""
     each = -(-size // parts)
+    return [each] * (size // each) + ([size % each] if size % each else [])
+
+
+def in_step(instance: FabricInstance, size: int, parts: int) -> list[int]:
+    """``size`` bytes in about so many equal pieces, or up to half as many, that fit between each other on every link
+    after whichever latencies: a piece takes a whole part, or a multiple, of what all latencies have in common. Other
+    pieces leave gaps, between what comes from near and from afar, that are too short for one."""
+    machine, least = instance.machine, -(-size // parts)
+    ticks = clock.ticks_per_second(machine, 1.0)
+    common = Fraction(math.gcd(*clock.latencies(machine, ticks).tolist()), ticks)
+    whole = common * exact(float(machine.network.bandwidth.min()))
+    if not whole or whole.denominator > 1 or np.ptp(machine.network.bandwidth):
+        return equal(size, parts)
+    sizes = [int(whole) // k for k in range(int(whole) // least, 0, -1) if int(whole) % k == 0]
+    each = next((each for each in sizes if each >= least), -(-least // int(whole)) * int(whole))
     return [each] * (size // each) + ([size % each] if size % each else [])
 
 

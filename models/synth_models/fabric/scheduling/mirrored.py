@@ -1,0 +1,72 @@
+"""Schedules with time reversed, where all links have one bandwidth: a reduction as its broadcast backwards, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import arrivals, reversed_instance, reversed_transfers
+from synth_models.fabric.solution import Schedule
+
+FEW = 300_000  # transfers, up to which both kinds of list scheduling are tried
+
+
+def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule) -> Schedule | None:
+    """The reduction that ``schedule``, that of ``timed(there, spread)``, is with time reversed; None unless all links
+    have one bandwidth and switches cut through. Then a transfer occupies all its links for as long, and what is earlier
+    on a link, by its latency, is so for all."""
+    if there.switching.mode == "store_and_forward" or np.ptp(there.machine.network.bandwidth):
+        return None
+    back, came = reversed_transfers(there, spread), arrivals(there, spread, schedule)
+    columns = (back.piece, back.adds, back.route_start, back.link)
+    return Schedule(schedule.ticks_per_s, back.piece_block, back.piece_bytes, came.max(initial=0) - came, *columns)
+
+
+def opposite(machine: Machine) -> IntArray | None:
+    """Of every link the one that leads back, with the same bandwidth and latency, shape (links,); None where one has
+    none, or links take turns."""
+    net = machine.network
+    here = np.stack([net.src, net.dst, net.bandwidth, net.latency]).astype(float)
+    there = here[[1, 0, 2, 3]]
+    order, back = np.lexsort(here), np.lexsort(there)
+    if np.any(here[:, order] != there[:, back]) or np.any(machine.group >= 0):
+        return None
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = back
+    return found
+
+
+def timed_one_way(instance: FabricInstance, there: FabricInstance, transfers: Transfers) -> Schedule | None:
+    """A broadcast, or if ``there`` is its reversed instance a reduction, of transfers that fill gaps; None where such a
+    reduction cannot be mirrored."""
+    found = timed(there, transfers, in_gaps=True)
+    if len(transfers.piece) <= FEW:
+        found = min(found, timed(there, transfers), key=partial(chunks.seconds, there))
+    return found if there is instance else mirrored(there, transfers, found)
+
+
+def there_and_back(instance: FabricInstance, down: Transfers) -> Schedule | None:
+    """An allreduce that sums up as ``down`` spreads, with time reversed, and then spreads: one timetable for both.
+    ``None`` where the machine is not the same backwards."""
+    twin = opposite(instance.machine)
+    if twin is None:
+        return None
+    found = timed(instance, down, in_gaps=True)
+    turned = replace(found, link=twin[found.link])
+    up = mirrored(reversed_instance(instance), replace(down, link=twin[down.link]), turned)
+    if up is None:
+        return None
+    came = int(arrivals(instance, down, found).max(initial=0))
+    return Schedule(
+        found.ticks_per_s, found.piece_block, found.piece_bytes, np.concatenate([up.start, found.start + came]),
+        np.concatenate([up.piece, found.piece]), np.concatenate([up.adds, found.adds]),
+        np.concatenate([up.route_start, up.route_start[-1] + found.route_start[1:]]),
+        np.concatenate([up.link, found.link]),
+    )  # fmt: skip
