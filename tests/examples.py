@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-PART = 0.4
+PART = 0.25
 USUAL = 100  # where a test says nothing
 whole = twice = False
 
@@ -20,13 +20,12 @@ def some(count: int) -> int:
 
 
 def some_of(values: Iterable[Any]) -> list[Any]:
-    """For ``parametrize``: two of five values by default, the others are slow (with ``--kernels-twice`` none is)."""
-    slow = pytest.mark.slow
-    found = list(values)
-    for number, value in enumerate(found):
-        if not twice and number % 5 not in (0, 2):
-            of_several = value if isinstance(value, tuple) else (value,)
-            found[number] = pytest.param(*of_several, marks=slow)
+    """For ``parametrize``: one of four values by default, the others are slow (with ``--kernels-twice`` none is). A
+    tuple holds an argument for each name."""
+    found = []
+    for number, value in enumerate(values):
+        left_out = [pytest.mark.slow] if number % 4 and not twice else []
+        found.append(pytest.param(*value if isinstance(value, tuple) else (value,), marks=left_out))
     return found
 
 

@@ -92,6 +92,7 @@ def pictures(notebook: Any) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 @names
 def test_notebook_runs(path):
     notebook = executed(path)
@@ -116,6 +117,7 @@ def test_only_the_tour_is_stored_with_outputs(path):
         assert not any(cell.outputs or cell.execution_count for cell in cells)
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 def test_the_stored_outputs_of_the_tour_are_those_of_a_run():
     stored = nbformat.read(TOUR, as_version=4)
     assert [cell.source for cell in stored.cells] == [cell.source for cell in executed(TOUR).cells]

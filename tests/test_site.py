@@ -208,6 +208,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 def test_every_link_on_the_site_leads_somewhere_on_it(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 50
@@ -223,6 +224,7 @@ def test_every_link_on_the_site_leads_somewhere_on_it(site: Path) -> None:
     assert lost == []
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 def test_nothing_on_the_site_comes_from_elsewhere(site: Path) -> None:
     """No script, style, font or picture of another host: it reads the same without a network."""
     for page in site.rglob("*.html"):
@@ -231,12 +233,14 @@ def test_nothing_on_the_site_comes_from_elsewhere(site: Path) -> None:
         assert not re.search(r"url\([\"']?(https?:)?//", style.read_text()), style
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 def test_formulas_are_drawn_without_a_script(site: Path) -> None:
     page = (site / "families/xtree.html").read_text()
     assert page.count("<math") > 30
     assert 'class="arithmatex"' not in page
 
 
+@pytest.mark.slow  # `.ci/run` runs it
 def test_search_finds_what_the_pages_say(site: Path) -> None:
     index = (site / "search/search_index.json").read_text()
     for word in ("certificate", "synth drill", "edge-isoperimetric", "time_limit"):

@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from examples import some
+from examples import some, some_of
 from exchange import fifo
 
 import synth
@@ -31,7 +31,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("shape", "collective", "method"), CASES)
+@pytest.mark.parametrize(("shape", "collective", "method"), some_of(CASES))
 def test_a_trace_takes_the_time_of_the_schedule(shape: str, collective: str, method: str, tmp_path: Path) -> None:
     """Within 0.1 %, in whatever order nodes are issued that can be at the same moment: what reaches a link before its
     turn waits for those that the schedule has first."""

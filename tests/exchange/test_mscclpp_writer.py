@@ -21,7 +21,7 @@ from synth.exchange.transfers import Transfers
 MODES = [(in_place, node) for in_place in (False, True) for node in (None, 2)]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", some_of(EVERY))
 @pytest.mark.parametrize(("in_place", "node"), MODES)
 def test_what_is_written_runs_in_every_order_and_is_the_schedule(name: str, in_place: bool, node: int | None) -> None:
     t = EVERY[name]

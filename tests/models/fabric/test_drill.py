@@ -10,6 +10,7 @@ from typing import Any
 import command
 import numpy as np
 import pytest
+from examples import some_of
 from models.fabric.flat_replay import replay
 from models.fabric.test_single_failures import tiny
 
@@ -82,7 +83,7 @@ def demand_sound(drill: search.Drill, folder: Path, chooser: random.Random) -> i
     return answered
 
 
-@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 1000))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 1000))])
 def test_no_schedule_uses_what_failed(seed: int, tmp_path: Path) -> None:
     chooser = random.Random(seed)
     instance = small(seed, chooser.choice(["allgather", "allreduce", "reduce_scatter", "broadcast", "alltoall"]))
@@ -123,7 +124,7 @@ def demand_cut(instance: Any, case: search.Case) -> None:
     assert {frozenset(names.index(name) for name in part) for part in case.cut.parts} == alike
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some_of(range(6)))
 def test_slower_links(seed: int, tmp_path: Path) -> None:
     """Schedules at half the rate are what the check replays there."""
     instance = small(seed + 50, "allgather")

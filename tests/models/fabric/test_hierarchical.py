@@ -173,7 +173,7 @@ def test_one_box_is_not_for_this_method() -> None:
     assert hierarchical.solve(one, RunOptions().started_now()).termination == "unsupported"
 
 
-@pytest.mark.parametrize("collective", BETWEEN)
+@pytest.mark.parametrize("collective", some_of(BETWEEN))
 def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
     """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
     instance = cluster("dgx-h100", 16, collective, 2**30)

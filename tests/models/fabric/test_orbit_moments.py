@@ -18,7 +18,7 @@ from models.fabric.small_machines import Link, machine
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.block_flows import DirectRoutes, FlowsOverTime, OneBlock
-from synth_models.fabric.bounds.orbit_moments import RouteOrbits, strongest_orbit_moments
+from synth_models.fabric.bounds.orbit_moments import RouteOrbits, _least_rounding, strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
@@ -260,3 +260,18 @@ def test_forged_certificates() -> None:
         assert check_bound(instance, bound, good | forged) != [], list(forged)
     assert check_bound(cluster(4, "allgather", 4 * 2**18), bound, good) != []
     assert check_bound(cluster(4, "broadcast", 2**20, switching={"multicast": True}), bound, good) != []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_length_of_a_bin_is_the_best_of_all(seed: int) -> None:
+    """Of few lengths as of every length; latencies of 10^12 ticks took half a minute."""
+    rng = random.Random(seed)
+    for _ in range(200):
+        most = rng.randint(1, 300)
+        delay = np.array(
+            [rng.choice([0, rng.randint(1, 20 * most), rng.randint(1, 5)]) for _ in range(rng.randint(1, 6))]
+        )
+        distinct = np.unique(delay[delay > 0]) if delay.any() else np.ones(1, dtype=np.int64)
+        lost = {length: float(np.sum(distinct % length / distinct)) for length in range(most, most // 2, -1)}
+        assert _least_rounding(delay, most) == min(lost, key=lambda length: lost[length])
+    assert _least_rounding(np.array([10**12]), 3 * 10**11) == 25 * 10**10

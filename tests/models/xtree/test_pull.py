@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from examples import some_of
 from models.xtree.cases import instance_of
 
 from synth.errors import UnsupportedError
@@ -65,7 +66,7 @@ def test_more_restarts_never_hurt() -> None:
 
 
 @pytest.mark.parametrize("collective", ["reduce_scatter", "allreduce"])
-@pytest.mark.parametrize("rings", list(product(("even_up", "odd_up"), repeat=4)))
+@pytest.mark.parametrize("rings", some_of((one,) for one in product(("even_up", "odd_up"), repeat=4)))
 def test_reductions_on_mixed_ring_directions(collective: str, rings: tuple[str, ...]) -> None:
     """The reversed EquiMesh has every ring turned round; schedules built there and played backwards must still use
     links of the real one, counting every contribution once."""

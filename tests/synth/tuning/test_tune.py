@@ -41,7 +41,11 @@ def run(*words: str, code: int = 0) -> str:
 
 @pytest.fixture(
     scope="module",
-    params=["msccl:azure", pytest.param("msccl", marks=pytest.mark.slow), "mscclpp", "scheduled", "fair"],
+    params=[
+        "mscclpp",
+        "fair",
+        *(pytest.param(form, marks=pytest.mark.slow) for form in ("msccl:azure", "msccl", "scheduled")),
+    ],
 )
 def tuned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("tuned")

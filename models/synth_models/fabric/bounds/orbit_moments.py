@@ -38,6 +38,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_COLUMNS = 60_000  # of the linear program
 RESOLUTIONS = (6, 12, 24, 48)  # bins that a bound is cut into, at least, one after the other
+MOST_BINS = 1000  # of a latency that has a say in how long bins are
 FINE = 20  # a tick of latency in at most so many halvings
 WEIGHTS = 2**12  # of the dual's highest price, in whole numbers
 HEAVIER = 2**14  # by which they are multiplied, so that their means over orbits are hardly rounded
@@ -72,9 +73,17 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
 
 
 def _least_rounding(delay: IntArray, most: int) -> int:
-    """The length of a bin, at most so long and more than half of it, with which latencies lose least of their own."""
+    """The length of a bin, at most so long and more than half of it, with which latencies lose least of their own.
+
+    While no latency gets another number of bins, longer bins lose less: only ``most`` and the longest bins of which a
+    latency has k can be best. Latencies of more than ``MOST_BINS`` bins lose next to nothing and name none.
+    """
     distinct = np.unique(delay[delay > 0]) if np.any(delay > 0) else np.ones(1, dtype=np.int64)
-    return min(range(most, most // 2, -1), key=lambda length: float(np.sum(distinct % length / distinct)))
+    lengths = {most}
+    for latency in distinct[distinct <= MOST_BINS * most].tolist():
+        lengths |= {latency // parts for parts in range(latency // most + 1, 2 * latency // most + 2)}
+    tried = [length for length in sorted(lengths, reverse=True) if most // 2 < length <= most]
+    return min(tried, key=lambda length: float(np.sum(distinct % length / distinct)))
 
 
 def _suits(links: Links) -> bool:
