@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import is_hypothesis_test, settings
 
 PART = 0.25
@@ -25,7 +26,10 @@ def some_of(values: Iterable[Any]) -> list[Any]:
     found = []
     for number, value in enumerate(values):
         left_out = [pytest.mark.slow] if number % 4 and not twice else []
-        found.append(pytest.param(*value if isinstance(value, tuple) else (value,), marks=left_out))
+        if isinstance(value, ParameterSet):
+            found.append(value._replace(marks=[*value.marks, *left_out]))
+        else:
+            found.append(pytest.param(*value if isinstance(value, tuple) else (value,), marks=left_out))
     return found
 
 
