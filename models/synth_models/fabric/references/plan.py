@@ -278,7 +278,7 @@ def _corner(largest: Planned, own: Planned) -> Corner:
     """A demand under the plan of a larger one; ``own``: its own plan."""
     plan = largest._made
     if isinstance(plan, Plan):
-        left = left_of(plan, own.boxed(own.matrix), own.planner.resources)
+        left = left_of(plan, own.boxed(own.matrix))
         schedule = schedule_of(left, own.boxed(_numbers(own.matrix)))
     elif own.matrix.any():
         raise UnsupportedError("there is no fixed plan for several demands where switches store")

@@ -1,8 +1,10 @@
 """One fixed plan for a set of demands: that of the largest bytes of every pair, of which each demand leaves some out.
 
 A transfer that has fewer bytes holds its links for less long and arrives no later. With the same routes, and the same
-order on every link, everything starts no later then (by induction over the order). So the plan serves every demand that
-asks for no more from any pair, in no more time: each in the set, and every average of them.
+order on every link, the times of the plan still meet all that transfers wait for, and the earliest times that do are
+no later. So the plan serves every demand that asks for no more from any pair, in no more time: each in the set, and
+every average of them. The order on a link is that in which transfers enter it, a latency after they start: it differs
+from link to link, and two transfers may each wait for the other on some link. So times are found by repetition.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ class OnePlan:
         return max((corner.regret for corner in self.corners), default=0.0)
 
 
-def left_of(plan: Plan, wanted: IntArray, resources: int) -> Plan:
+def left_of(plan: Plan, wanted: IntArray) -> Plan:
     """What is left of a plan of which every pair of ranks has only ``wanted`` bytes, shape (ranks, ranks), the first to
-    arrive: the same routes, and the same order on every link, without the pauses."""
+    arrive: the same routes, and the same order on every link, at the earliest times."""
     pieces, transfers = plan.pieces, plan.transfers
     arrival = np.zeros(len(pieces.bytes), dtype=np.int64)
     np.maximum.at(arrival, transfers.piece, transfers.end)
@@ -64,33 +66,61 @@ def left_of(plan: Plan, wanted: IntArray, resources: int) -> Plan:
     before -= before[first][np.cumsum(first) - 1]
     size = np.empty(len(pair), dtype=np.int64)
     size[order] = np.clip(wanted.reshape(-1)[pair] - before, 0, pieces.bytes[order])
-    in_order = np.argsort(transfers.start, kind="stable")
-    moved = _moved_up(transfers, in_order, size, plan.routes, resources)
+    moved = _moved_up(transfers, size, plan.routes)
     number = np.cumsum(size > 0) - 1
     moved = moved._replace(piece=number[moved.piece])
     kept = Pieces(*(column[size > 0] for column in pieces._replace(bytes=size)))
     return Plan(kept, moved, plan.routes, int(moved.end.max(initial=0)), plan.ticks_per_s)
 
 
+def _moved_up(transfers: Placed, size: IntArray, routes: RouteTable) -> Placed:
+    """The transfers of pieces that have any bytes, in the order of their entry on every link, as early as can be."""
+    kept = np.flatnonzero(size[transfers.piece] > 0)
+    kept = kept[np.argsort(transfers.start[kept], kind="stable")]
+    piece, route, start = transfers.piece[kept], transfers.route[kept], transfers.start[kept]
+    later, earlier, pause = _waits(piece, route, start, transfers.end[kept], size, routes)
+    order = np.argsort(later, kind="stable")
+    row = np.searchsorted(later[order], np.arange(len(kept) + 1))
+    begins = _earliest(row.astype(np.int64), earlier[order], pause[order])
+    return Placed(piece, route, begins, begins + routes.latency[route] + routes.slowest[route] * size[piece])
+
+
+def _waits(
+    piece: IntArray, route: IntArray, start: IntArray, end: IntArray, size: IntArray, routes: RouteTable
+) -> tuple[IntArray, IntArray, IntArray]:
+    """What waits for what, three equal columns: the start of transfer ``later`` is that of ``earlier`` and ``pause``
+    ticks at the earliest, because it enters a link next, or takes the same piece on."""
+    used = np.diff(routes.used)[route]
+    owner = np.repeat(np.arange(len(route)), used)
+    entry = np.arange(len(owner)) - np.repeat(np.cumsum(used) - used - routes.used[route], used)
+    resource, offset = routes.resource[entry], routes.offset[entry]
+    held = routes.per_byte[entry] * size[piece[owner]]
+    order = np.lexsort((held, start[owner] + offset, resource))
+    first, second = order[:-1], order[1:]
+    same = (resource[first] == resource[second]) & (owner[first] != owner[second])
+    first, second = first[same], second[same]
+    on_link = offset[first] + held[first] - offset[second]
+    chain = np.lexsort((end, start, piece))
+    again = piece[chain[:-1]] == piece[chain[1:]]
+    hop, following = chain[:-1][again], chain[1:][again]
+    on_the_way = routes.latency[route[hop]] + routes.slowest[route[hop]] * size[piece[hop]]
+    later = np.concatenate([owner[second], following])
+    return later, np.concatenate([owner[first], hop]), np.concatenate([on_link, on_the_way])
+
+
 @jit
-def _moved_up(transfers: Placed, order: IntArray, size: IntArray, routes: RouteTable, resources: int) -> Placed:
-    """The transfers of pieces that have any bytes, in this order on every link, each as early as it can be."""
-    count = len(order)
-    found = Placed(
-        np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    )
-    free, ready = np.zeros(resources, dtype=np.int64), np.zeros(len(size), dtype=np.int64)
-    top = 0
-    for t in order:
-        p, r = transfers.piece[t], transfers.route[t]
-        if size[p] == 0:
-            continue
-        start = ready[p]
-        for e in range(routes.used[r], routes.used[r + 1]):
-            start = max(start, free[routes.resource[e]] - routes.offset[e])
-        for e in range(routes.used[r], routes.used[r + 1]):
-            free[routes.resource[e]] = start + routes.offset[e] + routes.per_byte[e] * size[p]
-        ready[p] = start + routes.latency[r] + routes.slowest[r] * size[p]
-        found.piece[top], found.route[top], found.start[top], found.end[top] = p, r, start, ready[p]
-        top += 1
-    return Placed(found.piece[:top], found.route[:top], found.start[:top], found.end[:top])
+def _earliest(row: IntArray, earlier: IntArray, pause: IntArray) -> IntArray:
+    """The least starts from 0 on that keep all waits; those of transfer t are ``row[t]:row[t + 1]``. It ends, because
+    some starts keep them all."""
+    start = np.zeros(len(row) - 1, np.int64)
+    moved = True
+    while moved:
+        moved = False
+        for t in range(len(start)):
+            begin = start[t]
+            for k in range(row[t], row[t + 1]):
+                begin = max(begin, start[earlier[k]] + pause[k])
+            if begin > start[t]:
+                start[t] = begin
+                moved = True
+    return start
