@@ -15,6 +15,7 @@ from synth.clock.progress import Progress
 from synth.errors import Fault, InputError, one_of
 from synth.text import amounts
 
+MOST_SHOWN = 200  # characters of a graph's own words
 RELATIVE_GAP = 1e-4
 """At which a solver may stop, where nothing else is asked for: (value - bound) / value."""
 
@@ -138,7 +139,10 @@ def as_text(value: Any) -> str:
         return ",".join(map(as_text, value))
     if value is None or isinstance(value, (str, int, float)):
         return str(value)
-    return f"({type(value).__name__})"  # an object from Python: the instance holds what was made of it
+    graph = hasattr(
+        value, "number_of_edges"
+    )  # NetworkX says what it is in a line; the instance holds what was made of it
+    return f"({str(value)[:MOST_SHOWN]})" if graph and str(value).isprintable() else f"({type(value).__name__})"
 
 
 def read_flag(text: str) -> bool:

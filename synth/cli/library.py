@@ -15,6 +15,7 @@ from synth.text.quantities import named, percent, shown
 
 if TYPE_CHECKING:
     from synth.library.best_known import Row
+    from synth.records.record import Record
 
 
 def library(
@@ -112,7 +113,7 @@ def _show(row: Row, folder: Path) -> None:
         held = records.read(folder / row.record)
         value = named(_number(row.value), row.unit)
         lines.append(f"best value: {value} by {row.by}, {row.when}; gap {percent(_number(row.gap))}")
-        lines.append(f"  how: {_how(held['message'], held['options'])}")
+        lines.append(f"  how: {_how(held)}")
         lines.append(f"  the schedule: {command('show', _near(folder / row.record), '--csv')}")
     if row.bound:
         held = records.read(folder / row.bound_record)
@@ -135,15 +136,19 @@ def _near(path: Path) -> Path:
     return path.relative_to(here) if here in path.parents else path
 
 
-def _how(message: str | None, options: dict[str, object]) -> str:
+def _how(record: Record) -> str:
+    """What the run said and was asked for; of what somebody handed in, who."""
+    said = [record["message"]] if record["message"] else []
+    submitted = record.data.get("submitted")
+    if isinstance(submitted, dict):
+        return "; ".join([*said, f"handed in by {submitted.get('by')}"])
+    options = record["options"]
+    limit = options.get("time_limit_s")
+    asked = ["no limit" if limit is None else f"limit {limit} s", f"seed {options.get('seed')}"]
     given = options.get("method")
-    own = (
-        ", ".join(f"{key}={value}" for key, value in given.items() if value is not None)
-        if isinstance(given, dict)
-        else ""
-    )
-    said = f"{message}; " if message else ""
-    return f"{said}limit {options.get('time_limit_s')} s, seed {options.get('seed')}" + (f", {own}" if own else "")
+    own = given.items() if isinstance(given, dict) else ()
+    asked += [f"{key}={value}" for key, value in own if value is not None]
+    return "; ".join([*said, ", ".join(asked)])
 
 
 def _write(rows: list[Row], folder: Path, out: Path) -> None:

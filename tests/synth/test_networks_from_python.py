@@ -15,7 +15,10 @@ def test_a_graph_is_a_network() -> None:
     graph = nx.path_graph(["a", "b", "c"])
     graph["a"]["b"]["bandwidth"] = 5.0
     instance = synth.make("xtree", links=graph, bandwidth=1.0, latency=0, chunks=1, name="path")
-    assert instance.source == "synth make xtree 'links=(Graph)' bandwidth=1.0 latency=0 chunks=1 name=path"
+    assert (
+        instance.source
+        == "synth make xtree 'links=(Graph with 3 nodes and 2 edges)' bandwidth=1.0 latency=0 chunks=1 name=path"
+    )
     assert instance.topology.src.tolist() == [0, 1, 1, 2]
     assert instance.topology.bandwidth.tolist() == [5.0, 5.0, 1.0, 1.0]
     assert instance.topology.names == ("a", "b", "c")
