@@ -52,8 +52,21 @@ class Growth:
                 label = name if exponent is None else f"{name}: N^{exponent:.2f}"
                 axes.plot(rows[self.size], rows[column], label=label, **styles.get(name, {"marker": "."}))
             axes.set(xscale="log", yscale="log", xlabel=self.size, ylabel=title)
+            nodes = self._ticks()
+            axes.set_xticks(nodes, [f"{count:,}" for count in nodes])
+            axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         return figure
+
+    def _ticks(self) -> list[int]:
+        """Sizes of the table, the smallest first, each at least twice the one before, over wide ranges four times."""
+        sizes = sorted(set(self.table[self.size].tolist()))
+        apart = 2 if sizes[-1] <= 16 * sizes[0] else 4
+        kept = sizes[:1]
+        for size in sizes:
+            if size >= apart * kept[-1]:
+                kept.append(size)
+        return kept
 
     def _lines(self) -> list[tuple[str, pd.DataFrame]]:
         return [(str(name), rows) for name, rows in self.table.groupby(self.series, sort=False)]
