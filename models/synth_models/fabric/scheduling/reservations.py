@@ -288,8 +288,14 @@ def release(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
 @jit(inlined=True)
 def _place_of(reserved: Intervals, x: int, t: int) -> int:
     """Index in the pool of the first interval of resource x that ends after t."""
-    low, end = reserved.first[x], reserved.end
-    high = low + reserved.length[x]
+    first, end = reserved.first[x], reserved.end
+    high = first + reserved.length[x]
+    step, low = 1, high - 1
+    while low >= first and end[low] > t:  # most transfers come late: from the last interval back, in larger steps
+        high = low
+        step *= 2
+        low = high - step
+    low = max(low + 1, first)
     while low < high:
         middle = (low + high) >> 1
         if end[middle] > t:

@@ -203,6 +203,7 @@ def placed(pieces: Pieces, routes: RouteTable, resources: int, boxes: int, size:
             found.start[top], now = place_one(reserved, uses, routes, way[hop], pieces.bytes[p], now)
             found.end[top] = now
             top += 1
-    if reserved.top[1]:
-        top = np.int64(0)
+        if reserved.top[1]:
+            top = np.int64(0)
+            break
     return Placed(found.piece[:top], found.route[:top], found.start[:top], found.end[:top])
