@@ -132,11 +132,13 @@ def test_two_boxes_by_hand() -> None:
 @pytest.mark.parametrize("seed", some_of(range(24)))
 def test_never_slower_than_the_references(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    plans = known((0, 1, 3)[seed % 3])
+    plans = known((0, 1, 2, 3, 5)[seed % 5])
     found = plans.plan(random_demand(rng, len(plans.ranks)))
     assume_something(found.instance)
     for method in ("fast", "two_step", "spread_out", "direct"):
         record = synth.solve(found.instance, method, time_limit=2)
+        if record["termination"] == "unsupported":
+            continue
         assert record["verified"]["faults"] == []
         assert record.value is not None, record["message"]
         assert found.bound <= record.value
@@ -212,7 +214,7 @@ def test_one_plan_serves_every_demand_of_a_set(seed: int) -> None:
         assert corner.bound == plans.plan(demand).bound
     assert made.worst_regret == max(corner.regret for corner in made.corners) >= 0
     alone = plans.one_plan(demands[:1])
-    assert alone.corners[0].seconds <= alone.seconds == plans.plan(demands[0]).seconds
+    assert alone.corners[0].seconds <= alone.seconds >= plans.plan(demands[0]).seconds
 
 
 @pytest.mark.parametrize("seed", some_of(range(40)))
@@ -256,6 +258,16 @@ def test_one_plan_keeps_its_time_where_routes_enter_a_link_at_different_latencie
 def test_what_is_no_demand_is_refused(demand: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         known(0).plan(demand)
+
+
+def test_blocks_keep_their_numbers_in_a_reference_schedule(tmp_path: Any) -> None:
+    """One pair on a DGX-1 goes quicker by method direct; the file names another block first."""
+    twice = tmp_path / "demand.csv"
+    twice.write_text("src,dst,bytes\ngpu5,gpu2,7\ngpu0,gpu5,100000\ngpu0,gpu1,3\n")
+    named = synth.make("fabric", machine="dgx1", boxes=1, collective="demand", demand=twice)
+    record = synth.solve(named, "plan")
+    assert record["verified"]["faults"] == []
+    assert "direct" in str(record)
 
 
 def test_nothing_to_move_and_only_the_diagonal() -> None:

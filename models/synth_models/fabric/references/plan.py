@@ -30,7 +30,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
-from synth_models.fabric.references import direct
+from synth_models.fabric.references import direct, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
@@ -42,7 +42,9 @@ from synth_models.fabric.solution import Schedule
 SMALL_GAP = Fraction(1, 200)  # below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
 MOST_ALONE = 1024  # and where they are not
+MOST_COMPARED = 16  # and up to which references are tried beside them
 BALANCED, STRAIGHT, DIRECT, FLOW = "balanced", "straight", "direct", "flow"
+REFERENCES = (("direct", direct.solve), ("two_step", two_step.solve))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +52,8 @@ class Planned:
     """What the planner found for one demand.
 
     ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
-    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``straight``, ``direct``
-    or ``flow``.
+    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``straight``, ``direct``,
+    ``two_step`` or ``flow``.
     """
 
     planner: Planner
@@ -95,7 +97,8 @@ class Planned:
     def numbered(self, block: IntArray) -> Schedule:
         """The schedule where every pair of ranks has this number of a block, in the order of the process group."""
         if isinstance(self._made, Schedule):
-            return self._made
+            number = block[np.nonzero(self.matrix)]
+            return replace(self._made, piece_block=number[self._made.piece_block])
         return schedule_of(self._made, self.boxed(block))
 
     def boxed(self, matrix: IntArray) -> IntArray:
@@ -151,15 +154,32 @@ class Planner:
         ``better``: let method ``flow`` look for a better schedule too, in ``time_limit`` seconds; the prices that it
         proves its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
         """
+        matrix, boxed = self._read(demand)
+        found = self._compared(self._by_pieces(matrix, boxed))
+        return self._improved(found, boxed, time_limit) if better else found
+
+    def _read(self, demand: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+        """The demand without its diagonal, in the order of the process group and in that of the boxes."""
         matrix = read_matrix(demand, len(self._node))
         np.fill_diagonal(matrix, 0)
         boxed = np.empty_like(matrix)
         boxed[np.ix_(self.order, self.order)] = matrix
+        return matrix, boxed
+
+    def _by_pieces(self, matrix: IntArray, boxed: IntArray) -> Planned:
+        """The plan of a demand without the references, whose schedules no fixed plan can be made of."""
         proven = self._bounds.strongest(boxed)
         if not matrix.any():
             return Planned(self, matrix, 0.0, BALANCED, proven, _nothing())
-        found = self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
-        return self._improved(found, boxed, time_limit) if better else found
+        return self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
+
+    def _compared(self, found: Planned) -> Planned:
+        """What was found, or a reference's schedule where few ranks leave time for it and it is quicker."""
+        if len(self._node) > MOST_COMPARED or found.gap == 0:
+            return found
+        for name, solve_it in REFERENCES:
+            found = self._replaced(found, solve_it(found.instance, RunOptions(None).started_now()), name)
+        return found
 
     def learn(self, certificate: Mapping[str, Any] | None) -> bool:
         """Keep the prices of a bound's certificate for any demand on this machine: they bound others too. False where
@@ -169,10 +189,10 @@ class Planner:
     def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlan:
         """One fixed plan for all these demands, with what each loses by it, certified. Raises :class:`InputError`, and
         :class:`UnsupportedError` where switches store."""
-        corners = [self.plan(demand) for demand in demands]
+        corners = [self._by_pieces(*self._read(demand)) for demand in demands]
         if not corners:
             raise InputError("there is no demand")
-        largest = self.plan(np.max([corner.matrix for corner in corners], axis=0))
+        largest = self._by_pieces(*self._read(np.max([corner.matrix for corner in corners], axis=0)))
         return OnePlan(largest.seconds, largest.schedule, tuple(_corner(largest, own) for own in corners))
 
     @cached_property
