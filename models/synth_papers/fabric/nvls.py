@@ -204,15 +204,19 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     if question.able and best.record is None and best.transfers <= MOST_KEPT:  # a row that holds its numbers alone
         [best] = _solved(page, instance, [best.method], again=True)
     [bound] = _solved(page, instance, ["bound"])
-    beside = [run for run in runs if run.method in TODAY and run.value is not None]
     if question.able:
-        part = f"boxes-{boxes}" if boxes < ranks else "fat-trees"
-        for run in {run.method: run for run in (best, bound, *beside)}.values():
-            known = (instance.name, run.method) in _published(page.folder)
-            if run.record is not None and not known and run.transfers <= MOST_KEPT:
-                page.publish(run.record, part)
+        beside = [run for run in runs if run.method in TODAY and run.value is not None]
+        _publish(page, instance, f"boxes-{boxes}" if boxes < ranks else "fat-trees", (best, bound, *beside))
     page.say(f"{question.machine}, {question.collective}, {question.size}: {percent(gap(best.value, bound.bound))}")
     return best, bound
+
+
+def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequence[Run]) -> None:
+    """Publish the records that are not yet, but those of too many transfers."""
+    for run in {run.method: run for run in runs}.values():
+        known = (instance.name, run.method) in _published(page.folder)
+        if run.record is not None and not known and run.transfers <= MOST_KEPT:
+            page.publish(run.record, part)
 
 
 def _beside(question: Question, ranks: int) -> Sequence[str]:
