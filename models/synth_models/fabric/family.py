@@ -146,7 +146,7 @@ FAMILY = Family(
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
         _reference("one_after_another", "several collectives in turn, each by the best method for it alone",
                    repeats=False),
-        _reference("together", "several collectives side by side, timed anew on shared links (ours)", repeats=False),
+        _reference("together", "several collectives side by side, timed again on shared links (ours)", repeats=False),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
         _reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)"),
         _reference("fast", "FAST: balanced inside boxes, then a decomposition stage by stage"),
