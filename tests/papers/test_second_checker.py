@@ -301,6 +301,17 @@ def test_it_imports_the_standard_library_alone() -> None:
     assert names <= sys.stdlib_module_names
 
 
+def test_a_person_can_read_it_in_an_hour() -> None:
+    """At most 1,500 lines of at most 120 columns, a statement a line, and nothing that is run from a text."""
+    lines, tree = VERIFY.read_text().splitlines(), ast.parse(VERIFY.read_text())
+    assert len(lines) <= 1500
+    assert max(map(len, lines)) <= 120
+    starts = Counter(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    assert set(starts.values()) == {1}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert not names & {"exec", "eval", "compile", "__import__"}
+
+
 def run(*paths: Path) -> tuple[int, str]:
     """Run the checker as a reader does; return its exit code and what it printed."""
     done = subprocess.run([sys.executable, str(VERIFY), *map(str, paths)], capture_output=True, text=True)

@@ -39,7 +39,7 @@ BOUNDS = {  # published bounds: the kind of their certificate
     "fabric/star-6-scatter-6KiB/bound": "cut",
     "fabric/dgx1-alltoall-1GB/bound": "prices",
     "fabric/ring-5-allreduce-5MiB/bound": "partition",
-    "harvest/binary-broadcast-31-p2/bound": "intervals",
+    "harvest/ring-16-p1/bound": "intervals",
     "mlfm/d4-n2l2m4/bound": "links",
     "optree/mesh-2x3-w1/bound": "cut",
     "optree/torus-4x4-w2/bound": "reach",
@@ -131,9 +131,11 @@ def odd_certificates(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[st
             yield f"{path} {odd!r:.20}", changed
 
 
-@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("name", [name for name, kind in BOUNDS.items() if kind != "isoperimetric"])
 def test_both_checkers_refuse_odd_certificates(name: str, tmp_path: Path) -> None:
-    """What one accepts (a key without meaning, an entry of which nothing hangs) the other accepts too."""
+    """What one accepts (a key without meaning, an entry of which nothing hangs) the other accepts too.
+
+    Isoperimetric certificates, of butterflies, are not covered by the second checker."""
     made = published(name)
     record = json.loads(json.dumps({**made.data, "solution": made.certificate}, default=lambda array: array.tolist()))
     assert record["solution"].get("argument", record["solution"].get("binding", "intervals")) == BOUNDS[name]
