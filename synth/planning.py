@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,9 +56,9 @@ class Planning(Protocol):
         program, in ``time_limit`` seconds. Raises :class:`synth.errors.InputError`."""
         ...
 
-    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlanned:
-        """One fixed plan for all these demands, with what each loses by it. Raises
-        :class:`synth.errors.InputError`."""
+    def one_plan(self, demands: Sequence[npt.ArrayLike], near: Fraction = Fraction(0)) -> OnePlanned:
+        """One fixed plan for all these demands, with what each loses by it; for those, too, of which every number
+        differs by the share ``near`` at most. Raises :class:`synth.errors.InputError`."""
         ...
 
 
@@ -76,7 +77,9 @@ class PlannedCorner(Protocol):
 
 class OnePlanned(Protocol):
     """One fixed plan for a set of demands: the most ``seconds`` that any takes that asks for no more of any pair than
-    one of the set; what each of the set takes, its bound, and its regret, seconds / bound − 1; the worst regret."""
+    one of the set; what each of the set (and all near it) takes at most, its bound, and its regret, seconds / bound −
+    1; the worst regret; a bound and the regret of every average of the set; what the check found of the plan and of
+    that bound."""
 
     @property
     def seconds(self) -> float: ...
@@ -84,6 +87,12 @@ class OnePlanned(Protocol):
     def corners(self) -> Sequence[PlannedCorner]: ...
     @property
     def worst_regret(self) -> float: ...
+    @property
+    def average_bound(self) -> float: ...
+    @property
+    def average_regret(self) -> float: ...
+    @property
+    def verdict(self) -> Verdict: ...
 
 
 def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from synth.cli.options import grouped
 from synth.cli.output import visible
 
 if TYPE_CHECKING:
-    from synth.planning import PlannedDemand, Planning
+    from fractions import Fraction
+
+    from synth.planning import OnePlanned, PlannedDemand, Planning
     from synth.text.matrices import Block
 
 DEMANDS = (
@@ -32,6 +35,10 @@ ONE = (
     "One fixed plan, routes and orders, for all matrices and all that ask for no more of any pair than one of them: "
     "what each takes by it, its bound, and its regret, seconds / bound - 1. What is wrong is left out."
 )
+NEAR = (
+    "With --one-plan: also for all matrices of which every number differs from a given one by this share at most, such "
+    "as 0.1. Seconds are then the most that any of them takes, and the bound holds for all of them."
+)
 HEAD = ("line", "seconds", "bound", "gap", "by", "transfers", "plan_ms")
 
 
@@ -43,6 +50,7 @@ class Wanted:
     flow: Annotated[bool, Option("--flow", help=BETTER)] = False
     time_limit: Annotated[str, Option(help="Of --flow, for each demand: 90, 60s, 5m.")] = "60s"
     one_plan: Annotated[bool, Option("--one-plan", help=ONE)] = False
+    near: Annotated[str | None, Option(metavar="SHARE", help=NEAR)] = None
     check: Annotated[bool, Option(help="Replay every schedule and verify every bound.")] = True
     as_json: Annotated[bool, Option("--json", help="One JSON object a line, exact numbers.")] = False
 
@@ -63,12 +71,13 @@ def plan(
     from synth.text.matrices import matrices
 
     seconds = checked("--time-limit", read_limit, wanted.time_limit)
+    near = _near(wanted)
     planner = _planner(machine, parameters or [])
     if wanted.out is not None:
         demand_folder("--out", wanted.out)
     if wanted.one_plan:
         with _opened(demands) as stream:
-            _one_plan(planner, _at_least_one(matrices(stream), demands), demands, wanted)
+            _one_plan(planner, _at_least_one(matrices(stream), demands), demands, near, wanted.as_json)
         return
     code = 0
     if not wanted.as_json:
@@ -104,8 +113,22 @@ def _at_least_one(blocks: Iterator[Block], demands: str) -> Iterator[Block]:
         raise InputError("holds no demand: it needs a JSON line or a block of CSV for every matrix", demands)
 
 
-def _one_plan(planner: Planning, blocks: Iterator[Block], demands: str, wanted: Wanted) -> None:
-    """Print the regret of every matrix under one plan."""
+def _near(wanted: Wanted) -> Fraction:
+    """The share that --near names."""
+    from fractions import Fraction
+
+    from synth.cli.common import bad_option
+    from synth.text import amounts
+
+    if wanted.near is None:
+        return Fraction(0)
+    if not wanted.one_plan:
+        raise bad_option("--near", "needs --one-plan", wanted.near)
+    return Fraction(checked("--near", amounts.share, wanted.near))
+
+
+def _one_plan(planner: Planning, blocks: Iterator[Block], demands: str, near: Fraction, as_json: bool) -> None:
+    """Print the regret of every matrix, and of all that are near it, under one plan."""
     from synth.errors import InputError, UnsupportedError
 
     read: list[Block] = []
@@ -118,23 +141,42 @@ def _one_plan(planner: Planning, blocks: Iterator[Block], demands: str, wanted: 
         else:
             read.append(block)
     try:
-        made = planner.one_plan([block.rows for block in read])
-    except UnsupportedError as error:
+        made = planner.one_plan([block.rows for block in read], near)
+    except (InputError, UnsupportedError) as error:
         raise InputError(str(error), demands) from None
-    faults = [words for corner in made.corners for words in corner.verdict.faults]
-    if wanted.as_json:
-        for block, corner in zip(read, made.corners, strict=True):
-            row = {"line": block.line, "seconds": corner.seconds, "bound": corner.bound, "regret": corner.regret}
-            _say(json.dumps(row))
-    else:
-        _say(f"{'line':>8} {'seconds':>14} {'bound':>14} {'regret':>8}")
-        for block, corner in zip(read, made.corners, strict=True):
-            _say(f"{block.line:>8} {corner.seconds:>14.9g} {corner.bound:>14.9g} {corner.regret:>8.2%}")
-        _say(f"one plan of {made.seconds:.9g} s at most; worst regret {made.worst_regret:.2%}")
+    _print_regrets([block.line for block in read], made, as_json)
+    faults = [*made.verdict.faults, *(words for corner in made.corners for words in corner.verdict.faults)]
     for words in faults:
         print(visible(f"synth: {demands}: {words}"), file=sys.stderr, flush=True)
     if faults or refused:
         raise typer.Exit(EXIT_FAILED if faults else EXIT_INPUT)
+
+
+def _print_regrets(lines: list[int], made: OnePlanned, as_json: bool) -> None:
+    """A row a matrix, and what holds for all of them."""
+    if as_json:
+        for line, corner in zip(lines, made.corners, strict=True):
+            row = {"line": line, "seconds": corner.seconds, "bound": corner.bound, "regret": _finite(corner.regret)}
+            _say(json.dumps(row))
+        whole = {"seconds": made.seconds, "worst_regret": made.worst_regret,
+                 "average_bound": made.average_bound, "average_regret": made.average_regret}  # fmt: skip
+        _say(json.dumps({"one_plan": {key: _finite(value) for key, value in whole.items()}}))
+        return
+    _say(f"{'line':>8} {'seconds':>14} {'bound':>14} {'regret':>8}")
+    for line, corner in zip(lines, made.corners, strict=True):
+        _say(f"{line:>8} {corner.seconds:>14.9g} {corner.bound:>14.9g} {_regret(corner.regret):>8}")
+    _say(f"one plan of {made.seconds:.9g} s at most; worst regret {_regret(made.worst_regret)}; "
+         f"of every average at most {_regret(made.average_regret)}")  # fmt: skip
+
+
+def _regret(value: float) -> str:
+    """As a percentage, or that none is known."""
+    return f"{value:.2%}" if math.isfinite(value) else "unknown"
+
+
+def _finite(value: float) -> float | None:
+    """The number, None for an infinite one, which JSON has no word for."""
+    return value if math.isfinite(value) else None
 
 
 def _planner(machine: str, parameters: list[str]) -> Planning:

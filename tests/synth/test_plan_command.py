@@ -56,10 +56,23 @@ def test_one_plan_for_all_matrices(tmp_path: Path) -> None:
     other = "[[0, 1, 2, 3], [1, 0, 2, 3], [1, 1, 0, 3], [1, 1, 2, 0]]"
     (tmp_path / "demands.txt").write_text(f"{GOOD}\n[[1]]\n{other}\n")
     words = ("plan", "dgx-h100", "boxes=2", "gpus=2", "--demands", "demands.txt", "--one-plan")
-    rows = [json.loads(line) for line in command.run(*words, "--json", cwd=tmp_path, code=2).stdout.splitlines()]
+    *rows, last = map(json.loads, command.run(*words, "--json", cwd=tmp_path, code=2).stdout.splitlines())
     assert [row["line"] for row in rows] == [1, 3]
     worst = max(row["seconds"] / row["bound"] - 1 for row in rows)
     assert f"worst regret {worst:.2%}" in command.run(*words, cwd=tmp_path, code=2).stdout
+    assert last["one_plan"]["worst_regret"] == worst
+    assert last["one_plan"]["average_regret"] == last["one_plan"]["seconds"] / last["one_plan"]["average_bound"] - 1
+    *near, last = map(
+        json.loads, command.run(*words, "--near", "10%", "--json", cwd=tmp_path, code=2).stdout.splitlines()
+    )
+    assert [row["line"] for row in near] == [1, 3]
+    for row, alone in zip(near, rows, strict=True):
+        assert row["seconds"] >= alone["seconds"]
+        assert row["bound"] <= alone["bound"]
+    for wrong, said in ((("--near", "1"), "--near = '1'"), (("--near", "nan"), "--near = 'nan'")):
+        assert said in command.run(*words, *wrong, cwd=tmp_path, code=2).stderr
+    alone = command.run(*words[:-1], "--near", "0.1", cwd=tmp_path, code=2)
+    assert "needs --one-plan" in alone.stderr
     stores = tmp_path / "ring.json"
     made = synth.make("fabric", machine="teccl-ndv2-2", collective="broadcast", bytes="1")
     stores.write_text(made.to_json())

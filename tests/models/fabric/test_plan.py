@@ -3,6 +3,8 @@ made of against their definitions; matrices that are odd or wrong."""
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -235,6 +237,76 @@ def test_one_plan_keeps_its_time_where_routes_enter_a_link_at_different_latencie
     for corner in made.corners:
         assert corner.verdict.faults == []
         assert corner.bound <= corner.seconds <= made.seconds
+
+
+@pytest.mark.parametrize("seed", some_of(range(32)))
+def test_one_plan_for_all_that_is_near(seed: int) -> None:
+    """Demands drawn near those of a set, corners among them: under the plan, which their largest has too, none takes
+    longer than its corner's seconds by the replay, and none has a plan of its own that is quicker than the bound."""
+    rng = np.random.default_rng(seed)
+    plans = known(seed % (len(MACHINES) - 1))
+    near = Fraction(int(rng.integers(1, 10)), 10)
+    demands = [random_demand(rng, len(plans.ranks)) % 2**40 for _ in range(int(rng.integers(1, 3)))]
+    made = plans.one_plan(demands, near)
+    assert made.verdict.faults == []
+    assert [corner.verdict.faults for corner in made.corners] == [[] for _ in demands]
+    least, most = ([around(matrix, near, way) for matrix in demands] for way in (-1, 1))
+    for lower, upper, corner in zip(least, most, made.corners, strict=True):
+        drawn = [np.where(rng.random(upper.shape) < 0.5, lower, upper), rng.integers(lower, upper + 1), upper, lower]
+        again = plans.one_plan([*most, *drawn])
+        assert again.seconds == made.seconds
+        assert all(other.seconds <= corner.seconds for other in again.corners[len(most) :])
+        assert all(corner.bound <= plans.plan(matrix).seconds for matrix in drawn)
+        assert again.corners[-2].seconds == corner.seconds
+
+
+def around(matrix: IntArray, near: Fraction, way: int) -> IntArray:
+    """The least (way -1) or the largest matrix of which no number differs by more than this share."""
+    found = [[number * (1 + way * near) for number in row] for row in matrix.tolist()]
+    return np.array([[math.ceil(number) if way < 0 else math.floor(number) for number in row] for row in found])
+
+
+@pytest.mark.parametrize("seed", some_of(range(24)))
+def test_averages_of_a_set_are_bounded(seed: int) -> None:
+    """Averages with weights of a fourth: none has a plan of its own that is quicker than the bound of all averages,
+    none takes longer by the one plan than promised."""
+    rng = np.random.default_rng(seed)
+    plans = known(seed % (len(MACHINES) - 1))
+    demands = [random_demand(rng, len(plans.ranks)) // 4 * 4 for _ in range(3)]
+    made = plans.one_plan(demands)
+    weights = [np.bincount(rng.integers(0, 3, 4), minlength=3) for _ in range(4)]
+    drawn = [sum(int(w) * (matrix // 4) for w, matrix in zip(row, demands, strict=True)) for row in weights]
+    again = plans.one_plan([*demands, *drawn])
+    assert made.verdict.faults == []
+    for matrix, corner in zip(drawn, again.corners[3:], strict=True):
+        assert made.average_bound <= plans.plan(matrix).seconds
+        assert corner.seconds <= made.seconds
+        assert corner.regret <= made.average_regret
+
+
+def test_averages_by_hand() -> None:
+    """Two boxes of two ranks, no latency. Rank 0 sends all others 4 bytes, or rank 1 does: of every average 8 bytes
+    leave the box over two rails, in 4 s. Rank 0 sends rank 1 12 bytes, or rank 2 sends rank 3 as many: each takes 3 s
+    at 4 bytes a second; half of both is 6 bytes each, which takes 1.5 s."""
+    demands = [[[0, 4, 4, 4], *[[0] * 4] * 3], [[0] * 4, [4, 0, 4, 4], *[[0] * 4] * 2]]
+    made = Planner(two_boxes(0.0)).one_plan(demands)
+    assert [corner.bound for corner in made.corners] == [4, 4]
+    assert made.average_bound == 4
+    inside = [[[0, 12, 0, 0], *[[0] * 4] * 3], [[0] * 4, [0] * 4, [0] * 4, [0, 0, 12, 0]]]
+    apart = Planner(two_boxes(0.0)).one_plan(inside)
+    assert [corner.bound for corner in apart.corners] == [3, 3]
+    assert apart.average_bound == 1.5
+
+
+@pytest.mark.parametrize("near", [Fraction(-1, 10), Fraction(1), 2])
+def test_near_is_a_share(near: Any) -> None:
+    with pytest.raises(InputError, match="near"):
+        known(0).one_plan([np.ones((4, 4))], near)
+
+
+def test_near_a_demand_that_is_too_large() -> None:
+    with pytest.raises(InputError, match="in 0"):
+        known(0).one_plan([[[0, 2**48, 0, 0], *[[0] * 4] * 3]], Fraction(1, 2))
 
 
 @pytest.mark.parametrize(

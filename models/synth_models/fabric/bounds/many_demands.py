@@ -7,6 +7,10 @@ and what a demand pays is the sum of its bytes times the distances. So the duals
 the next demands too; nothing has to be scaled. The windows are those of all ranks, which are never too short.
 
 For each demand all are compared in floats; the strongest is computed exactly, and proven by its certificate.
+
+**Averages of demands.** What one cut or price vector c proves of a demand D, T_c(D), is concave in D: what is needed is
+linear in D, and what links can be paid until T is convex in T. So for weights y that sum to 1, every average of demands
+D_k takes at least the least of the ``sum_c y_c T_c(D_k)``. A linear program finds the y for which that is most.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
+from synth.solvers.lp import linprog
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links, least_time
@@ -64,6 +69,7 @@ class Earning(NamedTuple):
 
 
 MOST_LINES = 8
+LEAST_WEIGHT, FINEST = 1e-6, 10**6  # of an argument in a mixture, and the largest denominator of its weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +79,22 @@ class Priced:
     length: IntArray
     distance: IntArray
     earning: Earning
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Arguments, cuts and prices, that bound every average of some demands together: the ``weight`` of each, which sum
+    to 1, and what each proves of each demand, ``proven[demand][argument]``."""
+
+    weight: tuple[Fraction, ...]
+    proven: tuple[tuple[Proven, ...], ...]
+
+    @property
+    def seconds(self) -> Fraction:
+        """What every average takes at least."""
+        return min(
+            sum((w * one.seconds for w, one in zip(self.weight, row, strict=True)), Fraction(0)) for row in self.proven
+        )
 
 
 class ManyDemands:
@@ -131,19 +153,56 @@ class ManyDemands:
                 best = _of_prices(self._links, priced, seconds)
         return best
 
-    def _cut_of(self, demand: IntArray) -> Proven:
-        """The strongest of the cuts."""
+    def mixture(self, demands: Sequence[IntArray]) -> Mixture:
+        """The mixture of cuts and kept prices that proves most of every average of these demands."""
+        if len(self._ranks) < 2 or not all(demand.any() for demand in demands):
+            return Mixture((Fraction(1),), tuple((NOTHING,) for _ in demands))
+        about = np.array([[*self._about_cuts(demand), *self._about_prices(demand)] for demand in demands])
+        weight = _most_of_the_least(about)
+        taken = np.flatnonzero(weight > LEAST_WEIGHT)
+        shares = [Fraction(float(w)).limit_denominator(FINEST) for w in weight[taken].tolist()]
+        rows = [tuple(self._exactly(int(c), demand) for c in taken) for demand in demands]
+        return Mixture(tuple(share / sum(shares) for share in shares), tuple(rows))
+
+    def _exactly(self, argument: int, demand: IntArray) -> Proven:
+        """What a cut or, numbered behind the cuts, a price vector proves of a demand."""
+        if argument < len(self._cuts):
+            return self._proven_by_cut(argument, demand)
+        priced = self._prices[argument - len(self._cuts)]
+        needed = exact_dot(demand, priced.distance)
+        return _of_prices(self._links, priced, priced.earning.least(self._links, needed)) if needed else NOTHING
+
+    def _about_prices(self, demand: IntArray) -> list[float]:
+        """What every price vector proves, in floats."""
+        found = []
+        for priced in self._prices:
+            slope, offset = priced.earning.lines(self._links, MOST_LINES)
+            needed = float(exact_dot(demand, priced.distance))
+            found.append(float((slope * needed + offset).min()) if needed else 0.0)
+        return found
+
+    def _about_cuts(self, demand: IntArray) -> FloatArray:
+        """What every cut proves, in floats."""
         amounts = demand.astype(np.float64)
         own = np.einsum("si,ij,sj->s", self._member, amounts, self._member, optimize=True)
         out, into = self._member @ amounts.sum(axis=1) - own, self._member @ amounts.sum(axis=0) - own
         needed = np.stack([out, into], axis=1).reshape(-1)
         seconds = (self._lines[:, 0] * needed[:, None] + self._lines[:, 1]).min(axis=1)
-        best = int(np.argmax(np.where(needed > 0, seconds, 0.0)))
-        inside, leaves = self._sides[best]
+        return np.where(needed > 0, seconds, 0.0)
+
+    def _cut_of(self, demand: IntArray) -> Proven:
+        """The strongest of the cuts."""
+        return self._proven_by_cut(int(np.argmax(self._about_cuts(demand))), demand)
+
+    def _proven_by_cut(self, cut: int, demand: IntArray) -> Proven:
+        """What a cut proves, exactly."""
+        inside, leaves = self._sides[cut]
         mine = inside[self._ranks]
         crossing = demand[mine][:, ~mine] if leaves else demand[~mine][:, mine]
-        exactly = self._cuts[best].least(self._links, sum(crossing.reshape(-1).tolist()))
-        return _of_cut(self._instance, self._ranks, inside, leaves, exactly)
+        needed = sum(crossing.reshape(-1).tolist())
+        if not needed:
+            return NOTHING
+        return _of_cut(self._instance, self._ranks, inside, leaves, self._cuts[cut].least(self._links, needed))
 
     def _pair_of(self, demand: IntArray) -> Proven | None:
         """What the farthest pair that sends anything proves, of these the one that sends most; None without latency."""
@@ -180,6 +239,20 @@ class ManyDemands:
         member = np.zeros(self._links.nodes, dtype=bool)
         member[self._ranks] = True
         return Earning.over(self._links, side, side & member, ~side & member)
+
+
+def _most_of_the_least(about: FloatArray) -> FloatArray:
+    """Weights y >= 0 that sum to 1 and for which the least row of ``about @ y`` is most; shape (demands, arguments)."""
+    demands, arguments = about.shape
+    unit = max(float(about.max()), 1e-300)
+    cost = np.append(np.zeros(arguments), -1.0)
+    rows = np.column_stack([-about / unit, np.ones(demands)])
+    whole = np.append(np.ones(arguments), 0.0)[None, :]
+    found = linprog(cost, rows, np.zeros(demands), whole, np.ones(1), method="highs")
+    weight: FloatArray = np.eye(arguments)[int(np.argmax(about.min(axis=0)))]
+    if found.x is not None:
+        weight = np.maximum(np.asarray(found.x[:arguments], dtype=np.float64), 0.0)
+    return weight
 
 
 def _of_cut(instance: FabricInstance, ranks: IntArray, inside: BoolArray, leaves: bool, seconds: Fraction) -> Proven:

@@ -186,14 +186,29 @@ class Planner:
         it holds none."""
         return self._bounds.learn(certificate)
 
-    def one_plan(self, demands: Sequence[npt.ArrayLike]) -> OnePlan:
-        """One fixed plan for all these demands, with what each loses by it, certified. Raises :class:`InputError`, and
-        :class:`UnsupportedError` where switches store."""
-        corners = [self._by_pieces(*self._read(demand)) for demand in demands]
-        if not corners:
+    def one_plan(self, demands: Sequence[npt.ArrayLike], near: Fraction = Fraction(0)) -> OnePlan:
+        """One fixed plan for all these demands, with what each loses by it, certified. With ``near`` for all demands,
+        too, of which every number differs from one of theirs by that share at most, 0 <= near < 1. Raises
+        :class:`InputError`, and :class:`UnsupportedError` where switches store."""
+        if not 0 <= near < 1:
+            raise InputError(f"near = {near}: must be a share of at least 0 and below 1")
+        read = [self._read(demand)[0] for demand in demands]
+        if not read:
             raise InputError("there is no demand")
-        largest = self._by_pieces(*self._read(np.max([corner.matrix for corner in corners], axis=0)))
-        return OnePlan(largest.seconds, largest.schedule, tuple(_corner(largest, own) for own in corners))
+        lower, upper = ([_scaled(matrix, share) for matrix in read] for share in (1 - near, 1 + near))
+        largest = self._by_pieces(*self._read(np.max(upper, axis=0)))
+        pairs = [(self._only_bound(less), self._only_bound(more)) for less, more in zip(lower, upper, strict=True)]
+        corners = tuple(_corner(largest, less, more) for less, more in pairs)
+        mixture = self._bounds.mixture([less.boxed(less.matrix) for less, _ in pairs])
+        faults = [words for k, (less, _) in enumerate(pairs) for words in _mixed_faults(less, mixture.proven[k])]
+        verdict = largest.check()
+        verdict.faults += faults
+        return OnePlan(largest.seconds, largest.schedule, corners, float_below(mixture.seconds), verdict)
+
+    def _only_bound(self, demand: IntArray) -> Planned:
+        """A demand and its bound, without a plan."""
+        matrix, boxed = self._read(demand)
+        return Planned(self, matrix, math.inf, STRAIGHT, self._bounds.strongest(boxed), _nothing())
 
     @cached_property
     def _straight(self) -> StraightRoutes | None:
@@ -294,19 +309,39 @@ def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Pl
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
 
 
-def _corner(largest: Planned, own: Planned) -> Corner:
-    """A demand under the plan of a larger one; ``own``: its own plan."""
+def _scaled(matrix: IntArray, share: Fraction) -> IntArray:
+    """A share of every number, rounded towards the whole; at most what :func:`read_matrix` refuses."""
+    above, below = share.numerator, share.denominator
+    numbers = [above * number for number in matrix.reshape(-1).tolist()]
+    rounded = [number // below if share > 1 else -(-number // below) for number in numbers]
+    found: IntArray = np.array([min(number, 2 * MOST_BYTES) for number in rounded], dtype=np.int64)
+    return found.reshape(matrix.shape)
+
+
+def _corner(largest: Planned, less: Planned, more: Planned) -> Corner:
+    """A demand ``more`` under the plan of a larger one, beside the bound of ``less``: what lies between takes no longer
+    than the first, and has at least the bound of the second."""
     plan = largest._made
     if isinstance(plan, Plan):
-        left = left_of(plan, own.boxed(own.matrix))
-        schedule = schedule_of(left, own.boxed(_numbers(own.matrix)))
-    elif own.matrix.any():
+        left = left_of(plan, more.boxed(more.matrix))
+        schedule = schedule_of(left, more.boxed(_numbers(more.matrix)))
+    elif more.matrix.any():
         raise UnsupportedError("there is no fixed plan for several demands where switches store")
     else:
         schedule = plan
-    verdict = check_schedule(own.instance, schedule)
-    verdict.faults += check_bound(own.instance, own.bound, own.proven.certificate())
-    return Corner(schedule, math.inf if verdict.value is None else verdict.value, own.bound, verdict)
+    verdict = check_schedule(more.instance, schedule)
+    verdict.faults += check_bound(less.instance, less.bound, less.proven.certificate())
+    return Corner(schedule, math.inf if verdict.value is None else verdict.value, less.bound, verdict)
+
+
+def _mixed_faults(less: Planned, proven: Sequence[Proven]) -> list[str]:
+    """What the check finds wrong with the arguments of a mixture, each alone."""
+    return [
+        words
+        for one in proven
+        if one.seconds
+        for words in check_bound(less.instance, float_below(one.seconds), one.certificate())
+    ]
 
 
 def _numbers(matrix: IntArray) -> IntArray:

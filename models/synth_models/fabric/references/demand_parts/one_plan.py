@@ -5,10 +5,16 @@ order on every link, the times of the plan still meet all that transfers wait fo
 no later. So the plan serves every demand that asks for no more from any pair, in no more time: each in the set, and
 every average of them. The order on a link is that in which transfers enter it, a latency after they start: it differs
 from link to link, and two transfers may each wait for the other on some link. So times are found by repetition.
+
+**Near a demand.** Of all demands between two, ``less <= D <= more`` in every number, none takes longer under the plan
+than ``more``, and none can take less than the bound of ``less``: its schedule would serve ``less``, too.
+**Averages** of the set's demands take no longer than the plan itself, and a mixture of cuts and prices bounds them from
+below (:mod:`synth_models.fabric.bounds.many_demands`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +30,9 @@ from synth_models.fabric.solution import Schedule
 
 @dataclass(frozen=True, eq=False)
 class Corner:
-    """A demand of the set under the fixed plan: ``seconds`` until its last byte has arrived, by the replay; a certified
-    lower ``bound`` of what any plan of its own takes; what the replay and the certificate's check found."""
+    """A demand of the set under the fixed plan, and all that are near it: the most ``seconds`` that any of them takes,
+    by the replay of the largest; a certified lower ``bound`` of what any plan of their own takes, by the certificate of
+    the least; what the replay and the certificate's check found."""
 
     schedule: Schedule
     seconds: float
@@ -34,23 +41,35 @@ class Corner:
 
     @property
     def regret(self) -> float:
-        """By what part of its bound the demand takes longer than that, at most."""
-        return self.seconds / self.bound - 1 if self.bound else 0.0
+        """By what part of its bound a demand takes longer than that, at most."""
+        return _regret(self.seconds, self.bound)
 
 
 @dataclass(frozen=True, eq=False)
 class OnePlan:
     """The plan that serves them all: ``seconds`` is the most that any demand takes that asks for no more of any pair
-    than one in the set; a ``corner`` each."""
+    than one in the set; a ``corner`` each; what every average of the set takes at least, ``average_bound`` (0: not
+    known); what the check found of the plan and of the arguments for that bound."""
 
     seconds: float
     schedule: Schedule
     corners: tuple[Corner, ...]
+    average_bound: float
+    verdict: Verdict
 
     @property
     def worst_regret(self) -> float:
         """The largest regret of the corners."""
         return max((corner.regret for corner in self.corners), default=0.0)
+
+    @property
+    def average_regret(self) -> float:
+        """The regret of every average of the set's demands, at most."""
+        return _regret(self.seconds, self.average_bound)
+
+
+def _regret(seconds: float, bound: float) -> float:
+    return seconds / bound - 1 if bound else math.inf if seconds else 0.0
 
 
 def left_of(plan: Plan, wanted: IntArray) -> Plan:
