@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import bytecode  # noqa: F401
 import examples
 import forked_command
 import pytest

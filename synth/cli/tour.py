@@ -30,7 +30,7 @@ def tour(
     """Solve two small instances of every paper (under a minute on two cores): a table per family, and a page."""
     from synth.cli.study import run_study
     from synth.study import load
-    from synth.study.collect import collect
+    from synth.study.collect import Look, collect
 
     demand_folder("--results", results)
     own = results / "instances"  # a copy, so that the records name files beside them
@@ -40,7 +40,7 @@ def tour(
     demand_records("--results", study.runs)
     done = run_study(study, jobs, resume, on_end=FamilyTables(study.runs).ended)
     contradictions = print_contradictions(done)
-    collect(study, "synth tour")
+    collect(study, "synth tour", Look(formats=()))  # figures for print would take longer than half the runs
     console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
     best = best_schedule(done)
     shown = "RECORD" if best is None else best.path

@@ -23,10 +23,12 @@ from synth.views.notebook_html import card
 
 @dataclass(frozen=True)
 class Look:
-    """How a study is shown: the ``style`` of its figures, and whether each seed has a row and a line of its own."""
+    """How a study is shown: the ``style`` of its figures, whether each seed has a row and a line of its own, and in
+    which ``formats`` a figure is a file too (the report holds all of them)."""
 
     style: FigureStyle = SCREEN_STYLE
     each_seed: bool = False
+    formats: tuple[str, ...] = ("pdf", "svg", "png")
 
 
 LOOK = Look()
@@ -104,8 +106,8 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
             printed = figures.draw(name, told, records)
             if printed is None:
                 continue
-            (folder / "figures").mkdir(exist_ok=True)
-            for suffix in ("pdf", "svg", "png"):
+            for suffix in look.formats:
+                (folder / "figures").mkdir(exist_ok=True)
                 files.append(folder / "figures" / f"{name}.{suffix}")
                 save(printed, files[-1])
         figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
