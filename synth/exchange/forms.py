@@ -187,11 +187,19 @@ class Lowered:
     """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``whole``:
     whether a program needed no rounding; ``without``: what of the schedule the form cannot say and leaves to ranks, in
     words; ``lifted``: names of :func:`limits_in` that are not kept to: such programs do not run, their times say what
-    the limit costs."""
+    the limit costs; ``worth``: whether a plan is to be made of moves whose pieces had to be rounded."""
 
-    def __init__(self, transfers: Transfers, form: str, lifted: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        transfers: Transfers,
+        form: str,
+        lifted: Collection[str] = (),
+        worth: Callable[[Transfers], bool] = lambda _: True,
+    ) -> None:
         self.transfers, self.form, self.refused, self.lifted = transfers, form_of(form), "", frozenset(lifted)
+        self.worth = worth
         self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
+        self.crowded: dict[tuple[_Way, bytes, bytes], str] = {}  # pieces and moves that were too many, and why
         self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
@@ -200,6 +208,8 @@ class Lowered:
         refused = None
         for chunks in (None, *ROUNDED):
             fits = False
+            if self.form == "mscclpp" and chunks is not None and not self.worth(rounded(self.transfers, chunks)):
+                continue
             for way in self._ways(spreads):
                 try:
                     program, key = self._plan(chunks, way) if self.form == "mscclpp" else self._xml(chunks, way)
@@ -275,12 +285,27 @@ class Lowered:
             raise LimitError(words)
         limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
         blocks = UNLIMITED if "blocks" in self.lifted else way.spread
-        made = mscclpp.planned(whole, thread_blocks=blocks, limits=limits, dealt=way.dealt)
+        key = way, whole.piece_part.tobytes(), whole.piece.tobytes()
+        if key in self.crowded:  # larger chunks of the same pieces
+            raise LimitError(self.crowded[key])
+        try:
+            made = mscclpp.planned(whole, thread_blocks=blocks, limits=limits, dealt=way.dealt)
+        except mscclpp.CrowdedError as error:
+            self.crowded[key] = str(error)
+            raise
         over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
         program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
         self.meets = program.meets
         words = _words("over switches" if over else "", "thread blocks meet" if program.meets else "", chunks)
         return replace(program, how=words), repr((program.thread_blocks, over, program.meets, way.dealt.by)).encode()
+
+
+def rounded(transfers: Transfers, chunks: int) -> Transfers:
+    """The moves with pieces rounded to so many chunks a part."""
+    whole, _ = in_chunks(transfers, chunks)
+    size = transfers.part_bytes
+    first, last = (place * size // chunks for place in (whole.piece_offset, whole.piece_offset + whole.piece_bytes))
+    return replace(whole, part_bytes=size, piece_offset=first, piece_bytes=last - first)
 
 
 def _demand_room(t: Transfers, executor: str, chunks: int | None) -> None:

@@ -21,10 +21,10 @@ SUFFIX = {"mscclpp": ".json"}
 
 
 def write(
-    rows: Sequence[Row], form: str, folder: Path, title: str, style: FigureStyle = SCREEN_STYLE
+    rows: Sequence[Row], form: str, folder: Path, title: str, style: FigureStyle | None = SCREEN_STYLE
 ) -> tuple[pd.DataFrame, list[Path]]:
-    """Write all into the folder; the table, and the files. Raises :class:`InputError` where an algorithm does not pass
-    the check of its executor, and ``OSError``."""
+    """Write all into the folder (no figure without a ``style``); the table, and the files. Raises :class:`InputError`
+    where an algorithm does not pass the check of its executor, and ``OSError``."""
     chosen, files = [], []
     nodes = _nodes(rows[0].instance)
     for collective, some in groupby(rows, key=lambda row: row.collective):
@@ -45,6 +45,8 @@ def write(
     ):
         write_atomically(path, text.encode())
         files.append(path)
+    if style is None:
+        return table, files
     with drawing(style):
         for suffix in ("svg", "pdf"):
             files.append(folder / f"bandwidth.{suffix}")

@@ -9,18 +9,20 @@ every program the time is a replay of what is written (:mod:`synth.exchange.form
 
 from __future__ import annotations
 
+import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from synth import api
 from synth.errors import InputError
-from synth.exchange.forms import SCHEDULED, SERVICES, Lowered, Program, in_form
+from synth.exchange.forms import SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds
 from synth.exchange.record_export import transfers_of
+from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
@@ -40,7 +42,8 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
-HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop
+HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop, and
+# where pieces had to be rounded, moves of rounded pieces that do
 SLOWEST = 2.0  # the same of references
 MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
@@ -48,6 +51,7 @@ TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule i
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 LOOPED = 60  # and where the executor's loop cuts chunks into slices
+COLLECTED = (200_000, 20, 100)  # objects, and rounds, between looks for cycles
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -150,12 +154,23 @@ def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
     in the form, and as the making of instances does."""
     until = None if question.seconds is None else time.monotonic() + question.seconds
     rows: list[Row] = []
-    for k, collective in enumerate(question.collectives):
-        share = (
-            None if until is None else time.monotonic() + (until - time.monotonic()) / (len(question.collectives) - k)
-        )
-        rows += _Search(question, collective, share, say).run()
+    with collecting_seldom():
+        for k, collective in enumerate(question.collectives):
+            left = None if until is None else (until - time.monotonic()) / (len(question.collectives) - k)
+            rows += _Search(question, collective, None if left is None else time.monotonic() + left, say).run()
     return rows
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Let Python look for cycles among objects seldom: plans are a million objects without any, and looking through
+    them again and again takes as long as making them."""
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTED)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Search:
@@ -301,7 +316,15 @@ class _Search:
             row.refused[title] = f"{len(transfers.piece):,} moves are too many to lower"
             row.rounded.add(title)
             return
-        lowered = Lowered(transfers, self.question.form)
+        most = math.inf if row.best is None else row.best.seconds * (SLOWEST if reference else HOPELESS)
+
+        def worth(moves: Transfers) -> bool:
+            """Whether moves of rounded pieces may still be as quick as the best plan."""
+            with suppress(InputError):  # no bytes are left of some
+                return in_seconds(row.instance, lambda _: moves) <= most
+            return True
+
+        lowered = Lowered(transfers, self.question.form, worth=worth)
         known = self.spreads.get(title)
         least = {1} if self.question.form != "mscclpp" else set()
         made = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))

@@ -98,15 +98,14 @@ MACHINES = (
 def reproduce(page: Reproduction) -> None:
     """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
     file, state = page.folder / "rows.csv", state_of_the_code()
-    rows = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.is_file() else pd.DataFrame(columns=COLUMNS)
-    rows = rows.reindex(columns=list(COLUMNS))
     for machine, collective in _chosen(page):
-        mine = (rows["machine"] == machine.title) & (rows["collective"] == collective)
-        if not mine.any() or (page.again and (rows[mine]["code"] != state).any()):
-            made = list(_tuned(page, machine, collective, state))
-            now = pd.DataFrame(made, columns=list(COLUMNS))
-            rows = in_page_order(pd.concat([rows[~mine], now], ignore_index=True) if len(rows[~mine]) else now)
+        mine, _ = _apart(_stored(file), machine, collective)
+        if mine.empty or (page.again and (mine["code"] != state).any()):
+            now = pd.DataFrame(list(_tuned(page, machine, collective, state)), columns=list(COLUMNS))
+            _, others = _apart(_stored(file), machine, collective)  # with what another call has made meanwhile
+            rows = in_page_order(pd.concat([others, now], ignore_index=True) if len(others) else now)
             page.table("", rows, file="rows", show=False)  # so that it can be interrupted
+    rows = _stored(file)
     page.table("", rows, file="rows", show=False)
     _answer(page, rows)
     page.table("Time in the form over time as scheduled: the most of all collectives", _ratios(rows))
@@ -133,6 +132,19 @@ def reproduce(page: Reproduction) -> None:
         "`topo.txt` is what `nvidia-smi topo -m` prints on 8 V100; 25 GB/s an NVLink and 0.7 us are supplied. "
         "A time in a form is a replay of the exported file, with its thread blocks, channels, steps and loop."
     )
+
+
+def _stored(file: Path) -> pd.DataFrame:
+    """The rows that are there."""
+    if not file.is_file():
+        return pd.DataFrame(columns=list(COLUMNS))
+    return pd.read_csv(file, keep_default_na=False, na_values=[""]).reindex(columns=list(COLUMNS))
+
+
+def _apart(rows: pd.DataFrame, machine: Machine, collective: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of a machine and collective, and all others."""
+    mine = (rows["machine"] == machine.title) & (rows["collective"] == collective)
+    return rows[mine], rows[~mine]
 
 
 def state_of_the_code() -> str:
@@ -201,7 +213,7 @@ def _tuned(page: Reproduction, machine: Machine, collective: str, state: str) ->
             asked = Question(machine.instance, (collective,), SIZES, form, Path(scratch), LIMIT_S, resume=True)
             named = {"machine": machine.title, "form": form, "collective": collective}
             try:
-                table, _ = folder.write(tune(asked), form, out, machine.title)
+                table, _ = folder.write(tune(asked), form, out, machine.title, style=None)
             except InputError as error:
                 why = str(error).splitlines()[0]
                 page.say(f"{' '.join(named.values())}: {why}")

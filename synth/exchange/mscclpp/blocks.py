@@ -41,6 +41,12 @@ class Block:
         self.ops.append(op)
         self.touched += spans
 
+    def copy(self, source: tuple[str, int], to: tuple[str, int], size: int) -> None:
+        """So many chunks from one place (buffer, first chunk) to another of the same GPU."""
+        ends = {"src_buff": source, "dst_buff": to}
+        op = {key: [{"type": buffer, "index": first, "size": size}] for key, (buffer, first) in ends.items()}
+        self.access({"name": "copy", **op}, [(*source, size, False), (*to, size, True)])
+
     def signals(self, name: str, ids: Sequence[tuple[str, int]]) -> None:
         """Signals or waits over channels (type, number in the block), as few operations as there can be."""
         gives = name.endswith("signal")

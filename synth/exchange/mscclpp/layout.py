@@ -14,6 +14,7 @@ class Layout:
     def __init__(self, transfers: Transfers, in_place: bool) -> None:
         self.t, self.each = transfers, transfers.part_bytes
         self.swaps = in_place and transfers.collective == "alltoall"  # what arrives lands where what is sent lies
+        self.part, self.offset = transfers.piece_part.tolist(), transfers.piece_offset.tolist()
         self.scratch = [0] * transfers.ranks
         self.slots: dict[tuple[int, int], int] = {}
 
@@ -24,7 +25,7 @@ class Layout:
 
     def own(self, piece: int) -> Place:
         """Where a rank's own data of a piece lie."""
-        part, offset = int(self.t.piece_part[piece]), int(self.t.piece_offset[piece])
+        part, offset = self.part[piece], self.offset[piece]
         if self.t.collective == "alltoall":
             return "i", part % self.t.ranks * self.each + offset
         if self.t.collective in ("reduce_scatter", "scatter"):
@@ -33,7 +34,7 @@ class Layout:
 
     def final(self, rank: int, piece: int) -> Place | None:
         """Where a piece ends, if it ends at this rank."""
-        part, offset = int(self.t.piece_part[piece]), int(self.t.piece_offset[piece])
+        part, offset = self.part[piece], self.offset[piece]
         match self.t.collective:
             case "allgather":
                 return "o", part * self.each + offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,24 @@ def needed(t: Transfers) -> Transfers:
     kept = np.zeros(len(order), dtype=bool)
     kept[order[first]] = True
     return t.taken(np.flatnonzero(kept & (owner[t.piece] != t.dst)))
+
+
+class Rows(NamedTuple):
+    """Columns of transfers as lists, which a loop over them reads far sooner than arrays; ``size``: of every piece."""
+
+    piece: list[int]
+    src: list[int]
+    dst: list[int]
+    adds: list[bool]
+    start_s: list[float]
+    end_s: list[float]
+    size: list[int]
+
+
+def rows_of(t: Transfers) -> Rows:
+    """The transfers as lists."""
+    columns = (t.piece, t.src, t.dst, t.adds, t.start_s, t.end_s, t.piece_bytes)
+    return Rows(*(column.tolist() for column in columns))
 
 
 def cut(t: Transfers, instances: int) -> Transfers:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from synth.errors import LimitError
+
 MAX_CHANNEL = 16  # channels, and remote buffers, of one type in a thread block
 MAX_CHANNEL_PER_OPERATION = 8
 MAX_BUFFERS = 2 + MAX_CHANNEL_PER_OPERATION  # sources, and destinations, of an operation
@@ -13,6 +15,10 @@ MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocess
 MAX_DEVICE_SYNCERS = 16
 MAX_DEVICE_SEMAPHORES = 16
 MOST_RANKS, MOST_CHUNKS, MOST_BYTES = 4096, 2**24, 2**30  # ours: of what can be replayed
+
+
+class CrowdedError(LimitError):
+    """Thread blocks would pass a limit of the executor, however large the chunks are."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,11 @@ def parse(text: str, limits: Limits = EXECUTOR) -> Plan:
         raise InputError("is nested too deeply") from None
     except ValueError as error:
         raise InputError(f"is no JSON: {error}") from None
+    return understood(stored, limits)
+
+
+def understood(stored: Any, limits: Limits = EXECUTOR) -> Plan:
+    """The plan in what JSON holds. Raises :class:`InputError`."""
     return _Reading(limits).plan(stored)
 
 

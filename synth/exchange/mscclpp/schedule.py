@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -110,13 +112,13 @@ def _spread(rows: list[IntArray], move: list[int]) -> tuple[IntArray, IntArray]:
     """Rows of moves as rows of transfers, ``move`` being the move of each."""
     order = np.argsort(move, kind="stable")
     begin = np.searchsorted(np.array(move)[order], np.arange(len(rows) + 1))
-    made: dict[int, IntArray] = {}  # of every row that several moves share
-    for row in rows:
-        if id(row) not in made:
-            made[id(row)] = np.concatenate([order[:0], *(order[begin[k] : begin[k + 1]] for k in row.tolist())])
-    found = [made[id(rows[number])] for number in move]
-    start = np.concatenate([[0], np.cumsum([len(row) for row in found])]).astype(np.int64)
-    return start, np.concatenate([order[:0], *found]).astype(np.int64)
+    size = np.diff(begin)  # transfers of every move
+    found = [rows[number] for number in move]
+    moves = np.concatenate([order[:0], *found])
+    last = np.cumsum(size[moves])
+    start = np.concatenate([[0], np.concatenate([[0], last])[np.cumsum([len(row) for row in found], dtype=np.int64)]])
+    at = np.repeat(begin[moves] - (last - size[moves]), size[moves]) + np.arange(last[-1] if len(last) else 0)
+    return start.astype(np.int64), order[at].astype(np.int64)
 
 
 class _Taken(NamedTuple):
@@ -126,26 +128,75 @@ class _Taken(NamedTuple):
     moves: list[int]
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What thread blocks that met have waited for: by end of a channel the signals that have been taken over it."""
+
+    taken: Mapping[End, _Taken] = field(default_factory=dict)
+
+    @cached_property
+    def moves(self) -> IntArray:
+        """The moves that all those signals stand behind, end after end."""
+        return np.array([move for one in self.taken.values() for move in one.moves], dtype=np.int64)
+
+    @cached_property
+    def span(self) -> Mapping[End, tuple[int, int]]:
+        """Where the moves of every end stand among all."""
+        last = list(accumulate(len(one.moves) for one in self.taken.values()))
+        return dict(zip(self.taken, zip([0, *last], last, strict=False), strict=True))
+
+    def without(self, ends: Iterable[End]) -> IntArray:
+        """The moves but for those of some ends."""
+        left = np.ones(len(self.moves), dtype=bool)
+        for end in ends:
+            low, high = self.span.get(end, (0, 0))
+            left[low:high] = False
+        return self.moves[left]
+
+
 @dataclass(eq=False)
 class _Walk:
-    """A thread block on its way through its operations: what it has waited for, and that as one row."""
+    """A thread block on its way through its operations: what it knew when it last met others (``met``), what it has
+    waited for itself since (``own``), and all that as one row."""
 
     block: Block
     next: int = 0
-    known: dict[End, _Taken] = field(default_factory=dict)
+    met: _Known = field(default_factory=_Known)
+    own: dict[End, _Taken] = field(default_factory=dict)
     row: IntArray | None = None
 
-    def learn(self, more: Mapping[End, _Taken]) -> None:
-        """What another thread block has waited for."""
-        for end, taken in more.items():
-            if end not in self.known or self.known[end].number < taken.number:
-                self.known[end], self.row = taken, None
+    def take(self, end: End, signals: list[list[int]]) -> None:
+        """One more signal over an end; ``signals``: all that are given over its other end, in order."""
+        last = self.own.get(end) or self.met.taken.get(end, _Taken(0, []))  # nobody else takes signals over this end
+        given = signals[last.number]
+        self.own[end], self.row = _Taken(last.number + 1, given or last.moves), None
+
+    def learn(self, joint: _Known) -> None:
+        """All that those know who met."""
+        self.met, self.own, self.row = joint, {}, None
+
+    @property
+    def known(self) -> _Known:
+        """What it has waited for until now."""
+        return _joint([self]) if self.own else self.met
 
     def waits(self) -> IntArray:
         """The moves that are over when this thread block goes on."""
         if self.row is None:
-            self.row = np.array([move for taken in self.known.values() for move in taken.moves], dtype=np.int64)
+            own = [move for one in self.own.values() for move in one.moves]
+            self.row = np.concatenate([self.met.without(self.own), np.array(own, dtype=np.int64)])
         return self.row
+
+
+def _joint(walks: Sequence[_Walk], more: Sequence[_Known] = ()) -> _Known:
+    """What all of them know together."""
+    found: dict[End, _Taken] = {}
+    several = {id(one): one.taken for one in (*(walk.met for walk in walks), *more)}  # many share what they met with
+    for taken in (*several.values(), *(walk.own for walk in walks)):
+        for end, one in taken.items():
+            if end not in found or found[end].number < one.number:
+                found[end] = one
+    return _Known(found)
 
 
 def block_order(replay: Replay) -> list[IntArray]:
@@ -169,7 +220,7 @@ class _Order:
         self.met: dict[tuple[int, int], list[_Walk]] = defaultdict(list)
         gpus = replay.plan.gpus
         self.free = {(rank, k): first for rank, gpu in enumerate(gpus) for k, first in enumerate(gpu.semaphores)}
-        self.released: dict[tuple[int, int], deque[dict[End, _Taken]]] = defaultdict(deque)
+        self.released: dict[tuple[int, int], deque[_Known]] = defaultdict(deque)
 
     def walk(self) -> None:
         """To the end of all thread blocks, which the replay has found to end."""
@@ -188,19 +239,15 @@ class _Order:
                 break
             if op.name == "sem_release":
                 for semaphore in op.semaphores:
-                    self.released[one.block.rank, semaphore].append(dict(one.known))
+                    self.released[one.block.rank, semaphore].append(one.known)
             for channel in op.channels if op.name in TAKES else ():
-                self._take(one, (one.block.rank, op.channel_type, channel))
+                end = (one.block.rank, op.channel_type, channel)
+                one.take(end, self.signals[self.replay.syncs.other[end]])
             for move in self.made.get((one.block.entry, one.next), ()):
                 if self.replay.moves[move][0] == one.block.rank:
                     self.rows[move] = one.waits()
             one.next += 1
         return one.next > before
-
-    def _take(self, one: _Walk, end: End) -> None:
-        last = one.known.get(end, _Taken(0, []))  # nobody else takes signals over this end
-        given = self.signals[self.replay.syncs.other[end]][last.number]
-        one.known[end], one.row = _Taken(last.number + 1, given or last.moves), None
 
     def _meet(self, one: _Walk, op: Op) -> None:
         there = self.met[one.block.rank, op.barrier]
@@ -208,10 +255,9 @@ class _Order:
             there.append(one)
         if len(there) < op.parties:
             return
-        for other in there[1:]:
-            there[0].learn(other.known)
+        joint = _joint(there)
         for other in there:
-            other.learn(there[0].known)
+            other.learn(joint)
             other.next += 1
         there.clear()
 
@@ -223,7 +269,7 @@ class _Order:
             if self.free[key]:
                 self.free[key] -= 1
             else:
-                one.learn(self.released[key].popleft())
+                one.learn(_joint([one], [self.released[key].popleft()]))
         return True
 
 

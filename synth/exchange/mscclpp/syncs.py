@@ -97,6 +97,7 @@ class Syncs:
             clock = np.zeros(entry, dtype=np.int32)
             clock[rank] = 1
             self.blocks.append(Block(rank, number, at, clock, clock.copy(), clock.copy(), clock.copy()))
+        self.by_entry = {block.entry: block for block in self.blocks}
 
     def _channels(self) -> None:
         """The other end of every channel, by its number among those of the pair and type; who uses which end."""
@@ -168,7 +169,7 @@ class Syncs:
 
     def meet(self, rank: int, op: Op) -> None:
         """All thread blocks of a barrier are there: they know of each other, and go on."""
-        there = [block for block in self.blocks if block.entry in self.arrived[rank, op.barrier]]
+        there = [self.by_entry[entry] for entry in self.arrived[rank, op.barrier]]
         for block in there:
             self.join(block)
         data = np.maximum.reduce([block.data for block in there])

@@ -21,13 +21,13 @@ class Values:
     def value(self, stored: Any, key: str, kind: type, place: str, default: Any = None) -> Any:
         """``stored[key]`` of a kind, or ``default`` (a fault where there is none)."""
         found = stored.get(key, default) if isinstance(stored, dict) else None
+        if type(found) is kind:
+            return found
         if isinstance(stored, dict) and key not in stored and default is None:
             self.fault(place, f"{key} is missing")
-        elif type(found) is not kind:
+        else:
             words = {int: "a whole number", str: "a text", bool: "true or false", list: "a list", dict: "an object"}
             self.fault(place, f"{key} is not {words[kind]}")
-        else:
-            return found
         return kind()
 
     def whole(self, stored: Any, key: str, least: int, most: int, place: str, default: int | None = None) -> int:

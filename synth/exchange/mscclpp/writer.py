@@ -30,9 +30,16 @@ from synth.exchange.mscclpp.dealing import Dealing, groups_of
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
 from synth.exchange.mscclpp.meetings import Meeting, meetings
-from synth.exchange.mscclpp.pieces import cut, needed
-from synth.exchange.mscclpp.plan import EXECUTOR, MAX_BUFFERS, MAX_CHANNEL_PER_OPERATION, MOST_CHUNKS, Limits
-from synth.exchange.mscclpp.reader import parse
+from synth.exchange.mscclpp.pieces import cut, needed, rows_of
+from synth.exchange.mscclpp.plan import (
+    EXECUTOR,
+    MAX_BUFFERS,
+    MAX_CHANNEL_PER_OPERATION,
+    MOST_CHUNKS,
+    CrowdedError,
+    Limits,
+)
+from synth.exchange.mscclpp.reader import understood
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.mscclpp.streams import Act, Acts, acts, notes_on, over
 from synth.exchange.mscclpp.switches import Group, declared
@@ -90,7 +97,7 @@ def planned(
             return _checked(chunks, group, in_place, ranks_per_node, limits, dealt.meetings)
         except _Limit as limit:
             if groups >= min(pieces, limits.blocks):
-                raise LimitError(
+                raise CrowdedError(
                     f"{limit} (with {groups} groups of the {pieces:,} pieces, at most {limits.blocks})"
                 ) from None
             groups = min(2 * groups, pieces, limits.blocks)
@@ -110,7 +117,7 @@ def _checked(t: Transfers, group: IntArray, in_place: bool, node: int | None, li
             writer = _Writer(t, group, in_place, node, staged, chosen, limits)
             writer.meet(met)
             made = writer.plan()
-            replay = Replay(parse(json.dumps(made), limits), t.collective, t.root)
+            replay = Replay(understood(made, limits), t.collective, t.root)
             wrong = replay.run()
             if not wrong:
                 return Planned(made, notes_on(t, chosen, found), replay)
@@ -130,7 +137,7 @@ class _Writer:
     ) -> None:
         self.limits = limits
         self.t, self.in_place, self.node, self.staged = t, in_place, node, staged
-        self.group = group
+        self.rows, self.group = rows_of(t), group
         self.acts = chosen
         self.joined = [[one for one in chosen.groups if rank in one.ranks] for rank in range(t.ranks)]
         self.stored: set[tuple[int, int]] = set()  # a rank's own pieces that an act stores at its own end
@@ -155,6 +162,7 @@ class _Writer:
         self.landing = [self.place_of(k) for k in range(len(t.piece))]
         for (group, rank), block in blocks.items():
             self.run(block, group, rank)
+            self.demand_room(block, rank)  # before all others are made
         self.own_parts(blocks)
         if self.at.swaps:
             self.swapped(blocks)
@@ -178,11 +186,11 @@ class _Writer:
 
     def place_of(self, k: int) -> Place:
         """Where a transfer lands."""
-        dst, piece = int(self.t.dst[k]), int(self.t.piece[k])
+        dst, piece = self.rows.dst[k], self.rows.piece[k]
         if self.acts.sums(k):
             return self.at.own(piece)  # it stays where it is
-        if self.t.adds[k] or self.staged:
-            return "s", self.at.slot(dst, int(self.t.piece_bytes[piece]))
+        if self.rows.adds[k] or self.staged:
+            return "s", self.at.slot(dst, self.rows.size[piece])
         return self.at.store(dst, piece)
 
     # ---------------------------------------------------------------------------------------------------- thread blocks
@@ -192,8 +200,9 @@ class _Writer:
         t = self.t
         self.members: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.pairs: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for k in np.lexsort((np.arange(len(t.piece)), t.start_s)).tolist():
-            group, src, dst = int(self.group[t.piece[k]]), int(t.src[k]), int(t.dst[k])
+        group_of = self.group.tolist()
+        for k in np.argsort(t.start_s, kind="stable").tolist():
+            group, src, dst = group_of[self.rows.piece[k]], self.rows.src[k], self.rows.dst[k]
             self.members[group, src].append(k)
             self.members[group, dst].append(k)
             self.pairs[group, src, dst].append(k)
@@ -221,10 +230,9 @@ class _Writer:
 
     def run(self, block: Block, group: int, rank: int) -> None:
         """The events of a thread block: waits (0), use of what came (1), meetings (2), starts (3), in runs."""
-        t = self.t
         mine, met = self.members[group, rank], self.meetings.get((group, rank), [])
-        events = [(float(t.start_s[k]), 3, k) for k in mine if t.src[k] == rank]
-        events += [(float(t.end_s[k]), 1, k) for k in mine if t.dst[k] == rank]
+        events = [(self.rows.start_s[k], 3, k) for k in mine if self.rows.src[k] == rank]
+        events += [(self.rows.end_s[k], 1, k) for k in mine if self.rows.dst[k] == rank]
         events += [(time, 0, k) for time, k in self.waits(group, rank)]
         events += [(meeting.time_s, 2, k) for k, meeting in enumerate(met)]
         self.greet(block, group, rank)
@@ -244,12 +252,17 @@ class _Writer:
             elif k >= 0:
                 block.barrier(met[k].number, met[k].parties)
 
+    def demand_room(self, block: Block, rank: int) -> None:
+        """Raises :class:`_Limit` where a thread block has too many operations."""
+        if len(block.ops) > (most := self.limits.operations):
+            text = f"a thread block of gpu {rank} has {len(block.ops)} operations"
+            raise _Limit(f"{text}, more than MAX_OPERATION = {most}")
+
     def greet(self, block: Block, group: int, rank: int) -> None:
         """Before anything is written to a GPU it says that its kernel runs."""
-        t = self.t
         written = [k for k in self.members[group, rank] if not self.acts.sums(k)]
-        inward = sorted({int(t.src[k]) for k in written if t.dst[k] == rank})
-        outward = sorted({int(t.dst[k]) for k in written if t.src[k] == rank})
+        inward = sorted({self.rows.src[k] for k in written if self.rows.dst[k] == rank})
+        outward = sorted({self.rows.dst[k] for k in written if self.rows.src[k] == rank})
         block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
         block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
 
@@ -259,20 +272,18 @@ class _Writer:
         for transfers in self.inward[group, rank]:
             due = math.inf
             for k in reversed(transfers):
-                due = min(due, float(self.t.end_s[k]))
-                found.append((due, k))
+                found.append((due := min(due, self.rows.end_s[k]), k))
         return found
 
     def arrive(self, block: Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:
-        t = self.t
         waits = [k for kind, k in arrivals if kind == 0]
-        block.signals("wait", [self.channel[group, rank, int(t.src[k])] for k in waits])
+        block.signals("wait", [self.channel[group, rank, self.rows.src[k]] for k in waits])
         pending: dict[int, list[int]] = defaultdict(list)  # piece -> slots to add
         for kind, k in arrivals:
-            piece = int(t.piece[k])
+            piece = self.rows.piece[k]
             if kind == 1 and self.acts.sums(k):
                 continue
-            if kind == 1 and t.adds[k]:
+            if kind == 1 and self.rows.adds[k]:
                 pending[piece].append(self.landing[k][1])
                 if len(pending[piece]) == MAX_BUFFERS - 1:
                     self.add(block, rank, piece, pending.pop(piece))
@@ -281,13 +292,13 @@ class _Writer:
                     self.add(block, rank, piece, pending.pop(piece))
                 store = self.at.store(rank, piece)
                 if self.landing[k] != store:
-                    self.copy(block, self.landing[k], store, int(t.piece_bytes[piece]))
+                    block.copy(self.landing[k], store, self.rows.size[piece])
                 self.state[rank, piece] = store
         for piece, slots in pending.items():
             self.add(block, rank, piece, slots)
 
     def add(self, block: Block, rank: int, piece: int, slots: list[int]) -> None:
-        size = int(self.t.piece_bytes[piece])
+        size = self.rows.size[piece]
         state, store = self.state.get((rank, piece), self.at.own(piece)), self.at.store(rank, piece)
         sources = [state, *(("s", slot) for slot in slots)]
         op = {
@@ -299,23 +310,14 @@ class _Writer:
         block.access(op, [(b, i, size, False) for b, i in sources] + [(*store, size, True)])
         self.state[rank, piece] = store
 
-    def copy(self, block: Block, source: Place, to: Place, size: int) -> None:
-        op = {
-            "name": "copy",
-            "src_buff": [{"type": source[0], "index": source[1], "size": size}],
-            "dst_buff": [{"type": to[0], "index": to[1], "size": size}],
-        }
-        block.access(op, [(*source, size, False), (*to, size, True)])
-
     def start(self, block: Block, group: int, rank: int, starts: list[int]) -> None:
         """Puts, as many in one operation as it may have, and their signals."""
-        t = self.t
         for act in {id(act): act for k in starts if (act := self.acts.of.get(k)) and k in act.copies}.values():
             self.act(block, act)
         batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
         for k in (k for k in starts if k not in self.acts.of):
-            source = self.state.get((rank, int(t.piece[k])), self.at.own(int(t.piece[k])))
-            kind, _ = self.channel[group, rank, int(t.dst[k])]
+            source = self.state.get((rank, self.rows.piece[k]), self.at.own(self.rows.piece[k]))
+            kind, _ = self.channel[group, rank, self.rows.dst[k]]
             batch = batches[kind, source[0]]
             if not batch or len(batch[-1]) == MAX_CHANNEL_PER_OPERATION:
                 batch.append([])
@@ -323,12 +325,12 @@ class _Writer:
         for (kind, _), batch in batches.items():
             for several in batch:
                 self.put(block, group, rank, kind, several)
-        over_memory = [self.channel[group, rank, int(t.dst[k])] for k in starts]
+        over_memory = [self.channel[group, rank, self.rows.dst[k]] for k in starts]
         block.signals("signal", [end for end in over_memory if end[0] == "memory"])
 
     def act(self, block: Block, act: Act) -> None:
         """A sum or a copy over a switch."""
-        size, place = int(self.t.piece_bytes[act.piece]), (act.target.buffer, act.to)
+        size, place = self.rows.size[act.piece], (act.target.buffer, act.to)
         own = self.state.get((act.rank, act.piece), self.at.own(act.piece))
         numbers = {one: self.over_switch(block, act.rank, one) for one in (act.source, act.target) if one is not None}
         block.access(over(act, numbers, own, size), [(*own, size, False), (*place, size, True)])
@@ -347,11 +349,10 @@ class _Writer:
         return mine.index(number)
 
     def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
-        t = self.t
         src, dst, ids, spans = [], [], [], []
         for k in several:
-            piece, peer = int(t.piece[k]), int(t.dst[k])
-            size = int(t.piece_bytes[piece])
+            piece, peer = self.rows.piece[k], self.rows.dst[k]
+            size = self.rows.size[piece]
             buffer, index = self.state.get((rank, piece), self.at.own(piece))
             src.append({"type": buffer, "index": index, "size": size})
             spans.append((buffer, index, size, False))
@@ -387,11 +388,11 @@ class _Writer:
             left = [p for p in range(len(t.piece_part)) if (rank, p) not in self.stored]
             if ends is None or len(left) == len(t.piece_part):
                 for source, to in [ends] if ends else []:
-                    self.copy(block, ("i", source), ("o", to), t.part_bytes)
+                    block.copy(("i", source), ("o", to), t.part_bytes)
                 continue
             for p in left:  # no act has stored it
                 if t.collective == "broadcast" or t.piece_part[p] == rank:
-                    self.copy(block, self.at.own(p), self.at.store(rank, p), int(t.piece_bytes[p]))
+                    block.copy(self.at.own(p), self.at.store(rank, p), self.rows.size[p])
 
     def swapped(self, blocks: dict[tuple[int, int], Block]) -> None:
         """In place, what came to its end is copied there when all that lay there has left."""
@@ -405,17 +406,15 @@ class _Writer:
                     end = self.at.final(rank, piece)
                     assert end is not None
                     block = dict(mine).get(int(self.group[piece]), mine[0][1])
-                    self.copy(block, self.state[rank, piece], end, int(t.piece_bytes[piece]))
+                    block.copy(self.state[rank, piece], end, self.rows.size[piece])
 
     def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
         if self.at.scratch[rank] > MOST_CHUNKS:
             raise LimitError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
         made = []
         for number, block in enumerate(blocks):
+            self.demand_room(block, rank)
             ops = block.ops or [{"name": "nop"}]
-            if len(ops) > (most := self.limits.operations):
-                text = f"a thread block of gpu {rank} has {len(ops)} operations"
-                raise _Limit(f"{text}, more than MAX_OPERATION = {most}")
             kinds = ("memory", "port", "switch")
             made.append(
                 {
