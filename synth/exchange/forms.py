@@ -62,7 +62,7 @@ DEALT = ((108, "time"), (32, "time"), (32, "place"))  # thread blocks of a plan,
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
-MANY = 400  # moves a rank that need all thread blocks
+MANY = 400  # moves a rank that need all thread blocks, dealt in the first way
 
 
 @dataclass(frozen=True)
@@ -245,14 +245,13 @@ class Lowered:
         pieces, many = len(self.transfers.piece_part), len(self.transfers.piece) > MANY * self.transfers.ranks
         ways: dict[tuple[int, str], None] = {}  # those that differ
         for blocks, dealt in DEALT if "blocks" not in self.lifted else ((pieces, DEALINGS[0]),):
-            blocks = DEALT[0][0] if many else blocks
-            ways[min(blocks, pieces), dealt if blocks < pieces else DEALINGS[0]] = None
-        asked = MEETINGS[:1] if self.lifted or many else MEETINGS
-        for blocks, dealt in ways if spreads is None else product(spreads, DEALINGS):
+            if not many or (blocks, dealt) == DEALT[0]:
+                ways[min(blocks, pieces), dealt if blocks < pieces else DEALINGS[0]] = None
+        for blocks, dealt in ways if spreads is None else product(spreads, DEALINGS[:2]):
             for switches in (True, False) if self.transfers.together is not None else (False,):
                 self.meets = True  # until a plan says otherwise
-                for meetings in asked:
-                    if meetings or self.meets or len(asked) == 1:  # else the same plan once more
+                for meetings in MEETINGS:
+                    if meetings or self.meets:  # else the same plan once more
                         yield _Way(blocks, Dealing(dealt, meetings), switches)
 
     def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
@@ -285,19 +284,26 @@ class Lowered:
             raise LimitError(words)
         limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
         blocks = UNLIMITED if "blocks" in self.lifted else way.spread
-        key = way, whole.piece_part.tobytes(), whole.piece.tobytes()
-        if key in self.crowded:  # larger chunks of the same pieces
-            raise LimitError(self.crowded[key])
-        try:
-            made = mscclpp.planned(whole, thread_blocks=blocks, limits=limits, dealt=way.dealt)
-        except mscclpp.CrowdedError as error:
-            self.crowded[key] = str(error)
-            raise
+        made, dealt = self._shortest(whole, way, blocks, limits)
         over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
         program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
         self.meets = program.meets
         words = _words("over switches" if over else "", "thread blocks meet" if program.meets else "", chunks)
-        return replace(program, how=words), repr((program.thread_blocks, over, program.meets, way.dealt.by)).encode()
+        return replace(program, how=words), repr((program.thread_blocks, over, program.meets, dealt)).encode()
+
+    def _shortest(
+        self, whole: Transfers, way: _Way, blocks: int, limits: mscclpp.Limits
+    ) -> tuple[mscclpp.Planned, Dealing]:
+        """The plan, dealt so that no thread block has too many operations. Raises :class:`LimitError`."""
+        key = way, whole.piece_part.tobytes(), whole.piece.tobytes()
+        if key in self.crowded:  # larger chunks of the same pieces
+            raise LimitError(self.crowded[key])
+        for dealt in way.dealt.shorter():
+            try:
+                return mscclpp.planned(whole, thread_blocks=blocks, limits=limits, dealt=dealt), dealt
+            except mscclpp.CrowdedError as error:
+                self.crowded.setdefault(key, str(error))
+        raise LimitError(self.crowded[key])
 
 
 def rounded(transfers: Transfers, chunks: int) -> Transfers:

@@ -45,7 +45,7 @@ FEW = "transfers"  # the parameter of methods that cuts a schedule into so few c
 HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop, and
 # where pieces had to be rounded, moves of rounded pieces that do
 SLOWEST = 2.0  # the same of references
-MOST_EXPLAINED = 6_000  # of a schedule that is lowered without limits, to see which costs it its time
+MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans

@@ -13,6 +13,7 @@ import synth
 from synth.exchange import chakra
 from synth.exchange.forms import in_form
 from synth.exchange.record_export import transfers_of
+from synth.family import get_family
 
 ROOT = Path(__file__).resolve().parents[2]
 RATE, LATENCY = 50e9, 7e-7
@@ -23,7 +24,10 @@ SHAPES = {
     "torus": {"network": "torus", "rows": 4, "cols": 4},
 }
 QUICK = ("ring", "recursive_doubling", "direct", "bruck", "pull")
-SLOW = ("pat", "double_tree", "bfb", "symmetric", "tacos", "forest", "flow", "two_level", "hierarchical")
+SLOW = ("pat", "double_tree", "bfb", "symmetric", "tacos", "forest", "flow", "two_level", "hierarchical", "spread_out",
+        "plan", "fast", "two_step", "steiner", "epochs", "continuous", "steps")  # fmt: skip
+ELSEWHERE = ("imported", "one_after_another", "together", "in_network", "nvls", "sharp")  # for files, several
+# collectives, and switches that copy or add
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 CASES = [
     pytest.param(shape, collective, method, marks=[pytest.mark.slow] if method in SLOW else [])
@@ -48,6 +52,19 @@ def test_a_trace_takes_the_time_of_the_schedule(shape: str, collective: str, met
     for taken in fifo.finished(tmp_path / "trace", found.ranks, RATE, LATENCY, range(some(3))):
         assert taken == pytest.approx(record.value, rel=1e-3)
         assert in_form(record, "chakra-fifo").seconds == pytest.approx(taken, rel=1e-3)
+
+
+def test_all_methods_are_tried_but_those_for_other_machines() -> None:
+    """Every method of the family that makes schedules is in the lists above; those of the last have none here."""
+    family = get_family("fabric")
+    made = {name for name, method in family.methods.items() if method.kind != "bound"}
+    assert made == {*QUICK, *SLOW, *ELSEWHERE}
+    for method in ELSEWHERE:
+        for shape in SHAPES.values() if method != "imported" else ():
+            for collective in COLLECTIVES:
+                keys = {**shape, "bandwidth": RATE, "latency": LATENCY, "collective": collective, "bytes": 2**20}
+                record = synth.solve(synth.make("fabric", **keys), method, time_limit=20)
+                assert record.value is None, (method, shape, collective)
 
 
 def recorded() -> list[dict[str, str]]:

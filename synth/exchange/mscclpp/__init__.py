@@ -15,14 +15,16 @@ alone), and of several sources or destinations the kernel takes the first. ``pip
 """
 
 from synth.exchange.mscclpp.goals import collective
-from synth.exchange.mscclpp.plan import CrowdedError
+from synth.exchange.mscclpp.plan import CrowdedError, Limits
 from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.replay import faults
 from synth.exchange.mscclpp.schedule import raised, raised_of, replayed, transfers
-from synth.exchange.mscclpp.writer import plan, planned, write
+from synth.exchange.mscclpp.writer import Planned, plan, planned, write
 
 __all__ = [
     "CrowdedError",
+    "Limits",
+    "Planned",
     "collective",
     "faults",
     "parse",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.transfers import Transfers
 
-DEALINGS = ("time", "place")
+DEALINGS = ("time", "place", "load")
 
 
 class Dealing(NamedTuple):
@@ -21,14 +22,26 @@ class Dealing(NamedTuple):
     by: str = DEALINGS[0]
     meetings: int = 0
 
+    def shorter(self) -> Iterator[Dealing]:
+        """Those to try, one after the other, where a thread block has too many operations: itself, with even work, and
+        so with half as many meetings, and half of these, down to one."""
+        yield self
+        meetings = self.meetings
+        while True:
+            yield Dealing("load", meetings)
+            if meetings < 2:
+                return
+            meetings //= 2
+
 
 def groups_of(t: Transfers, groups: int, by: str = "time") -> IntArray:
     """The group of every piece, shape (pieces,). A group has one thread block on every GPU, which does one thing after
-    the other. No group gets more pieces than it must; ``by``:
+    the other; ``by``:
 
     ``time``: in the order in which they begin to move, each to the group that has been done with its own for longest,
-    so that pieces that are under way at once are in different ones as far as that goes;
-    ``place``: neighbours in the data together.
+    so that pieces that are under way at once are in different ones as far as that goes; none gets more than it must;
+    ``load``: in the same order, each to the group whose busiest thread block then has the fewest starts and arrivals;
+    ``place``: neighbours in the data together, none more than it must.
 
     Raises :class:`InputError` for another word.
     """
@@ -37,15 +50,33 @@ def groups_of(t: Transfers, groups: int, by: str = "time") -> IntArray:
     pieces = len(t.piece_part)
     if by == "place":
         return np.arange(pieces) * groups // max(pieces, 1)
+    if by == "load":
+        return _by_load(t, groups)
     begin, end = np.full(pieces, np.inf), np.zeros(pieces)
     np.minimum.at(begin, t.piece, t.start_s)
     np.maximum.at(end, t.piece, t.end_s)
     most = -(-pieces // groups)
     free = [(0.0, 0, group) for group in range(groups)]  # when its pieces have ended, how many it has
     found = np.zeros(pieces, dtype=np.int64)
-    for piece in np.lexsort((np.arange(pieces), begin)).tolist():
+    for piece in np.argsort(begin, kind="stable").tolist():
         until, count, group = heapq.heappop(free)
         found[piece] = group
         if count + 1 < most:
             heapq.heappush(free, (max(until, float(end[piece])), count + 1, group))
+    return found
+
+
+def _by_load(t: Transfers, groups: int) -> IntArray:
+    """Pieces dealt so that thread blocks have about as much to do; none may pass a limit of the executor."""
+    pieces = len(t.piece_part)
+    work, begin = np.zeros((pieces, t.ranks), dtype=np.int64), np.full(pieces, np.inf)
+    np.add.at(work, (t.piece, t.src), 1)
+    np.add.at(work, (t.piece, t.dst), 1)
+    np.minimum.at(begin, t.piece, t.start_s)
+    load = np.zeros((groups, t.ranks), dtype=np.int64)
+    found = np.zeros(pieces, dtype=np.int64)
+    for piece in np.argsort(begin, kind="stable").tolist():
+        then = load + work[piece]
+        found[piece] = group = int(np.lexsort((then.sum(axis=1), then.max(axis=1)))[0])
+        load[group] = then[group]
     return found
