@@ -114,7 +114,7 @@ class Program:
     def thread_blocks(self) -> int:
         """The most thread blocks of a rank."""
         if self.algorithm is not None:
-            return int(np.bincount(self.algorithm.tb_rank, minlength=1).max(initial=0))
+            return most_blocks(self.algorithm)
         return max(len(gpu["threadblocks"]) for gpu in self.plan["gpus"])
 
 
@@ -259,16 +259,24 @@ class Lowered:
         wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time)
         if "nodes" not in self.lifted:
             _demand_room(self.transfers, executor, chunks)
-        if self.lifted:
-            made, _ = lower(self.transfers, self._xml_limits(), wish)
-        else:
-            made, _ = algorithm_of(self.transfers, executor, wish)
+        made = self._lowered(executor, wish)
+        if most_blocks(made) > MULTIPROCESSORS and "blocks" not in self.lifted:
+            made = self._lowered(executor, replace(wish, blocks=MULTIPROCESSORS))
         how = _words(f"{spread} channels a pair" if spread > 1 else "", "by time" if way.by_time else "", chunks)
         program = Program(self.form, how, spread, made)
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
         return program, b"".join(a.tobytes() for a in (made.tb_channel, made.step_start, made.src_offset, made.kind))
+
+    def _lowered(self, executor: str, wish: Wish) -> Algorithm:
+        """The algorithm within the limits that are kept to."""
+        made, _ = (
+            lower(self.transfers, self._xml_limits(), wish)
+            if self.lifted
+            else algorithm_of(self.transfers, executor, wish)
+        )
+        return made
 
     def _xml_limits(self) -> Limits:
         """The executor's limits but for those lifted."""
@@ -304,6 +312,11 @@ class Lowered:
             except mscclpp.CrowdedError as error:
                 self.crowded.setdefault(key, str(error))
         raise LimitError(self.crowded[key])
+
+
+def most_blocks(algorithm: Algorithm) -> int:
+    """The most thread blocks of a rank."""
+    return int(np.bincount(algorithm.tb_rank, minlength=1).max(initial=0))
 
 
 def rounded(transfers: Transfers, chunks: int) -> Transfers:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth.errors import InputError
-from synth.exchange.mscclpp.dealing import DEALINGS, groups_of
+from synth.exchange.mscclpp.dealing import DEALINGS, Dealing, groups_of
 from synth.exchange.transfers import Transfers
 
 
@@ -53,3 +53,20 @@ def test_neighbours_share_a_group() -> None:
     assert groups_of(moved(spans), 3, "place").tolist() == [0, 0, 0, 1, 1, 2, 2]
     with pytest.raises(InputError, match="time or place"):
         groups_of(moved(spans), 3, "size")
+
+
+def test_work_is_even() -> None:
+    """Two pieces that move four times and four that move once: both groups move six times."""
+    times = [4, 4, 1, 1, 1, 1]
+    t = moved([(float(k), k + 1.0) for k in range(len(times))])
+    rows = np.repeat(np.arange(len(times)), times)
+    found = groups_of(t.taken(rows), 2, "load")
+    assert np.bincount(found, weights=times).tolist() == [6, 6]
+
+
+def test_what_is_tried_where_a_thread_block_is_too_long() -> None:
+    """The same with even work, and with ever fewer meetings."""
+    assert list(Dealing("time", 7).shorter()) == [
+        Dealing("time", 7), Dealing("load", 7), Dealing("load", 3), Dealing("load", 1)
+    ]  # fmt: skip
+    assert list(Dealing("place", 0).shorter()) == [Dealing("place", 0), Dealing("load", 0)]

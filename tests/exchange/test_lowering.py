@@ -39,6 +39,7 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         fuse=random.random() < 0.5,
         join=random.random() < 0.5,
         by_time=seed % 3 == 0,
+        blocks=(None, 1, 4)[seed // 3 % 3],
     )
     limits = Limits("tiny", random.choice([None, 3, 8]), random.choice([None, 1, 2, 5]), random.choice([None, 32]))
     if limits.steps and refused(lambda: lower(t, limits, wish), "tiny takes"):
@@ -54,6 +55,24 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         assert verdict.facts["sends_to_hold"] <= 1
         Run(a, random, together=True).run()  # and where a connection holds nothing
     assert max(np.diff(a.step_start), default=0) <= (limits.steps or a.steps)
+
+
+def test_a_send_and_a_receive_share_a_thread_block_where_there_would_be_too_many() -> None:
+    """Never more thread blocks than without; where there are fewer, some both send and receive; all of it valid."""
+    saved = 0
+    for seed in range(1000, 1060):
+        t, limits = random_transfers(seed), Limits("tiny", 8)
+        if refused(lambda t=t, limits=limits: lower(t, limits, Wish()), "tiny takes"):  # type: ignore[misc]
+            continue
+        alone, _ = lower(t, limits, Wish())
+        most = int(np.bincount(alone.tb_rank).max()) - 1
+        a, _ = lower(t, limits, Wish(blocks=most))
+        assert validity.check(a).faults == ()
+        assert len(a.tb_rank) <= len(alone.tb_rank)
+        saved += len(alone.tb_rank) - len(a.tb_rank)
+        both = (a.tb_send >= 0) & (a.tb_recv >= 0)
+        assert both.any() == (len(a.tb_rank) < len(alone.tb_rank))
+    assert saved
 
 
 def test_lanes_by_time_follow_each_other() -> None:

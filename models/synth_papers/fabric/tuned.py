@@ -40,6 +40,7 @@ COLLECTIVES = (
     "allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall", "reduce", "gather", "scatter",
 )  # fmt: skip
 SIZES = (MIB, GIB)
+CAPTION = "Every collective in both forms, a row a machine; the dashed line is the goal. 1 is the best schedule's time."
 LIMIT_S = 600.0  # of one collective on one machine in one form
 COLUMNS = (
     "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
@@ -110,20 +111,23 @@ def reproduce(page: Reproduction) -> None:
     _answer(page, rows)
     page.table("Time in the form over time as scheduled: the most of all collectives", _ratios(rows))
     page.table("What is above 1.05 at 1 GiB or 1.15 at 1 MiB, and the limit that costs it", _missed(rows))
-    page.table("By collective: the quickest in the form, and the best reference", _in_words(rows))
+    page.table(
+        "By collective: the quickest in the form, and the best reference", _in_words(rows), "in-words", linked=True
+    )
+    page.figure(_drawn(rows), "ratios", CAPTION)
     if absent := list(_absent(rows)):
         page.note(f"Not tuned yet, so that nothing is said of them: {'; '.join(absent)}.")
     page.note(_states(rows))
     page.note(
-        "The limit is found by lowering again: of all schedules within the goal the one of the fewest transfers is "
-        "lowered with one limit of the executor lifted after the other, and the limit is named whose lifting brings "
-        "its time within the goal; several, where none alone does. Where all lifted together do not, the order of "
-        "thread blocks costs it. Where schedules have too many moves for that, what refuses them is quoted."
+        "The limit is found by lowering again, with one limit of the executor lifted after the other: the schedule of "
+        "the fewest transfers within the goal. The limit is named whose lifting brings its time within the goal; "
+        "several, where none alone does. Where all lifted together do not, the order of thread blocks costs it. "
+        "Where schedules have too many moves for that, what refuses them is quoted."
     )
     page.note(
-        "`tune` runs every reference too and lowers it the same way; for plans, which have no loop, not those whose "
-        f"schedule takes more than {times(SLOWEST)} the best plan. Every XML and plan was replayed by the check of "
-        "its executor, before it was timed and when it was written."
+        "`tune` runs every reference too and lowers it the same way. Plans have no loop: references are left out there "
+        f"whose schedule takes more than {times(SLOWEST)} the best plan. The check of the executor replayed every XML "
+        "and plan, before it was timed and when it was written."
     )
     page.note(
         f"Methods of ours begin within {LIMIT_S:g} s of a collective and form: the best schedule is the best of those."
@@ -225,22 +229,43 @@ def _tuned(page: Reproduction, machine: Machine, collective: str, state: str) ->
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
-    """Three sentences."""
+    """What the page begins with."""
     ran = rows.dropna(subset=["form_s"])
-    parts = []
-    for size, goal in GOALS.items():
+    parts = ["What `synth tune` exports stands beside the best schedule: the ratio is its time over that one's."]
+    for size, goal in sorted(GOALS.items(), reverse=True):
         some = ran[ran["bytes"] == size]["form_over_scheduled"].astype(float)
         held = int((some <= goal).sum())
-        parts.append(f"at {shown(float(size), 'bytes')} in {held} of {len(some)} rows at most {times(goal)}, "
-                     f"the median {times(float(some.median()))} and the most {times(float(some.max()))}")  # fmt: skip
+        parts.append(
+            f"At {shown(float(size), 'bytes')} it is in {held} of {len(some)} rows at most {times(goal)}; "
+            f"the median is {times(float(some.median()))}, the largest {times(float(some.max()))}."
+        )
     done, asked = len(rows[["machine", "collective"]].drop_duplicates()), len(MACHINES) * len(COLLECTIVES)
     behind = ran[ran["reference_s"].notna()]
     slower = int((behind["form_s"] > behind["reference_s"] * (1 + 1e-9)).sum())
-    page.opens(
-        f"What `synth tune` exports takes, over the best schedule: {'; '.join(parts)}. "
-        f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way. "
-        f"{done} of {asked} pairs of machine and collective are tuned so far; the remarks name the others."
-    )
+    parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way.")
+    if done < asked:
+        parts.append(f"{done} of {asked} pairs of machine and collective are tuned; the remarks name the others.")
+    page.opens(" ".join(parts))
+
+
+def _drawn(rows: pd.DataFrame) -> Any:
+    """A panel a size, a row a machine, a mark a collective and form: its ratio, and the goal as a line."""
+    from matplotlib.figure import Figure
+
+    ran = rows.dropna(subset=["form_s"])
+    names = [one.title for one in MACHINES if one.title in set(ran["machine"])]
+    figure = Figure(figsize=(9, 1.2 + 0.32 * len(names)), layout="constrained")
+    for axes, (size, goal) in zip(figure.subplots(1, len(GOALS), sharey=True), GOALS.items(), strict=True):
+        for k, form in enumerate(FORMS):
+            some = ran[(ran["bytes"] == size) & (ran["form"] == form)]
+            heights = [names.index(name) + 0.3 * (k - 0.5) for name in some["machine"]]
+            axes.plot(some["form_over_scheduled"].astype(float), heights, "os"[k], alpha=0.6, label=form)
+        axes.axvline(goal, color="0.3", linestyle="--", linewidth=1)
+        axes.set(title=shown(float(size), "bytes"), xlabel="time as exported over time as scheduled")
+        axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.legend(loc="lower right")
+    return figure
 
 
 def _pairs(rows: pd.DataFrame) -> Iterator[str]:

@@ -133,6 +133,32 @@ def blocks(done: Acts, channel: IntArray, local_budget: int, ranks: int) -> Bloc
     )
 
 
+def shared(made: Blocks, most: int, steps: int) -> Blocks:
+    """The same where no rank has more than ``most`` blocks, as far as that goes: a block that sends and one that
+    receives over the same channel become one, those with the fewest acts first, if they have ``steps`` together."""
+    size = np.bincount(made.of, minlength=len(made.rank))
+    into = np.arange(len(made.rank))
+    for rank in np.flatnonzero(np.bincount(made.rank) > most).tolist():
+        mine = np.flatnonzero(made.rank == rank)
+        pairs = []
+        for channel in np.unique(made.channel[mine]).tolist():
+            here = mine[made.channel[mine] == channel]
+            here = here[np.argsort(size[here], kind="stable")]
+            sends = here[(made.send[here] >= 0) & (made.recv[here] < 0)]
+            receives = here[(made.recv[here] >= 0) & (made.send[here] < 0)]
+            count = min(len(sends), len(receives))
+            together = size[sends[:count]] + size[receives[:count]]
+            pairs += list(zip(together.tolist(), receives[:count].tolist(), sends[:count].tolist(), strict=True))
+        for acts, receive, send in sorted(pairs)[: len(mine) - most]:
+            if acts <= steps:
+                into[send] = receive
+    used, of = np.unique(into[made.of], return_inverse=True)
+    send = np.full(len(made.rank), -1, dtype=np.int64)
+    sending = made.send >= 0
+    send[into[sending]] = made.send[sending]
+    return Blocks(of.reshape(-1), made.rank[used], send[used], made.recv[used], made.channel[used])
+
+
 def _nth(rank: IntArray, which: IntArray) -> IntArray:
     """How many of ``which`` come before each on its rank."""
     found = np.zeros(len(rank), dtype=np.int64)

@@ -10,7 +10,7 @@ from synth.arrays import IntArray
 from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS, Algorithm
 from synth.exchange.lowering.buffers import sizes
-from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes
+from synth.exchange.lowering.channels import Blocks, blocks, channels_of, connections, lanes, shared
 from synth.exchange.lowering.dependences import Ordered, ordered
 from synth.exchange.lowering.equal_chunks import chunked, copied
 from synth.exchange.lowering.far_ends import with_far_ends
@@ -30,7 +30,8 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over (``by_time``: those that start at about one time on one, which a loop then runs side by side
-    with the other times of other passes), ``instances``: copies of the algorithm side by side, each on its share of
+    with the other times of other passes), ``blocks``: thread blocks of a rank at most, where a send and a receive can
+    share some of them, ``instances``: copies of the algorithm side by side, each on its share of
     every piece and on channels of its own; ``fuse``: a receive and the send of the same data behind it in one step;
     ``join``: pieces that follow each other side by side in one step, which saves steps and costs overlap; ``protocol``
     as MSCCL names it."""
@@ -43,6 +44,7 @@ class Wish:
     join: bool = False
     protocol: str = "Simple"
     by_time: bool = False
+    blocks: int | None = None
 
 
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
@@ -62,13 +64,13 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
         t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:
         done = by_time(t, done)
-    done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish.fuse)
+    done, made, order = _within_limits(t, done, lane, cut.chunks, limits, wish)
     found = _algorithm(transfers, wish, cut.chunks, sizes(t, cut.chunks, done.scratch), done, made, order)
     return with_far_ends(found), notes
 
 
 def _within_limits(
-    t: Transfers, done: Acts, lane: IntArray, chunks: int, limits: Limits, fuse: bool
+    t: Transfers, done: Acts, lane: IntArray, chunks: int, limits: Limits, wish: Wish
 ) -> tuple[Acts, Blocks, Ordered]:
     """Acts (fused, if wished), thread blocks and order of the steps; where a thread block has too many steps, its pair
     of ranks gets more connections, until none has."""
@@ -80,8 +82,10 @@ def _within_limits(
     for _ in range(ROUNDS):
         channel = channels_of(t, connections(t, lane, budget, pair), limits)
         acts_now, made = done, blocks(done, channel, local, t.ranks)
-        if fuse:
+        if wish.fuse:
             acts_now, made = fused(done, made, sizes(t, chunks, done.scratch))
+        if wish.blocks is not None:
+            made = shared(made, wish.blocks, most)
         _demand_blocks(made, t.ranks, limits)
         order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch))
         length = np.diff(order.step_start)
@@ -103,7 +107,7 @@ def _within_limits(
         budget[hit] = np.maximum(1, (np.minimum(budget, held)[hit] * share[hit]).astype(np.int64) - 1)
     raise LimitError(
         f"{limits.executor} takes {most} steps a thread block; with what this schedule has to wait for some have more, "
-        f"however they are split (fewer pieces or chunks{', no --fuse' if fuse else ''})"
+        f"however they are split (fewer pieces or chunks{', no --fuse' if wish.fuse else ''})"
     )
 
 
