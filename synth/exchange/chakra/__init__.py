@@ -5,8 +5,9 @@ receiver's; where the receiver adds, a COMP_NODE stands behind the receive (with
 for 1 ns). A send depends on the node that made what it sends; a COMP_NODE depends on its receive and on the node that
 made the sum before it. Sends from one rank to another keep the schedule's order: where a link that serves first come,
 first served could take a later one first, that one depends on a COMP_NODE called ``order`` that ends 1 ns after the
-earlier one was issued (:mod:`synth.exchange.chakra.link_order`). Nothing else is ordered. ``comm_tag`` is the number of
-the piece, and where one pair exchanges a piece again, the number of pieces more.
+earlier one was issued (:mod:`synth.exchange.chakra.link_order`). A send that the schedule holds back, though its data
+are there and its link is idle, depends on the last receive of its rank before (:mod:`synth.exchange.chakra.held_back`).
+``comm_tag`` is the number of the piece, and where one pair exchanges a piece again, the number of pieces more.
 
 What ASTRA-sim (518bd51) asks for, by reading ``CustomAlgorithm.cc`` and ``Sys.cc``: ``comm_size`` in bytes and above 0,
 tags below 500,000,000, dependences in ``data_deps`` and within one file, and at least one node in every file (an idle

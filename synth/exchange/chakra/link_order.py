@@ -23,9 +23,10 @@ NONE = -1
 
 class LinkOrder:
     """The order of the sends over every link of the transfers; ``sent`` and ``prior`` as
-    :func:`synth.exchange.dataflow.carried` returns them."""
+    :func:`synth.exchange.dataflow.carried` returns them, ``held`` as
+    :func:`synth.exchange.chakra.held_back.held_back`."""
 
-    def __init__(self, t: Transfers, sent: IntArray, prior: IntArray) -> None:
+    def __init__(self, t: Transfers, sent: IntArray, prior: IntArray, held: IntArray) -> None:
         count = len(t.piece)
         order = np.lexsort((np.arange(count), t.end_s, t.start_s, t.dst, t.src))
         first = np.ones(count, dtype=bool)
@@ -36,7 +37,8 @@ class LinkOrder:
         place[order] = np.arange(count)
         before = np.where(first, NONE, earlier)
         needs = np.zeros(count, dtype=bool)
-        needs[~first] = ~_implied(t, sent, prior, place, sent[before[~first]], sent[order[~first]])
+        implied = _implied(t, sent, prior, place, sent[before[~first]], sent[order[~first]])
+        needs[~first] = ~implied | (held[before[~first]] != NONE)
         # once one send waits for a node, the next is ordered behind it by a node too
         links = np.cumsum(first) - 1
         begin = np.flatnonzero(first)

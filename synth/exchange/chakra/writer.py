@@ -14,6 +14,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth.exchange.chakra.held_back import held_back
 from synth.exchange.chakra.link_order import LinkOrder
 from synth.exchange.chakra.messages import (
     COLL,
@@ -78,7 +79,8 @@ def write(transfers: Transfers, prefix: Path) -> list[Path]:
 class _Writer:
     def __init__(self, t: Transfers, sent: IntArray, prior: IntArray, tag: IntArray, made: IntArray) -> None:
         self.t, self.sent, self.prior, self.tag, self.made = t, sent, prior, tag, made
-        self.order = LinkOrder(t, sent, prior)
+        self.held = held_back(t, sent)
+        self.order = LinkOrder(t, sent, prior, self.held)
         self.bytes = t.piece_bytes
         self.count = len(t.piece)
         self.templates = {}
@@ -95,12 +97,11 @@ class _Writer:
         ordering: dict[int, int] = {}  # the last node that orders the sends to a rank
         for event in events:
             k, kind = (event, RECV) if event < self.count else (event - self.count, SEND)
-            deps = [int(self.made[self.sent[k]])] if kind == SEND and self.sent[k] >= 0 else []
+            deps = self.awaited(k) if kind == SEND else []
             before = self.order.before(k) if kind == SEND else None
             if before is not None:
                 peer = int(t.dst[k])
-                after = [int(self.made[self.sent[before]])] if self.sent[before] >= 0 else []
-                after += [ordering[peer]] if peer in ordering else []
+                after = self.awaited(before) + ([ordering[peer]] if peer in ordering else [])
                 write_message(stream, Node(id=number, name=ORDER_NAME, type=COMP, data_deps=after))
                 ordering[peer] = number
                 deps.append(number)
@@ -119,6 +120,10 @@ class _Writer:
                     number += 1
         if number == 0:
             write_message(stream, Node(id=0, name="idle", type=COMP))
+
+    def awaited(self, k: int) -> list[int]:
+        """The nodes that made what a send carries, and that it is held back behind."""
+        return [int(self.made[arrival]) for arrival in (self.sent[k], self.held[k]) if arrival >= 0]
 
     def _transfer(self, stream: BinaryIO, kind: int, number: int, k: int, deps: list[int]) -> None:
         t, piece = self.t, int(self.t.piece[k])

@@ -17,6 +17,8 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.chakra.held_back import held_back
+from synth.exchange.dataflow import carried
 from synth.exchange.moves_from_algorithm import passes_of, raised
 from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
@@ -64,13 +66,15 @@ def as_exported(
     many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
     ``imported`` has it. ``service``: how links serve moves in no thread blocks: ``planned`` (the one that came first in
     the moves' order goes first), ``fifo`` (first come, first served; two moves from one rank to another queue in their
-    order, as a Chakra trace keeps it), ``fair`` (max-min). Raises as :func:`from_algorithm` and :func:`from_plan`, and
-    :class:`UnsupportedError` as :func:`synth_models.fabric.scheduling.service.seconds`."""
+    order, and what the schedule holds back waits, as in a Chakra trace), ``fair`` (max-min). Raises as
+    :func:`from_algorithm` and :func:`from_plan`, and :class:`UnsupportedError` as
+    :func:`synth_models.fabric.scheduling.service.seconds`."""
     if isinstance(moves, Algorithm):
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
     if isinstance(found, Moves) and service != "planned":
-        placed = _placed(instance, found.alone())  # as such formats have them
+        alone = found.alone()  # as such formats have them
+        placed = _placed(instance, alone, _held_back(alone) if service == "fifo" else None)
         return sharing.seconds(instance, placed, _queues(instance, placed), service == "fair")
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
@@ -194,6 +198,15 @@ def _needed(moves: Moves) -> Waits:
         there.append(i)
     start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return start, np.array([j for row in rows for j in row], dtype=np.int64)
+
+
+def _held_back(moves: Moves) -> Waits:
+    """The same with the arrival behind which a Chakra trace holds a transfer back."""
+    start, wait = _needed(moves)
+    held = held_back(moves, carried(moves)[0])
+    rows = np.flatnonzero(held >= 0)
+    begin = start + np.concatenate([[0], np.cumsum(held >= 0)])
+    return begin, np.insert(wait, start[rows], held[rows])
 
 
 def _streams(moves: Moves) -> Iterator[list[int]]:
