@@ -58,12 +58,24 @@ class Shown(Drawing):
         ),
     ] = None
 
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--form",
+            help="Also rank by the time in this form (msccl:azure, mscclpp, …), not as scheduled: "
+            "best_by_size-FORM.csv.",
+        ),
+    ] = None
+
     @property
     def look(self) -> Look:
         """The same for the collector. Raises :class:`InputError` in words."""
+        from synth.exchange.forms import form_of
         from synth.study.collect import Look
 
-        return Look(self.figure_style, self.each_seed)
+        if self.form is not None:
+            form_of(self.form)
+        return Look(self.figure_style, self.each_seed, form=self.form)
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,21 @@ from synth.records.record import Record
 from synth.study import figures, latex, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
-from synth.study.table import build, read_records
+from synth.study.table import build, place, read_records
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a study is shown: the ``style`` of its figures, whether each seed has a row and a line of its own, and in
-    which ``formats`` a figure is a file too (the report holds all of them)."""
+    """How a study is shown: the ``style`` of its figures, whether each seed has a row and a line of its own, in which
+    ``formats`` a figure is a file too (the report holds all of them), and the ``form`` (:mod:`synth.exchange.forms`) in
+    which methods are ranked by size too."""
 
     style: FigureStyle = SCREEN_STYLE
     each_seed: bool = False
     formats: tuple[str, ...] = ("pdf", "svg", "png")
+    form: str | None = None
 
 
 LOOK = Look()
@@ -72,8 +74,8 @@ def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> lis
 
 def collect(prepared: PreparedStudy, command: str | None = None, look: Look = LOOK) -> Collected:
     """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` with
-    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and,
-    where instances differ in size only, ``best_by_size.csv`` into the study's folder, from the records there.
+    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and, where instances differ in size only,
+    ``best_by_size.csv`` (and the same by the times in the look's form) into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
     too long."""
@@ -98,6 +100,12 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     if not by_size.empty:
         files.append(folder / "best_by_size.csv")
         by_size.to_csv(files[-1], index=False)
+    if look.form is not None:
+        by_place = {place(record, folder): record for record in records}
+        by_form = sizes.best_by_size(sizes.in_form(table, by_place, look.form))
+        if not by_form.empty:
+            files.append(folder / f"best_by_size-{look.form.replace(':', '-')}.csv")
+            by_form.to_csv(files[-1], index=False)
     told = table.assign(group=table["label"]) if look.each_seed else table
     files += latex.write(told, folder)
     drawn = []

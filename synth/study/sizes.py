@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from synth.errors import InputError
+from synth.records.record import Record
 from synth.study.table import VALUE_COUNTS
 
 COLUMNS: dict[str, str] = {
@@ -22,6 +26,26 @@ COLUMNS: dict[str, str] = {
     "baseline_value": "its value [unit]",
     "speedup": "baseline_value / value [1]",
 }
+
+
+def in_form(table: pd.DataFrame, records: Mapping[str, Record], form: str) -> pd.DataFrame:
+    """The runs that differ in size only, with the times of their schedules in a form of :mod:`synth.exchange.forms` as
+    values, without those that cannot be lowered; ``records`` by the table's column ``record``. Raises
+    :class:`InputError` for an unknown form."""
+    from synth.exchange.forms import form_of
+    from synth.exchange.forms import in_form as timed
+
+    form_of(form)
+    rows: Any = table[table["series"].ne("") & table["size_bytes"].notna() & (table["evidence"] == "replayed")]
+    values: list[float] = []
+    for name in rows["record"]:
+        try:
+            values.append(timed(records[name], form).seconds)
+        except InputError:  # no executor of the form takes it
+            values.append(math.nan)
+    made: pd.DataFrame = rows.assign(value=values)
+    bounds = made["best_bound"].astype(float)
+    return made.assign(gap=(made["value"] - bounds) / made["value"])
 
 
 def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
