@@ -21,18 +21,18 @@ title = "Two sizes"
 family = "fabric"
 [generate.parameters]
 network = "full"
-nodes = 8
+nodes = 4
 bandwidth = "50GB/s"
 latency = "0.7us"
 collective = "reduce"
-bytes = ["64KiB", "64MiB"]
+bytes = ["64KiB", "4MiB"]
 [[run]]
-methods = ["ring", "double_tree", "direct", "bound"]
+methods = ["ring", "direct", "bound"]
 time_limits = ["20s"]
 """
 
 
-@pytest.mark.parametrize("form", ["msccl:azure", "mscclpp"])
+@pytest.mark.parametrize("form", ["msccl:azure", pytest.param("mscclpp", marks=pytest.mark.slow)])
 def test_the_best_of_a_size_is_the_quickest_as_exported(form: str, tmp_path: Path) -> None:
     """Every record lowered and timed here; the baseline is the quickest of what libraries run."""
     (tmp_path / "study.toml").write_text(STUDY)
@@ -42,8 +42,8 @@ def test_the_best_of_a_size_is_the_quickest_as_exported(form: str, tmp_path: Pat
     folder = tmp_path / "results/two-sizes"
     scheduled = pd.read_csv(folder / "best_by_size.csv")
     ranked = pd.read_csv(folder / f"best_by_size-{form.replace(':', '-')}.csv")
-    assert ranked["size_bytes"].tolist() == scheduled["size_bytes"].tolist() == [2**16, 2**26]
-    times: dict[int, dict[str, float]] = {2**16: {}, 2**26: {}}
+    assert ranked["size_bytes"].tolist() == scheduled["size_bytes"].tolist() == [2**16, 2**22]
+    times: dict[int, dict[str, float]] = {2**16: {}, 2**22: {}}
     for path in (folder / "records").rglob("*.json"):
         record = records.read(path)
         if record.value is not None:
@@ -52,7 +52,7 @@ def test_the_best_of_a_size_is_the_quickest_as_exported(form: str, tmp_path: Pat
             times[asked.bytes][record["method"]] = min(one.seconds(asked) for one in programs)  # type: ignore[attr-defined]
     for row in ranked.to_dict("records"):
         mine = times[row["size_bytes"]]
-        assert set(mine) == {"ring", "double_tree", "direct"}
+        assert set(mine) == {"ring", "direct"}
         assert row["value"] == row["baseline_value"] == pytest.approx(min(mine.values()), rel=1e-12)
         assert mine[row["best_by"]] == min(mine.values())
         assert row["gap"] == pytest.approx((row["value"] - row["bound"]) / row["value"], abs=1e-12)
