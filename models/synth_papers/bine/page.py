@@ -171,7 +171,7 @@ def other_ranks(page: Reproduction, trace: tables.Trace) -> None:
         IN_THEIR_DATA,
         f"With the excess ranks folded the most is {most:g} % and the mean {mean:g} % over {jobs} jobs.",
         f"a binomial of floor(log2 p) steps without folding has partners past the last rank in "
-        f"{broken.past_the_end.sum()} of {broken.messages.sum()} messages on these jobs; counted as global they make "
+        f"{broken.past_the_end.sum()} of {broken.messages.sum()} messages on these jobs. Counted as global they make "
         f"Bine appear up to {worst.saved:.1f} % better (p = {worst.ranks:.0f}), {(broken.saved > 100 / 3 + 0.1).sum()} "
         "job(s) above the 33.3 % bound. Their 57.14 % itself is not reproduced: how they count is not stated.",
         "data",

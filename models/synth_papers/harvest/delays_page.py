@@ -275,8 +275,8 @@ _REMARKS = (
     static cost what they did. A broadcast tree has few pairs in its first steps, so BvN sets up few circuits and
     what Harvest wins over it at long delays shrinks.""",
     """Observation 4 (one ring per interval, that of an end) does not carry over. On 8 GPUs with 300 ns a circuit
-    and 100,000 bytes the reduce-scatter takes 6.45 us where the best rings take 6.5 us, the least over all
-    sequences of all 40,320 permutations (`tests/models/harvest/test_delays.py`): after the ring every second link
+    and 100,000 bytes the reduce-scatter takes 6.45 us where the best rings take 6.5 us. That is the least over all
+    sequences of all 40,320 permutations (`tests/models/harvest/test_delays.py`). After the ring every second link
     jumps, and two hops lead four GPUs further. On 4 GPUs nothing was found to beat the rings.""",
     """The bound counts one circuit a change, since it does not know what the topologies on both sides have in
     common. It is as strong as ever where changes are few or cheap, and loose where changing all circuits is

@@ -81,6 +81,6 @@ def _allgather_half(page: Reproduction) -> None:
         "true of the reduce-scatter half only. In the allgather half distances shrink: the topology of the last step "
         "serves an interval, and across the middle that of the end with the smaller distance.",
         f"n = 64: of the six allgather steps only the shift {', '.join(map(str, reached))} can run on the ring of the "
-        f"first one; on the ring of the last one all six run and take {forwards:g} beta m, as the reduce-scatter half "
+        f"first one. On the ring of the last one all six run and take {forwards:g} beta m, as the reduce-scatter half "
         f"does by (8): {backwards:g} beta m.",
     )

@@ -284,8 +284,8 @@ def opening(found: Stored) -> Opening:
     static, bvn, both = (numbers(table[f"over {name}, largest"]) for name in ("static", "BvN", "both"))
     return Opening(
         (
-            f"The best schedule is up to {static.max():.0f} times as fast as a topology that never changes and up to "
-            f"{bvn.max():,.0f} times as fast as one that changes in every step (BvN); over the better of the two it "
+            f"The best schedule is up to {static.max():.0f} times as fast as a topology that never changes, and up to "
+            f"{bvn.max():,.0f} times as fast as one that changes in every step (BvN). Over the better of the two it "
             f"gains {both.max():.2f} times at most, on `{both.idxmax()}`.",
             f"{int((both > GAIN).sum())} of {len(both)} workloads gain more than 1 % over both at some message size "
             "and delay.",
@@ -307,13 +307,14 @@ _REMARKS = (
     fastest of ring, torus and Kautz network; Figure 10 has 2, 4 and 6 ports. Sizes are powers of two.""",
     """Over BvN at 100 us the three printed averages are each about half of ours, and ours at 50 us are close to all
     three. That is what the model says at half of the stated delay; the text does not explain it.""",
-    """The numbers over static at small sizes come from packet simulation; in the cost model the ratio tends to (steps *
-    alpha + hops * delta) / (steps * (alpha + delta)), so a smaller effective alpha would explain all three.""",
+    """The numbers over static at small sizes come from packet simulation. In the cost model the ratio tends to (steps *
+    alpha + hops * delta) / (steps * (alpha + delta)). A smaller effective alpha would explain all three.""",
     """Figure 8: with mirrored multi-port Swing every step whose distance is 1 has the torus itself as its pattern. On
     4x4x4 that is every step: static, BvN and the best schedule coincide. On 8x8 only the third distance differs, so the
-    best schedule found is either static or BvN. On unequal sides the collectives, which take the dimensions in turn and
-    leave out what is used up, all end in the longest one: pairs stand several times in a step and their volumes add up,
-    on a side of 2 from the first step on. There changing the topology for some of the steps beats both.""",
+    best schedule found is either static or BvN. On unequal sides the collectives take the dimensions in turn and
+    leave out what is used up, so all end in the longest one. Pairs then stand several times in a step and their
+    volumes add up, on a side of 2 from the first step on. There changing the topology for some of the steps beats
+    both.""",
     """Figure 10: the static side routes all pairs at once (a concurrent flow, one start-up time, the diameter as its
     longest route, which is in its favour); the direct algorithm pays 63 start-up times, so it loses at small sizes.""",
     """Flows on Kautz networks and shifted tori are those that `candidates` finds: hop limits up to four above the

@@ -158,7 +158,7 @@ def condition(page: Reproduction) -> None:
         "1 <= l-1 <= m <= d.",
         "m <= l-1 <= d.",
         f"the printed rule replayed on all {len(table)} blocks of d <= {largest}: with m <= l-1 it is complete and "
-        f"free of congestion on {good.holds.sum()} of {len(good)}; with m > l-1 on {other.holds.sum()} of "
+        f"free of congestion on {good.holds.sum()} of {len(good)}. With m > l-1 it is on {other.holds.sum()} of "
         f"{len(other)}, {trivial.holds.sum()} of them a single leaf, where no link is used. Of the {len(allowed)} "
         f"blocks that the text allows it fails on {(~allowed.holds).sum()}. Their own experiment (3, 4, 2) has "
         "l-1 = 3 > m = 2 and violates the text's condition.",

@@ -113,9 +113,9 @@ def _ended_early(page: Reproduction, found: Results) -> None:
     page.erratum(
         "TE-CCL, its search for the fewest epochs",
         "the number of epochs at which the search ends.",
-        "The search goes on as if a number of epochs were infeasible when the solver has found nothing in its time "
-        "(`get_schedules` in `teccl/scheduler.py` @c128bf2 raises the lower bound whenever there is no schedule), so "
-        "that the last number is no minimum.",
+        "The search goes on as if a number of epochs were infeasible when the solver has found nothing in its time. "
+        "(`get_schedules` in `teccl/scheduler.py` @c128bf2 raises the lower bound whenever there is no schedule.) So "
+        "the last number is no minimum.",
         f"Plans of fewer epochs under its own rules, which a check of its own replays: {'; '.join(told)}.",
         "data",
     )
@@ -147,11 +147,18 @@ def topologies(page: Reproduction) -> None:
         "16 GPUs and 8 small switches a chassis.",
         "Indices of switches leave out that node 0 is the main switch, so that one GPU of each chassis is a switch and "
         "one small switch a GPU.",
-        f"Two chassis, chassis c at nodes 24c + 1 to 24c + 24, GPUs first: switches by its rule 24c + 16 to 24c + 23 "
-        f"are {sorted(used)}, the small switches {sorted(meant)}. Wrongly switches: {sorted(used - meant)}; wrongly "
-        f"GPUs: {sorted(meant - used)}.",
+        f"Two chassis, chassis c at nodes 24c + 1 to 24c + 24, GPUs first. Switches by its rule 24c + 16 to 24c + 23 "
+        f"are {_ranges(used)}; the small switches are {_ranges(meant)}. Wrongly switches: {sorted(used - meant)}; "
+        f"wrongly GPUs: {sorted(meant - used)}.",
         "code",
     )
+
+
+def _ranges(nodes: set[int]) -> str:
+    """Whole numbers in order, each run of them as its first and last: ``16 to 23 and 40 to 47``."""
+    firsts = sorted(node for node in nodes if node - 1 not in nodes)
+    lasts = sorted(node for node in nodes if node + 1 not in nodes)
+    return " and ".join(f"{first} to {last}" for first, last in zip(firsts, lasts, strict=True))
 
 
 def te_ccl_mesh(side: int) -> nx.Graph[int]:

@@ -52,7 +52,7 @@ def directions(page: Reproduction) -> None:
     )
     page.note(
         "Ring directions: a rotation or reflection of the grid turns some of the sixteen choices into each other, so "
-        "one of each class is solved; turning all rings reverses the network, so a choice's reduce-scatter is the "
+        "one of each class is solved. Turning all rings reverses the network, so a choice's reduce-scatter is the "
         "turned choice's allgather played backwards. The allreduce here is that reduce-scatter and then the allgather, "
         "each replayed on its own network; beside it stands the bound of any allreduce, overlapped or not."
     )

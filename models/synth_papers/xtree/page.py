@@ -190,7 +190,7 @@ def opening(found: Stored) -> Opening:
     theirs = max(reduce[name] for name in bandwidth.BASELINES)
     sentences = (
         f"At 1 GiB a node, an allgather on the 8x8 EquiMesh runs at {gather[XTREE]:.0f} GB/s by XTree and at "
-        f"{gather[OURS]:.0f} GB/s by our `pull`; no algorithm can be above {gather[EQUIMESH_BOUND]:.0f} GB/s, and the "
+        f"{gather[OURS]:.0f} GB/s by our `pull`. No algorithm can be above {gather[EQUIMESH_BOUND]:.0f} GB/s; the "
         f"best baseline on the mesh reaches {mesh:.0f} GB/s.",
         f"An allreduce by XTree on EquiMesh is {reduce[XTREE] / theirs:.2f} times as fast as the paper's best baseline "
         f"on the mesh, but only {reduce[XTREE] / reduce[FOREST]:.2f} times as fast as our `forest` there.",
@@ -248,7 +248,7 @@ def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
         f"What is left of the paper's {stated.text} in an allreduce: its baselines leave part of the mesh's bandwidth "
         f"unused. `forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the most "
         "that any algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
-        f"{', '.join(gains)}; between the bounds of the two networks lie {' and '.join(most)}. The rows beside the "
+        f"{', '.join(gains)}. The bounds of the two networks differ by {' and '.join(most)}. The rows beside the "
         f"printed {stated.value} that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of the "
         "language models, stay with the paper's own baselines."
     )

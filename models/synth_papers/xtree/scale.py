@@ -66,9 +66,9 @@ def reproduce(page: Reproduction) -> None:
     for sentence in growth.in_words():
         page.note(sentence)
     page.note(
-        "`symmetric` and `cycle` store node 0's schedule and the permutations that carry it to all other nodes; the "
-        "check verifies these as symmetries of the links, that they commute and reach every node, replays node 0's "
-        "part, and counts links of one orbit, which is exact (`synth/schedule/replay_quotient.py`). Where a time "
+        "`symmetric` and `cycle` store node 0's schedule and the permutations that carry it to all other nodes. The "
+        "check verifies that these are symmetries of the links, commute and reach every node. It replays node 0's "
+        "part and counts links of one orbit, which is exact (`synth/schedule/replay_quotient.py`). Where a time "
         "stands in the last column every transfer of the whole schedule was listed and replayed as well, one by one."
     )
     page.note(
