@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from synth.cli.common import EXIT_FAILED, bad_option, checked
 from synth.cli.export import Modelling
 from synth.cli.options import grouped
-from synth.cli.output import console, errors, table
+from synth.cli.output import console, errors, table, write_examples
 
 if TYPE_CHECKING:
     from synth.exchange.machines.machine import Hints, Machine
@@ -31,9 +31,9 @@ class WithFormats(TyperCommand):
         from synth.exchange.machines.formats import FORMATS
 
         super().format_help(ctx, formatter)
-        console.print(table("format", "what it is", rows=[(one.name, one.summary) for one in FORMATS]))
-        for example in EXAMPLES:
-            console.print(f"synth import {example}", markup=False, soft_wrap=True)
+        with formatter.section("Formats"):
+            formatter.write_dl([(one.name, one.summary) for one in FORMATS])
+        write_examples([f"synth import {example}" for example in EXAMPLES], formatter)
 
 
 EXAMPLES = (

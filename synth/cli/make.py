@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from synth.cli import complete
-from synth.cli.output import console, errors, table
+from synth.cli.output import errors, write_examples
 
 FAMILY = "synth.cli.make.family"  # in the context: the family whose keys the help ends with
 
@@ -28,17 +28,22 @@ class WithKeys(TyperCommand):
         """The command's help, then the family's."""
         super().format_help(ctx, formatter)
         if ctx.meta.get(FAMILY) is not None:
-            print_keys(ctx.meta[FAMILY])
+            write_keys(ctx.meta[FAMILY], formatter)
 
 
-def print_keys(name: str) -> None:
-    """A family's keys: what each takes, its default, its meaning with the unit, and examples of whole lists."""
+def write_keys(name: str, formatter: Any) -> None:
+    """A family's keys: what each takes, its meaning with the unit, its default, and examples of whole lists."""
     from synth.family import get_family, load
 
     keys = load(get_family(name).keys)
-    console.print(table("key", "takes", "default", "meaning", rows=keys.described()))
-    for example in keys.examples:
-        console.print(f"synth make {name} {example}", markup=False, soft_wrap=True)
+    ends = {"": "", "needed": " [required]"}
+    rows = [
+        (key, f"{takes}: {meaning}{ends.get(default, f' [default: {default}]')}")
+        for key, takes, default, meaning in keys.described()
+    ]
+    with formatter.section(f"Keys of {name}"):
+        formatter.write_dl(rows)
+    write_examples([f"synth make {name} {example}" for example in keys.examples], formatter)
 
 
 def make(

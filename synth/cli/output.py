@@ -51,6 +51,28 @@ def command(*words: object) -> str:
     return shlex.join(["synth", *map(str, words)])
 
 
+def write_examples(commands: Iterable[str], formatter: Any) -> None:
+    """Write commands at the end of a help, folded between words as a shell takes them; a line that is broken stays."""
+    with formatter.section("Examples"):
+        for each in commands:
+            for line in each.splitlines():
+                formatter.write("".join(f"  {part}\n" for part in folded(line, formatter.width - 2)))
+
+
+def folded(line: str, width: int) -> list[str]:
+    """The command in lines of at most ``width`` characters where its words allow it; all but the last end in ``\\``."""
+    if len(line) <= width:
+        return [line]
+    first, *words = line.split(" ")
+    lines = [first]
+    for word in words:
+        if len(lines[-1]) + len(word) + 3 > width:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {word}"
+    return lines
+
+
 def number(value: float | None, digits: int = 6) -> str:
     """A number for a person; a dash for None."""
     return "–" if value is None else f"{value:.{digits}g}"

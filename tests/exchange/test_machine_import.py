@@ -25,7 +25,7 @@ NUMBERS = ("--only", "NV", "--bandwidth", "NV=25GB/s", "--latency", "0.7us")
 
 def test_help_lists_every_format(tmp_path: Path) -> None:
     text = flat(run("import", "--help", cwd=tmp_path).stdout)
-    assert all(f"│ {one.name} " in text and one.summary in text for one in FORMATS)
+    assert all(f" {one.name} {one.summary}" in text for one in FORMATS)
 
 
 def test_what_is_in_a_file_is_said_and_nothing_written(tmp_path: Path) -> None:

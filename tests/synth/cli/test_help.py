@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from synth.cli.main import app
-from synth.family import family_names, get_family
+from synth.family import family_names, get_family, load
 
 WIDTH = 80
 LEAST = 44  # columns for the words that explain an option
@@ -29,9 +29,9 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_help_fits_and_explains(words: tuple[str, ...]) -> None:
-    """No line is wider (tables of formats aside, which a terminal folds), no name is cut, explanations have room."""
+    """No line is wider, in a pipe too, no name is cut, explanations have room."""
     text = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(WIDTH)}).output
-    lines = [line for line in text.splitlines() if not line or line[0] not in "┏┃┡│└"]
+    lines = text.splitlines()
     assert max(map(len, lines)) <= WIDTH
     options = [line for line in lines if re.match(r"  -", line)]
     assert options
@@ -40,6 +40,21 @@ def test_help_fits_and_explains(words: tuple[str, ...]) -> None:
         found = re.match(r"  (-\S, )?--[a-z-]+( \S+| <\w+ \w+>)?\s{2,}(?=\S)", line)
         if found:  # else the explanation begins on the next line
             assert WIDTH - found.end() >= LEAST, line
+
+
+@pytest.mark.parametrize("family", family_names())
+def test_the_keys_of_a_family_fit_and_its_examples_can_be_pasted(family: str) -> None:
+    """The help of ``synth make FAMILY`` ends with every key and with the examples, folded as a shell takes it."""
+    text = CliRunner().invoke(app, ["make", family, "--help"]).output
+    assert max(map(len, text.splitlines())) <= WIDTH
+    head, _, rest = text.partition(f"\nKeys of {family}:\n")
+    keys, _, examples = rest.partition("\nExamples:\n")
+    assert head.startswith("Usage:")
+    assert "Options:" in head
+    known = load(get_family(family).keys)
+    assert set(re.findall(r"^  ([a-z]\S*)(?:  |$)", keys, re.MULTILINE)) == set(known.names())
+    whole = [" ".join(line.split()) for line in examples.replace("\\\n", "").splitlines()]
+    assert whole == [f"synth make {family} {example}" for example in known.examples]
 
 
 def completed(*words: str) -> list[str]:
