@@ -239,7 +239,8 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
     taken = _add_levels(built, matrix, known, place)
     if taken:
         built.assumed.append(
-            f"{counted(taken, 'pair')} of GPUs with NVLinks no closer on PCIe than other cells say (topo -mp shows it)"
+            f"{counted(taken, 'pair')} of NVLinked GPUs as far apart on PCIe as other cells say: this file has no PCIe "
+            "path between them; nvidia-smi topo -mp shows it"
         )
 
 

@@ -11,7 +11,7 @@ from synth.records import record as records
 
 def test_numbers_of_the_bine_paragraph():
     text, folder = prose("bine"), PUBLISHED / "bine"
-    assert "`tree_ilp` proves 46 crossings in 11 rounds; Bine has 66" in text
+    assert "`tree_ilp` proves 46 crossings in 11 rounds. Bine has 66" in text
     job = synth.read(ROOT / "instances" / "bine" / "groups-24-groups-2048-broadcast.json")
     best = records.read(folder / job.name / "tree_ilp-highs.json")
     assert (best.value, best.bound) == (46 * job.bytes, 46 * job.bytes)
@@ -22,12 +22,12 @@ def test_numbers_of_the_bine_paragraph():
     assert (saved["mean"][0], saved["mean"][256], saved["min"][0]) == (2.33, 24.11, -187.5)
     trees = pd.read_csv(folder / "trees-summary.csv").set_index("ranks").loc[0]
     assert "All 585 power-of-two broadcasts over three or more groups are solved to proven optimality" in text
-    assert "All of these optima are certified by prices of rounds" in text
+    assert "Prices of rounds certify all of these optima" in text
     assert (trees["jobs"], trees["proven"], trees["certified"]) == (585, 585, 585)
     certified = records.read(folder / job.name / "bound.json")
     assert (certified.bound, certified.grade) == (46 * job.bytes, "certified")
     means = " | ".join(f"{trees[f'{name}_gap_mean']:.2f} %" for name in ("bine", "halving", "doubling"))
     assert f"| {means} | 585 |" in text
     placed = pd.read_csv(folder / "placements-summary.csv").set_index("ranks").loc[0]
-    assert "all 923 jobs of up to 16 ranks are proven" in text
+    assert "All 923 jobs of up to 16 ranks are proven" in text
     assert (placed["exact"], placed["proven"]) == (923, 923)

@@ -12,7 +12,7 @@ from synth.records import record as records
 
 def test_numbers_of_the_optree_paragraph():
     text = prose("optree")
-    assert "OpTree's formula gives 70 steps and its best whole radices 68 (`stages`); `relay` (ours) takes 19" in text
+    assert "OpTree's formula gives 70 steps and its best whole radices 68 (`stages`). `relay` (ours) takes 19" in text
     methods = ("formula", "stages-highs", "relay")
     assert [value_of("optree", "ring-1024-w64", method) for method in methods] == [70, 68, 19]
     assert records.read(PUBLISHED / "optree" / "ring-1024-w64" / "bound.json").bound == 19
@@ -47,7 +47,7 @@ def test_tori_and_meshes_of_the_optree_page():
     assert [many[16, method][shape] for method in ("optree", "relay", "bound") for shape in ("ring", "torus")] == [
         266, 132, 61, 18, 61, 17,
     ]  # fmt: skip
-    assert "with 64 wavelengths 68 and 34, `relay` 19 and 6, both proven optimal" in text
+    assert "With 64 wavelengths OpTree takes 68 and 34, `relay` 19 and 6, both proven optimal" in text
     assert [many[64, method][shape] for method in ("optree", "relay", "bound") for shape in ("ring", "torus")] == [
         68, 34, 19, 6, 19, 6,
     ]  # fmt: skip
