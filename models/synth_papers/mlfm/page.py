@@ -315,7 +315,7 @@ def opening(found: Stored) -> Opening:
     printed = found.compared
     rule = printed[printed["what"] == "phases of the published rule"]
     best = int(rule["remark"].str.startswith("proven optimal").sum())
-    holds = found.note(r"with m <= l-1 it is complete .*? on (\d+ of \d+); with m > l-1 on (\d+ of \d+)")
+    holds = found.note(r"with m <= l-1 it is complete .*? on (\d+ of \d+)\. With m > l-1 it is on (\d+ of \d+)")
     whole = found.table("Phases by method").set_index("instance").loc["d18-n18l19m18"]
     least = "the fewest possible, " if whole["closed_form"] == whole["bound"] else ""
     failed = found.table("The whole machine of 6156 servers with failures")
