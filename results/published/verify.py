@@ -694,6 +694,7 @@ class Fabric(Network):
         }  # fmt: skip
         cover(held.get("argument") not in ("steps", "moments", "orbit_moments"), "steps and moments")
         prove = arguments[one_of(held.get("argument"), arguments, "argument")]
+        need(bound >= 0, "bound: below 0")
         greatest = max([link.latency for link in self.links], default=Fraction(0))
         self.P, self.bound, me = math.lcm(*(link.latency.denominator for link in self.links)), bound, self
         if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
@@ -713,8 +714,7 @@ class Fabric(Network):
         for link, price, begin, left in (row for window in windows for row in zip(self.links, *window)):
             if price > 0 and begin is not None and left is not None:
                 capacity += price * link.bandwidth * max(0, end - begin - left)
-        need(needed > 0, "nothing has to move")
-        need(capacity <= needed * self.P, f"by then links carry more than the {needed} that is needed")
+        need(needed > 0 and capacity <= needed * self.P, f"needed is {needed}: nothing, or links carry more by then")
 
     def between(self, sources, goals, behind_passes=None):
         """Return of every link the ticks from the nearest source through its head, split at its tail, to a goal."""
@@ -1187,7 +1187,7 @@ class Optree(Instance):
         """Return the steps of an algorithm that a formula counts, if its longest circuit is allowed."""
         need(not self.grid, "algorithm: only on one ring")
         numbers, N, w, name = held.array("numbers", 1, 2**31), self.N, self.w, held["algorithm"]
-        many = {"formula": 1, "wrht": 1, "stages": len(numbers)}.get(name, 0)
+        many = {"formula": 1, "wrht": 1, "stages": max(1, len(numbers))}.get(name, 0)
         need(len(numbers) == many, f"numbers: {len(numbers)}, not {many}")
         k = numbers[0] if numbers else 0
         need(name != "neighbor_exchange" or N % 2 == 0, "neighbor_exchange: of an odd number of nodes")
