@@ -115,9 +115,11 @@ def reproduce(page: Reproduction) -> None:
         "By collective: the quickest in the form, and the best reference", _in_words(rows), "in-words", linked=True
     )
     page.figure(_drawn(rows), "ratios", CAPTION)
-    if absent := list(_absent(rows)):
-        page.note(f"Not tuned yet, so that nothing is said of them: {'; '.join(absent)}.")
-    page.note(_states(rows))
+    absent = _absent(rows)
+    if len(absent):
+        page.table("Not tuned yet, so that nothing is said of them", absent)
+    page.table("Which state of the code made the rows: first digits of a SHA-256 of its files", _states(rows))
+    page.note("`synth reproduce tuned --again` makes the rows of other states of the code once more.")
     page.note(
         "The limit is found by lowering again, with one limit of the executor lifted after the other: the schedule of "
         "the fewest transfers within the goal. The limit is named whose lifting brings its time within the goal; "
@@ -187,17 +189,14 @@ def in_page_order(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values(list(columns), key=lambda one: one.map(place[str(one.name)]), ignore_index=True)
 
 
-def _states(rows: pd.DataFrame) -> str:
-    """By which states of the code the rows were made."""
-    names = rows["code"]
-    if names.isna().all():
-        return "No row says which state of the code made it: `synth reproduce tuned --again` makes them again."
-    most = str(names.value_counts().index[0])
-    held = f"`{most}`, the first digits of a SHA-256 of its files"
-    if (names == most).all():
-        return f"All rows are of one state of the code: {held}."
-    old = "; ".join(dict.fromkeys(_pairs(rows[names != most])))
-    return f"Rows are of one state of the code: {held}; by other states, until `synth reproduce tuned --again`: {old}."
+def _states(rows: pd.DataFrame) -> pd.DataFrame:
+    """By which states of the code the rows were made, the one of the most rows first."""
+    found = rows.assign(code=rows["code"].fillna("unknown")).groupby(["code", "machine"], sort=False)["collective"]
+    made = found.agg(lambda some: ", ".join(dict.fromkeys(some))).reset_index()
+    often = rows["code"].fillna("unknown").value_counts()
+    place = {code: k for k, code in enumerate(often.index)}
+    made = made.sort_values("code", key=lambda column: column.map(place), kind="stable", ignore_index=True)
+    return made.rename(columns={"code": "state", "collective": "collectives"})
 
 
 def _from_topo() -> Any:
@@ -244,7 +243,7 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
     slower = int((behind["form_s"] > behind["reference_s"] * (1 + 1e-9)).sum())
     parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way.")
     if done < asked:
-        parts.append(f"{done} of {asked} pairs of machine and collective are tuned; the remarks name the others.")
+        parts.append(f"{done} of {asked} pairs of machine and collective are tuned; a table below names the others.")
     page.opens(" ".join(parts))
 
 
@@ -268,18 +267,12 @@ def _drawn(rows: pd.DataFrame) -> Any:
     return figure
 
 
-def _pairs(rows: pd.DataFrame) -> Iterator[str]:
-    """Machine and collective of every row, in words."""
-    yield from (f"{machine} {name}" for machine, name in zip(rows["machine"], rows["collective"], strict=True))
-
-
-def _absent(rows: pd.DataFrame) -> Iterator[str]:
+def _absent(rows: pd.DataFrame) -> pd.DataFrame:
     """Machines with collectives that have no rows, in words."""
     there = set(zip(rows["machine"], rows["collective"], strict=True))
-    for machine in MACHINES:
-        missing = [name for name in COLLECTIVES if (machine.title, name) not in there]
-        if missing:
-            yield f"{machine.title}: {'all' if len(missing) == len(COLLECTIVES) else ', '.join(missing)}"
+    missing = {one.title: [name for name in COLLECTIVES if (one.title, name) not in there] for one in MACHINES}
+    words = {title: "all" if len(names) == len(COLLECTIVES) else ", ".join(names) for title, names in missing.items()}
+    return pd.DataFrame([pair for pair in words.items() if pair[1]], columns=["machine", "collectives"])
 
 
 def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
