@@ -58,7 +58,8 @@ ROUNDED = (
     2,
     1,
 )  # chunks a part, where pieces ask for too many
-DEALT = ((108, "time"), (32, "time"), (32, "place"))  # thread blocks of a plan, at least, and how pieces are dealt
+DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread blocks of a plan, at least, and how pieces
+# are dealt: with few of them, each does much of what a GPU sends in the schedule's order
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
