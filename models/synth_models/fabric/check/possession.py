@@ -22,6 +22,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
+FEWEST_ROWS = 64  # for partial sums under way
 NOT_THERE, LEFT_TWICE, INCOMPLETE, DOUBLED, NO_SUM = range(1, 6)
 
 
@@ -91,15 +92,14 @@ class _Sums(NamedTuple):
 
     ``has``, shape (rows, words): a row a node, what is complete, what is empty, then partial sums under way, each from
     its start until it has arrived everywhere, or in a switch until the end of the piece; a copy needs no row, it is all
-    there is. ``waits``: arrivals until a row is free again. ``free[:frees[0]]``: rows that are free. ``of_piece`` (the
-    piece that a node's row is of), ``depth`` (transfers over which it came): shape (nodes,). ``chain`` (the same of
-    what a transfer brings), ``carried`` (the row of that), ``left_once`` (a switch has sent it on): (transfers,).
+    there is. ``waits``: arrivals until a row is free again. ``free``: rows that are free. ``of_piece`` (the piece that
+    a node's row is of), ``depth`` (transfers over which it came): shape (nodes,). ``chain`` (the same of what a
+    transfer brings), ``carried`` (the row of that), ``left_once`` (a switch has sent it on): (transfers,).
     """
 
     has: WordArray
     waits: IntArray
     free: Int32Array
-    frees: IntArray
     of_piece: IntArray
     depth: Int32Array
     chain: Int32Array
@@ -133,8 +133,7 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
         came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
         several = np.bincount(of, minlength=schedule.transfers) > 1
         hands_on = _HandsOn(schedule.route_start, schedule.adds, several, came, switching.buffer, switching.copies)
-        sums = _nothing_moved(machine.nodes, len(instance.members), schedule.transfers)
-        count, chain, redundant = _sums(events, ends, hands_on, sums, code, missing)
+        count, chain, redundant = _all_sums(instance, events, ends, hands_on, code, missing)
     else:
         code[np.bincount(of, minlength=schedule.transfers) > 1] = NO_SUM
         count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
@@ -186,23 +185,24 @@ def _copies(
 ) -> tuple[int, int, int]:
     """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
     very tick, and without ``copies`` once for every time that it has come."""
-    sent, come, start, arrive, is_switch = events.sent, events.come, events.start, events.arrive, ends.is_switch
+    sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events  # named once, as in _sums
+    origin, goal, place, is_switch = ends
     nodes = len(is_switch)
     chain = np.zeros(len(code), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
     depth = np.zeros(nodes, dtype=np.int32)  # over how many transfers it came,
     at = np.zeros(nodes, dtype=np.int64)  # when (a switch),
     parcels = np.zeros(nodes, dtype=np.int64)  # and how often it can still leave (a switch)
-    members: IntArray = np.flatnonzero(ends.place >= 0)
+    members: IntArray = np.flatnonzero(place >= 0)
     lost, longest, redundant = 0, 0, 0
-    for p in range(len(ends.goal)):
-        here[ends.origin[p]], depth[ends.origin[p]] = p, 0
-        n, last = events.sent_start[p], events.come_start[p + 1]
-        a = events.come_start[p]
-        while n < events.sent_start[p + 1] or a < last:
-            if a < last and (n == events.sent_start[p + 1] or arrive[come[a]] <= start[sent[n]]):
+    for p in range(len(goal)):
+        here[origin[p]], depth[origin[p]] = p, 0
+        n, last = sent_start[p], come_start[p + 1]
+        a = come_start[p]
+        while n < sent_start[p + 1] or a < last:
+            if a < last and (n == sent_start[p + 1] or arrive[come[a]] <= start[sent[n]]):
                 k = come[a]
-                v, i = events.head[k], events.owner[k]
+                v, i = head[k], owner[k]
                 a += 1
                 if is_switch[v]:
                     if here[v] != p or (not buffer and at[v] != arrive[k]):
@@ -214,7 +214,7 @@ def _copies(
                 else:
                     redundant += 1
                 continue
-            i, u, now = events.of[sent[n]], events.source[sent[n]], start[sent[n]]
+            i, u, now = of[sent[n]], source[sent[n]], start[sent[n]]
             n += 1
             if here[u] != p or (is_switch[u] and not buffer and at[u] != now):
                 code[i] = NOT_THERE
@@ -225,9 +225,9 @@ def _copies(
                     parcels[u] -= 1
             chain[i] = 1 + (depth[u] if here[u] == p else 0)
             longest = max(longest, chain[i])
-        if ends.goal[p] >= 0:
-            if here[ends.goal[p]] != p:
-                lost = _lacks(missing, lost, p, ends.goal[p], 0, 0)
+        if goal[p] >= 0:
+            if here[goal[p]] != p:
+                lost = _lacks(missing, lost, p, goal[p], 0, 0)
         else:
             for v in members:
                 if here[v] != p:
@@ -242,16 +242,28 @@ def _lacks(missing: IntArray, count: int, piece: int, rank: int, contributions: 
     return count + 1
 
 
-def _nothing_moved(nodes: int, members: int, transfers: int) -> _Sums:
-    """The state before the first piece, with 16 rows for partial sums."""
+def _all_sums(
+    instance: FabricInstance, events: _Events, ends: _Ends, hands_on: _HandsOn, code: npt.NDArray[np.int8],
+    missing: IntArray,
+) -> tuple[int, int, int]:  # fmt: skip
+    """All pieces, from the one on again for which rows for partial sums ran out, with twice as many."""
+    found, rows, pieces = (0, 0, 0, 0), FEWEST_ROWS, len(ends.goal)
+    while found[0] < pieces:
+        sums = _nothing_moved(instance.machine.nodes, len(instance.members), len(code), rows)
+        found = _sums(events, ends, hands_on, sums, code, missing, *found)
+        rows *= 2
+    return found[1:]
+
+
+def _nothing_moved(nodes: int, members: int, transfers: int, rows: int) -> _Sums:
+    """The state before a piece, with so many rows for partial sums."""
     slots, position = nodes + 2, np.arange(members)
-    has = np.zeros((slots + 16, (members + 63) // 64), dtype=np.uint64)
+    has = np.zeros((slots + rows, (members + 63) // 64), dtype=np.uint64)
     np.bitwise_or.at(has[nodes], position // 64, np.uint64(1) << (position % 64).astype(np.uint64))
     return _Sums(
         has,
-        np.zeros(slots + 16, dtype=np.int64),
-        np.arange(slots, slots + 16)[::-1].astype(np.int32),
-        np.full(1, 16, dtype=np.int64),
+        np.zeros(slots + rows, dtype=np.int64),
+        np.arange(slots, slots + rows)[::-1].astype(np.int32),
         np.full(nodes, -1, dtype=np.int64),
         np.zeros(nodes, dtype=np.int32),
         np.zeros(transfers, dtype=np.int32),
@@ -262,113 +274,120 @@ def _nothing_moved(nodes: int, members: int, transfers: int) -> _Sums:
 
 @jit
 def _sums(
-    events: _Events, ends: _Ends, hands_on: _HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray
-) -> tuple[int, int, int]:
-    """Pieces to which every member contributes. A contribution that comes twice is a fault."""
-    members: IntArray = np.flatnonzero(ends.place >= 0)
-    full, slots, place = len(ends.is_switch), len(ends.is_switch) + 2, ends.place
-    has, waits, free, frees, of_piece, depth, chain, carried, left_once = sums
-    lost, longest, redundant = 0, 0, 0
-    for p in range(len(ends.goal)):
-        n, a, last = events.sent_start[p], events.come_start[p], events.come_start[p + 1]
-        behind = events.sent_start[p + 1]
+    events: _Events, ends: _Ends, hands_on: _HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray,
+    begin: int, lost: int, longest: int, redundant: int,
+) -> tuple[int, int, int, int]:  # fmt: skip
+    """Pieces to which every member contributes, from ``begin`` on. A contribution that comes twice is a fault; so it is
+    to send nothing, to hand on as complete what is not, and to add what shares a contribution with what comes from
+    another source. A transfer takes what its source has, or what came to the switch that it leaves.
+
+    What was found until the first piece that is still to be replayed, for which rows run out. Arrays out of tuples are
+    named once: each time counts references, which would take longer than all else.
+    """
+    sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events
+    _, goal, place, is_switch = ends
+    route_start, adds, several, came, buffer, copies = hands_on
+    has, waits, free, of_piece, depth, chain, carried, left_once = sums
+    members: IntArray = np.flatnonzero(place >= 0)
+    full, empty, words = len(is_switch), len(is_switch) + 1, has.shape[1]
+    for p in range(begin, len(goal)):
+        n, behind, a, last = sent_start[p], sent_start[p + 1], come_start[p], come_start[p + 1]
+        frees, longest_yet, redundant_yet = len(free), longest, redundant
         while n < behind or a < last:
-            if a == last or (n < behind and events.arrive[events.come[a]] > events.start[events.sent[n]]):
-                if frees[0] == 0:  # twice the rows for partial sums
-                    size = len(waits) - slots
-                    has = np.concatenate((has, np.zeros((size, has.shape[1]), dtype=np.uint64)))
-                    waits = np.concatenate((waits, np.zeros(size, dtype=np.int64)))
-                    free = np.zeros(2 * size, dtype=np.int32)
-                    for s in range(size):
-                        free[s] = slots + 2 * size - 1 - s
-                    frees[0] = size
-                    sums = _Sums(has, waits, free, frees, of_piece, depth, chain, carried, left_once)
-                _leaves(sums, events, ends, hands_on, p, events.sent[n], code)
-                longest = max(longest, chain[events.of[events.sent[n]]])
+            leaves = a == last or (n < behind and arrive[come[a]] > start[sent[n]])
+            k = sent[n] if leaves else come[a]
+            i, v = (of[k], source[k]) if leaves else (owner[k], head[k])
+            if not is_switch[v] and of_piece[v] != p:  # before anything came: a member its own, others nothing
+                of_piece[v], depth[v] = p, 0
+                for w in range(words):
+                    has[v, w] = 0
+                if place[v] >= 0:
+                    has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
+            if leaves:
                 n += 1
-                continue
-            k = events.come[a]
-            v, i = events.head[k], events.owner[k]
-            a += 1
-            if ends.is_switch[v]:
-                continue
-            _own(v, p, of_piece, has, depth, place)
-            if hands_on.adds[i]:
+                before, value, deep = came[i], empty, np.int32(0)
+                if not is_switch[v]:
+                    value, deep = v, depth[v]
+                elif before >= 0 and (arrive[before] == start[k] or (buffer and arrive[before] < start[k])):
+                    value, deep = carried[before], chain[before]
+                    if not copies and left_once[before]:
+                        code[i] = LEFT_TWICE
+                    left_once[before] = True
+                further = several[i] and chain[i] > 0
+                chain[i] = max(chain[i], deep + 1)
+                longest = max(longest, chain[i])
+                nothing, complete = True, True
+                for w in range(words):
+                    nothing, complete = nothing and has[value, w] == 0, complete and has[value, w] == has[full, w]
+                if nothing:
+                    code[i] = NOT_THERE
+                elif not adds[i] and not several[i] and not complete:
+                    code[i] = INCOMPLETE
                 row = carried[i]
-                for w in range(has.shape[1]):
+                if further:
+                    for w in range(words):
+                        if has[value, w] & has[row, w]:
+                            code[i] = max(code[i], DOUBLED)
+                        has[row, w] |= has[value, w]
+                elif adds[i] or several[i]:
+                    if frees == 0:
+                        return p, lost, longest_yet, redundant_yet
+                    frees -= 1
+                    row = carried[i] = free[frees]
+                    waits[row] = 0
+                    for h in range(route_start[i], route_start[i + 1]):
+                        waits[row] += arrive[h] >= 0
+                    for w in range(words):
+                        has[row, w] = has[value, w]
+                continue
+            a += 1
+            if is_switch[v]:
+                continue
+            row = carried[i]
+            if adds[i]:
+                for w in range(words):
                     if has[v, w] & has[row, w]:
                         code[i] = max(code[i], DOUBLED)
                     has[v, w] |= has[row, w]
                 depth[v] = max(depth[v], chain[i])
             else:
-                if hands_on.several[i] and not _same(has, carried[i], full):
+                had, whole = True, True
+                for w in range(words):
+                    had, whole = had and has[v, w] == has[full, w], whole and has[row, w] == has[full, w]
+                    has[v, w] = has[full, w]
+                depth[v] = depth[v] if had else chain[i]
+                redundant += had
+                if several[i] and not whole:
                     code[i] = INCOMPLETE
-                if _same(has, v, full):
-                    redundant += 1
-                else:
-                    _copy(has, full, v)
-                    depth[v] = chain[i]
-            if hands_on.adds[i] or hands_on.several[i]:
-                row = carried[i]
+            if adds[i] or several[i]:
                 waits[row] -= 1
                 if waits[row] == 0:
-                    free[frees[0]] = row
-                    frees[0] += 1
-        for n in range(events.sent_start[p], behind):  # what is in switches
-            i = events.of[events.sent[n]]
-            if hands_on.adds[i] and ends.is_switch[events.head[hands_on.route_start[i + 1] - 1]]:
-                free[frees[0]] = carried[i]
-                frees[0] += 1
-        for v in members:
-            if ends.goal[p] >= 0 and v != ends.goal[p]:
-                continue
-            _own(v, p, of_piece, has, depth, place)
-            if not _same(has, v, full):
-                lacking, first = _lacking(has, v, len(members))
-                lost = _lacks(missing, lost, p, v, lacking, first)
-    return lost, longest, redundant
+                    free[frees] = row
+                    frees += 1
+        for n in range(sent_start[p], behind):  # what is in switches
+            i = of[sent[n]]
+            if adds[i] and is_switch[head[route_start[i + 1] - 1]]:
+                free[frees] = carried[i]
+                frees += 1
+        lost = _lacking_at_goals(sums, ends, members, p, missing, lost)
+    return len(goal), lost, longest, redundant
 
 
-@jit(inlined=True)
-def _leaves(
-    sums: _Sums, events: _Events, ends: _Ends, hands_on: _HandsOn, p: int, n: int, code: npt.NDArray[np.int8]
-) -> None:
-    """Departure n: its transfer takes what its source has of piece p, or what came to the switch that it leaves. To
-    send nothing is a fault, to hand on as complete what is not, and to add what shares a contribution with what comes
-    from another source. A row must be free."""
-    arrive, came, i, now = events.arrive, hands_on.came, events.of[n], events.start[n]
-    full, empty, u = len(ends.is_switch), len(ends.is_switch) + 1, events.source[n]
-    before = came[i]
-    value, deep = empty, np.int32(0)
-    if not ends.is_switch[u]:
-        _own(u, p, sums.of_piece, sums.has, sums.depth, ends.place)
-        value, deep = u, sums.depth[u]
-    elif before >= 0 and (arrive[before] == now or (hands_on.buffer and arrive[before] < now)):
-        value, deep = sums.carried[before], sums.chain[before]
-        if not hands_on.copies and sums.left_once[before]:
-            code[i] = LEFT_TWICE
-        sums.left_once[before] = True
-    further = hands_on.several[i] and sums.chain[i] > 0
-    sums.chain[i] = max(sums.chain[i], deep + 1)
-    if _same(sums.has, value, empty):
-        code[i] = NOT_THERE
-    elif not hands_on.adds[i] and not hands_on.several[i] and not _same(sums.has, value, full):
-        code[i] = INCOMPLETE
-    if further:
-        row = sums.carried[i]
-        for w in range(sums.has.shape[1]):
-            if sums.has[value, w] & sums.has[row, w]:
-                code[i] = max(code[i], DOUBLED)
-            sums.has[row, w] |= sums.has[value, w]
-    elif hands_on.adds[i] or hands_on.several[i]:
-        sums.frees[0] -= 1
-        row = sums.free[sums.frees[0]]
-        sums.carried[i] = row
-        _copy(sums.has, value, row)
-        sums.waits[row] = 0
-        for k in range(hands_on.route_start[i], hands_on.route_start[i + 1]):
-            if arrive[k] >= 0:
-                sums.waits[row] += 1
+@jit
+def _lacking_at_goals(sums: _Sums, ends: _Ends, members: IntArray, p: int, missing: IntArray, lost: int) -> int:
+    """``lost`` and the ranks that want piece p and have not all of it."""
+    has, of_piece, goal, full = sums.has, sums.of_piece, ends.goal[p], len(ends.is_switch)
+    for v in members:
+        if goal >= 0 and v != goal:
+            continue
+        whole = of_piece[v] == p
+        for w in range(has.shape[1]):
+            whole = whole and has[v, w] == has[full, w]
+        if not whole:
+            _own(v, p, of_piece, has, sums.depth, ends.place)
+            lacking, first = _lacking(has, v, len(members))
+            lost = _lacks(missing, lost, p, v, lacking, first) if lacking else lost
+    return lost
 
 
 @jit
@@ -393,17 +412,3 @@ def _own(v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, 
         has[v, w] = 0
     if place[v] >= 0:
         has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
-
-
-@jit
-def _same(has: WordArray, a: int, b: int) -> bool:
-    for w in range(has.shape[1]):  # noqa: SIM110
-        if has[a, w] != has[b, w]:
-            return False
-    return True
-
-
-@jit
-def _copy(has: WordArray, a: int, b: int) -> None:
-    for w in range(has.shape[1]):
-        has[b, w] = has[a, w]
