@@ -49,6 +49,7 @@ from synth_models.fabric.references.box_places import placed, places
 from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
+    ROUND,
     SHARES,
     Plan,
     Rails,
@@ -66,9 +67,11 @@ from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candida
 from synth_models.fabric.references.share_weights import dealt_out, evenly_numbered, least_busy, seconds_of_shares
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
+from synth_models.fabric.scheduling.from_afar import LONG, from_afar, timed_from_near_and_afar
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.mirrored import there_and_back, timed_one_way
+from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
@@ -80,8 +83,6 @@ MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
-NOTICED = 4  # parts of a piece's time on a link
-LONG = 100  # times what latencies differ by, after which they no longer matter
 BEHIND = 4  # of an allreduce of unequal shares, the part of all pieces by which the way down is behind
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
@@ -258,31 +259,49 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
 def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     """The schedule with ``count`` chunks a share; None where there is none of an exchange."""
     parts = count * _shares_each(instance, plan)
+    there = instance if instance.collective in SPREADING else reversed_instance(instance)
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if plan.between == DEALT or plan.mirrored:
-        there = instance if instance.collective not in SUMMING else reversed_instance(instance)
         transfers = _transfers(there, [chunks.in_step(there, int(there.blocks.bytes[0]), parts)], plan)
         return there_and_back(there, transfers) if plan.mirrored else timed_one_way(instance, there, transfers)
-    if instance.collective in SPREADING:
-        return _timed(instance, _transfers(instance, _cut(instance, parts), plan), plan.in_order)
-    there = reversed_instance(instance)
     sizes = _cut(there, parts)
+    if plan.between == "two trees" and not plan.one_root:
+        long = of_many_turns(instance, there, sizes[0], _period(instance), partial(_near, there, plan))
+        if long is not None:
+            return long
+    if instance.collective in SPREADING:
+        return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan), plan.in_order)
     if plan.weighed:
         return _piece_by_piece(instance, there, sizes, plan)
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
-    back = reversed_transfers(there, up, _timed(there, up, plan.in_order))
+    spread = timed_from_near_and_afar(there, up, plan.in_order)
     if instance.collective in SUMMING:
-        return _timed(instance, back, True)
+        turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
+        return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
+    back = reversed_transfers(there, up, spread)
     down = _transfers(instance, sizes, plan)
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
     kept = joined(instance.machine, back, replace(down, priority=alone))  # each link keeps the order without the sums
-    found = [_timed(instance, kept, True)]
+    found = [timed_from_near_and_afar(instance, kept, True)]
     if len(kept.piece) <= QUICK:
         found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
     return min(found, key=partial(chunks.seconds, instance))
+
+
+def _period(instance: FabricInstance) -> Period:
+    """Of two trees, whose turns differ by the tree and by who else in the root's box the root's own rail is left to."""
+    width = next(len(box) for box in instance.boxes if instance.the_root in box)
+    turns = math.lcm(2, max(1, width - 1))
+    return Period(turns * width, turns * ROUND)
+
+
+def _near(there: FabricInstance, plan: Plan, sizes: list[int], whole: float) -> Transfers | None:
+    """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
+    transfers = _transfers(there, [sizes], plan)
+    return None if from_afar(there, transfers, whole) else transfers
 
 
 def _piece_by_piece(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
@@ -297,35 +316,6 @@ def _piece_by_piece(instance: FabricInstance, there: FabricInstance, sizes: list
     down = _transfers(instance, sizes, plan, roots=roots)
     late = replace(down, priority=down.piece + pieces // BEHIND)
     return timed(instance, joined(instance.machine, replace(back, priority=back.piece), late, later=False))
-
-
-def _timed(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
-    """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
-    gaps."""
-    found = timed(instance, transfers, in_order=in_order)
-    if not _from_afar(instance, transfers):
-        return found
-    return min(found, timed(instance, transfers, in_gaps=True), key=partial(chunks.seconds, instance))
-
-
-def _from_afar(instance: FabricInstance, transfers: Transfers) -> bool:
-    """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there, and
-    by a noticeable part of what the busiest link takes for all."""
-    net, link, lengths = instance.machine.network, transfers.link, np.diff(transfers.route_start)
-    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
-    busiest = float((np.bincount(link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
-    if int(lengths.max(initial=0)) * float(net.latency.max(initial=0.0)) < busiest / LONG:
-        return False
-    behind = np.cumsum(net.latency[link])
-    offset = behind - net.latency[link]
-    offset -= np.repeat(offset[transfers.route_start[:-1]], lengths)
-    nearest, farthest = np.full(len(net.src), np.inf), np.zeros(len(net.src))
-    np.minimum.at(nearest, link, offset)
-    np.maximum.at(farthest, link, offset)
-    used = np.isfinite(nearest)
-    apart = (farthest - nearest)[used]
-    takes = float(transfers.piece_bytes.max(initial=0)) / net.bandwidth[used]
-    return bool(np.any((apart > takes / NOTICED) & (apart > busiest / LONG)))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:

@@ -100,13 +100,13 @@ class PairRoutes:
             ahead = (self._box[target] - turn) % self._count
             target = self._members[ahead, self._place[target]]
             source = self._first[source]
-        pairs, row = np.unique(source * self._nodes + target, return_inverse=True)
+        pairs, row = _distinct(source * self._nodes + target, self._nodes**2)
         found = [self._route(int(pair)) for pair in pairs]
         longest = max((len(route) for route in found), default=0)
         table = np.full((len(found), longest), NONE, dtype=np.int64)
         for k, route in enumerate(found):
             table[k, : len(route)] = route
-        links = table[row.reshape(-1)]
+        links = table[row]
         used = links >= 0
         start = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
         if self._turns is not None:
@@ -122,6 +122,16 @@ class PairRoutes:
             self._routes.take(route)
             self._known[pair] = route
         return self._known[pair]
+
+
+def _distinct(values: IntArray, most: int) -> tuple[IntArray, IntArray]:
+    """The distinct ones among ``values`` from 0 to below ``most``, sorted, and the place of each there; no sorting."""
+    there = np.zeros(most, dtype=bool)
+    there[values] = True
+    found = np.flatnonzero(there)
+    place = np.zeros(most, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[values]
 
 
 def _turns(machine: Machine, boxes: Sequence[Sequence[int]]) -> IntArray | None:

@@ -122,7 +122,8 @@ def timed(
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
     kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
-    start, in_time = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
+    order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority
+    start, in_time = kernel(uses, resources, followers, order, missing, left() + SLACK_S)
     if not in_time:
         raise OutOfTime
     if np.any(start < 0):
@@ -350,17 +351,17 @@ def placed_in_gaps(
 
 @jit
 def _in_order(
-    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
+    uses: Uses, resources: int, followers: Followers, order: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
-    """Start ticks when transfers are placed one by one, by priority, each behind those that its links have; -1 for
+    """Start ticks when transfers are placed one by one, in this order, each behind those that its links have; -1 for
     one whose turn comes before all that it waits for. And whether that took no more than so many seconds."""
     until, looks = now_s() + seconds, 0
-    count = len(priority)
+    count = len(order)
     start = np.full(count, -1, dtype=np.int64)
     ready = np.zeros(count, dtype=np.int64)
     waits = missing.copy()
     reserved = new_next_free(resources)
-    for i in np.argsort(priority, kind="mergesort"):
+    for i in order:
         looks += 1
         if looks % LOOK == 1 and now_s() > until:
             return start, False

@@ -1,4 +1,4 @@
-"""Schedules with time reversed, where all links have one bandwidth: a reduction as its broadcast backwards, exactly."""
+"""Schedules with time reversed: a reduction as its broadcast backwards, exactly, where no transfers then meet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -19,14 +20,33 @@ FEW = 300_000  # transfers, up to which both kinds of list scheduling are tried
 
 
 def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule) -> Schedule | None:
-    """The reduction that ``schedule``, that of ``timed(there, spread)``, is with time reversed; None unless all links
-    have one bandwidth and switches cut through. Then a transfer occupies all its links for as long, and what is earlier
-    on a link, by its latency, is so for all."""
-    if there.switching.mode == "store_and_forward" or np.ptp(there.machine.network.bandwidth):
+    """The reduction that ``schedule``, of ``timed(there, spread)``, is with time reversed; None where switches store
+    and forward, or some transfers would meet.
+
+    A transfer comes to a link earlier, with time reversed, by the link's latency and by what its slowest link takes
+    longer than this one. Where that is so for all transfers on a link (and in a group), none of them meet."""
+    machine = there.machine
+    if there.switching.mode == "store_and_forward" or not len(spread.link):
         return None
+    sooner = clock.latencies(machine, schedule.ticks_per_s)[spread.link] + _longer_elsewhere(there, spread, schedule)
+    for resource in (spread.link, np.where(machine.group >= 0, machine.group, -1)[spread.link]):
+        some = np.zeros(int(resource.max()) + 2, dtype=np.int64)
+        some[resource] = sooner
+        if np.any((some[resource] != sooner) & (resource >= 0)):
+            return None
     back, came = reversed_transfers(there, spread), arrivals(there, spread, schedule)
     columns = (back.piece, back.adds, back.route_start, back.link)
     return Schedule(schedule.ticks_per_s, back.piece_block, back.piece_bytes, came.max(initial=0) - came, *columns)
+
+
+def _longer_elsewhere(there: FabricInstance, spread: Transfers, schedule: Schedule) -> IntArray:
+    """Ticks that a transfer takes longer on its slowest link than on each, shape (links of routes,)."""
+    sizes, size_row = np.unique(spread.piece_bytes, return_inverse=True)
+    table, link_row = clock.duration_table(there.machine, schedule.ticks_per_s, sizes)
+    lengths = np.diff(spread.route_start)
+    took = table[link_row[spread.link], np.repeat(size_row.reshape(-1)[spread.piece], lengths)]
+    longer: IntArray = np.repeat(np.maximum.reduceat(took, spread.route_start[:-1]), lengths) - took
+    return longer
 
 
 def opposite(machine: Machine) -> IntArray | None:
