@@ -113,6 +113,15 @@ class Variant:
         last = max(self.tried)
         return least + (self.tried[last] - least) * last / count
 
+    def foreseen(self, count: int, least: Fraction) -> Fraction:
+        """The same after two numbers of which one is half the other, as a pipeline takes a constant and a part that
+        halves with every doubling."""
+        last = max(self.tried, default=1)
+        if 2 * (last // 2) != last or last // 2 not in self.tried:
+            return self.expected(count, least)
+        filled = self.tried[last // 2] - self.tried[last]
+        return max(least, self.tried[last] - filled + filled * last / count)
+
     def promised(self, least: Fraction) -> Fraction:
         """What the next doubling is expected to take if it saves half as much as the one before."""
         if not self.tried:
@@ -130,7 +139,8 @@ def most_promising(
 
     Always the one goes on whose next doubling promises the least time, until two doublings of it in a row save less
     than :data:`WORTH`, or it cannot catch up with what is there; the next one begins when no other promises anything.
-    Then numbers between good ones are tried.
+    Then numbers between good ones are tried. A variant other than the best's makes large schedules if it is foreseen to
+    gain :data:`NOTICEABLE`.
     With the parameter ``transfers`` none of more transfers is looked for (one chunk always may have them).
     Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
     takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
@@ -239,14 +249,19 @@ class _Race:
         return [self.variants[number] for seconds, number in sorted(found) if seconds <= NEAR * self.seconds]
 
     def _may_lead(self, variant: Variant) -> bool:
-        """Whether it may become quicker than the best with some number of chunks."""
+        """Whether it may become quicker than the best with some number of chunks: noticeably, if that makes a large
+        schedule and the best is another variant's."""
         if not variant.tried:
             return True
         most = max(variant.next, variant.most)
         if variant.most_transfers < math.inf:
             most = min(most, int(variant.next * variant.most_transfers / max(1, variant.transfers(variant.next))))
+        most = max(most, variant.next)
         assert self.seconds is not None
-        return variant.expected(max(most, variant.next), self.least) < self.seconds
+        assert self.best is not None
+        if variant is self.variants[self.best[0]] or variant.transfers(most) <= LARGE:
+            return variant.expected(most, self.least) < self.seconds
+        return variant.foreseen(most, self.least) < self.seconds * (1 - NOTICEABLE)
 
     def time_of(self, variant: Variant, count: int) -> Fraction | None:
         """Try a number unless it was tried; None where there is no schedule, or no time or room for it."""

@@ -24,8 +24,7 @@ from synth_models.fabric.scheduling.reversal import arrivals, ends
 from synth_models.fabric.solution import Schedule
 
 COMPARED = 2  # periods that must be like the one after them
-SHORT = 8  # periods of the short schedule
-WORTH = 2  # periods that are repeated at least
+SHORT = (8, 16)  # periods of the short schedule: until all are alike, deep trees take more
 UNKNOWN = np.iinfo(np.int64).max
 
 
@@ -58,10 +57,26 @@ def of_many_turns(
 
     ``spread_of``: the transfers of fewer pieces, of which all are so many times as much, as they spread.
     """
+    for periods in SHORT:
+        times = len(sizes) // period.pieces - periods
+        if times < periods // 2 or there.switching.mode == "store_and_forward":
+            return None
+        made = _of_a_short_one(instance, there, sizes, period, times, spread_of)
+        if made is not None:
+            return made
+    return None
+
+
+def _of_a_short_one(
+    instance: FabricInstance,
+    there: FabricInstance,
+    sizes: list[int],
+    period: Period,
+    times: int,
+    spread_of: Callable[[list[int], float], Transfers | None],
+) -> Schedule | None:
+    """The same by repeating a period so many times."""
     pieces = len(sizes)
-    times = pieces // period.pieces - SHORT
-    if times < WORTH or there.switching.mode == "store_and_forward":
-        return None
     short = [*sizes[: pieces - times * period.pieces - 1], sizes[-1]]
     whole = pieces / len(short)
     spread = spread_of(short, whole)
