@@ -266,10 +266,9 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
         transfers = _transfers(there, [chunks.in_step(there, int(there.blocks.bytes[0]), parts)], plan)
         return there_and_back(there, transfers) if plan.mirrored else timed_one_way(instance, there, transfers)
     sizes = _cut(there, parts)
-    if plan.between == "two trees" and not plan.one_root:
-        long = of_many_turns(instance, there, sizes[0], _period(instance), partial(_near, there, plan))
-        if long is not None:
-            return long
+    long = _of_many_turns(instance, there, sizes[0], plan)
+    if long is not None:
+        return long
     if instance.collective in SPREADING:
         return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan), plan.in_order)
     if plan.weighed:
@@ -277,8 +276,7 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
     spread = timed_from_near_and_afar(there, up, plan.in_order)
     if instance.collective in SUMMING:
-        turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
-        return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
+        return _backwards(instance, there, up, spread)
     back = reversed_transfers(there, up, spread)
     down = _transfers(instance, sizes, plan)
     alone = timed(instance, down).start
@@ -291,11 +289,21 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     return min(found, key=partial(chunks.seconds, instance))
 
 
-def _period(instance: FabricInstance) -> Period:
-    """Of two trees, whose turns differ by the tree and by who else in the root's box the root's own rail is left to."""
+def _of_many_turns(instance: FabricInstance, there: FabricInstance, sizes: list[int], plan: Plan) -> Schedule | None:
+    """From one root over two trees, by repeating turns that are alike: they differ by the tree, and by who else in the
+    root's box the pieces of the root's own rail are handed to."""
+    if plan.between != "two trees" or plan.one_root:
+        return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
-    return Period(turns * width, turns * ROUND)
+    return of_many_turns(instance, there, sizes, Period(turns * width, turns * ROUND), partial(_near, there, plan))
+
+
+def _backwards(instance: FabricInstance, there: FabricInstance, up: Transfers, spread: Schedule) -> Schedule:
+    """The reduction that spreads as ``up``, with times ``spread``, on the machine turned around; a long one with time
+    reversed, where that is possible, others timed again."""
+    turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
+    return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
 
 
 def _near(there: FabricInstance, plan: Plan, sizes: list[int], whole: float) -> Transfers | None:
