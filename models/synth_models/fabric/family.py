@@ -140,7 +140,7 @@ FAMILY = Family(
         _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)", _TRANSFERS),
         _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT,
                    _TRANSFERS),
-        _reference("in_network", "allreduce with sums and copies in switches (NVLS, SHARP; ours)"),
+        _reference("in_network", "sums and copies in switches (NVLS, SHARP; ours)"),
         _reference("nvls", "NCCL's NVLS and NVLSTree: sums and copies in a box's switch, double trees between boxes"),
         _reference("sharp", "one aggregation tree of switches (SHARP, NCCL's CollNet)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),

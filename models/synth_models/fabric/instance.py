@@ -167,8 +167,9 @@ class FabricInstance(Instance):
 def suited(instance: FabricInstance, method: str) -> bool:
     """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
     ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add), ``steiner`` (few ranks behind
-    switches that copy or add); ``symmetric`` is for as many on a grid, or :data:`VERY_MANY` in equal boxes."""
+    boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add, for allgather that copy),
+    ``steiner`` (few ranks behind switches that copy or add); ``symmetric`` is for as many on a grid, or
+    :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import OF_SEVERAL, knows
 
     if instance.collectives is not None:
@@ -182,7 +183,8 @@ def suited(instance: FabricInstance, method: str) -> bool:
     lacks = {
         "symmetric": lambda: not _alike(instance),
         "bfb": lambda: switches,
-        **dict.fromkeys(("in_network", "nvls", "sharp"), lambda: not able.adds.any()),
+        **dict.fromkeys(("nvls", "sharp"), lambda: not able.adds.any()),
+        "in_network": lambda: not (able.copies if instance.collective == "allgather" else able.adds).any(),
         "steiner": lambda: not able.any or len(instance.members) > STEINER,
         "two_level": lambda: not several_boxes(instance, equal=True),
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,20 +23,19 @@ from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.instance import FabricInstance
+from synth_papers.fabric import nvls_tables
 from synth_papers.fabric.grid import made
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 ALL = ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce")
-SPREAD = ("allreduce", "allgather", "broadcast")  # the other two are the last two backwards
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 SIZES = (*SMALL, GIB)
 KEPT = 16  # ranks up to which numbers stand in records alone
 MOST_KEPT = 5_000_000  # transfers up to which schedules are published
 TIME_LIMIT = 60.0
-MOST_TODAY = 16  # ranks up to which rings and trees are run too
-WIDE = 0.15  # of a gap
 COMPARED = (MIB, GIB)  # sizes at which what users have today is run
-TODAY = ("nvls", "sharp", "ring", "double_tree")
+ROOTED_OR_SUMS = ("allreduce", "broadcast", "reduce")
+TODAY = {"nvls": ("allreduce",), "sharp": ("allreduce",), "ring": ALL, "double_tree": ROOTED_OR_SUMS}
 LOOSE = (
     "Which side of a short message's gap was loose: between boxes the bound. A cut sees what one box takes in, not "
     "that what all others take in comes out of one box until it can come over two hops. Flows over time see it, and "
@@ -74,7 +73,7 @@ class Question:
         if boxes == 1:
             return [*adds, *(["steiner"] if self.able and not adds else []), "forest"]
         if boxes == 0:
-            return adds or (["steiner"] if self.able and not gathers else ["hierarchical"])
+            return ["hierarchical"] if not self.able else ["in_network"] if adds or gathers else ["steiner"]
         if boxes == 2 and gathers and self.size == GIB:
             return ["forest"]
         return adds if adds and self.size == GIB else [*adds, "hierarchical"]
@@ -121,20 +120,13 @@ MACHINES: dict[str, Maker] = {
     "fat-tree-sharp, 2 levels": _two_levels,
     "fat-tree-sharp, 3 levels": _three_levels,
 }
-AT_EVERY_SIZE = ("dgx-h100-nvls x1", "dgx-h100-nvls x2", "dgx-h100-nvls x4", "dgx-h100-nvls x16", "dgx-h100-nvls x64",
-                 "dgx-b200-nvls x1", "dgx-b200-nvls x2",
-                 "fat-tree-sharp, 2 levels", "fat-tree-sharp, 3 levels")  # fmt: skip
-LARGEST = {"dgx-b200-nvls x64": ("broadcast",)}  # short messages: a minute each, and as on dgx-h100-nvls
-WORTH = ("dgx-h100-nvls x1", "dgx-h100-nvls x2", "dgx-h100-nvls x4", "dgx-h100-nvls x16", "dgx-h100-nvls x64",
-         "dgx-b200-nvls x1", "dgx-b200-nvls x2", "fat-tree-sharp, 2 levels", "fat-tree-sharp, 3 levels")  # fmt: skip
 
 
 def questions() -> Iterator[Question]:
     """All rows, the smallest machines first."""
     for machine, make in MACHINES.items():
         yield from (Question(machine, make, collective, GIB) for collective in ALL)
-        asked = ALL if machine in AT_EVERY_SIZE else LARGEST.get(machine, SPREAD)
-        yield from (Question(machine, make, collective, size) for collective in asked for size in SMALL)
+        yield from (Question(machine, make, collective, size) for collective in ALL for size in SMALL)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -144,17 +136,21 @@ def reproduce(page: Reproduction) -> None:
     worth = pd.DataFrame(list(_worth(page)))
     _answer(page, rows, worth)
     page.figure(
-        _drawn(worth),
+        nvls_tables.drawn(worth),
         "worth",
         "Allreduce of 1 GiB: time of the best schedule where switches only forward over that where they copy and add.",
     )
     large = rows[rows["bytes"] == GIB]
-    page.table("1 GiB: best schedule, bound and gap", _in_words(large))
+    page.table("1 GiB: best schedule, bound and gap", nvls_tables.in_words(large))
     small = rows[rows["bytes"] < GIB]
-    page.table("Gap of short messages, by machine", _by_machine(small))
-    page.table("Gap of short messages, by size", _by_size(small))
-    page.table("What copies and sums in switches are worth: allreduce", _worth_in_words(worth))
-    page.table("Allreduce as NCCL does it, beside ours", _beside_today(page, rows))
+    page.table("Gap of short messages, by machine", nvls_tables.by_machine(small))
+    page.table("Gap of short messages, by size", nvls_tables.by_size(small))
+    page.table("What copies and sums in switches are worth: allreduce", nvls_tables.by_size(worth, "worth", times))
+    page.table("Of that, proven", nvls_tables.by_size(worth, "proven worth", times))
+    page.table("Times with and without, and the least time without", worth, file="worth", linked=True)
+    beside = _beside_today(page, rows)
+    page.table("Allreduce as NCCL does it, beside ours", nvls_tables.beside_ours(beside))
+    page.table("Seconds of these for all collectives", beside, file="beside", linked=True)
     _measurements(page)
     page.note(
         f"The limit of a run is {TIME_LIMIT:.0f} s. Schedules on up to {KEPT} ranks and of up to {MOST_KEPT:,} "
@@ -199,7 +195,7 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     ranks, boxes = len(instance.members), len(instance.boxes)
     methods = question.methods(boxes if boxes < ranks else 0)
     ours = [name for name in methods if (instance.name, name) in _published(page.folder)]
-    runs = _solved(page, instance, [*(ours or methods), *_beside(question, ranks)])
+    runs = _solved(page, instance, [*(ours or methods), *_beside(question)])
     best = min(runs, key=lambda run: float("inf") if run.value is None else run.value)
     if question.able and best.record is None and best.transfers <= MOST_KEPT:  # a row that holds its numbers alone
         [best] = _solved(page, instance, [best.method], again=True)
@@ -219,11 +215,11 @@ def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequ
             page.publish(run.record, part)
 
 
-def _beside(question: Question, ranks: int) -> Sequence[str]:
+def _beside(question: Question) -> Sequence[str]:
     """What users have today, where it is run beside ours."""
-    if not question.able or question.collective != "allreduce" or question.size not in COMPARED:
+    if not question.able or question.size not in COMPARED:
         return ()
-    return TODAY if ranks <= MOST_TODAY else TODAY[:2]
+    return [name for name, known in TODAY.items() if question.collective in known]
 
 
 @cache
@@ -275,22 +271,28 @@ def _run(record: Record) -> Run:
 
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
     """Allreduce with and without copies and sums."""
-    for machine in WORTH if not page.quick else WORTH[:1]:
-        every = machine == WORTH[0]
-        for size in SIZES if every else (GIB,):
-            ask = partial(Question, machine, MACHINES[machine], "allreduce", size)
-            able, _ = _best(page, ask(True))
-            plain, least = _best(page, ask(False))
+    for machine, make in _machines(page).items():
+        for size in SIZES:
+            able, _ = _best(page, Question(machine, make, "allreduce", size))
+            plain, least = _best(page, Question(machine, make, "allreduce", size, able=False))
             assert able.value is not None
             assert plain.value is not None
+            assert least.bound is not None
+            quickest = min(able.value, plain.value)  # nobody has to copy or add
             yield {
                 "machine": machine,
                 "bytes": size,
-                "with": min(able.value, plain.value),  # nobody has to copy or add
+                "with": quickest,
                 "without": plain.value,
                 "least without": least.bound,
-                "worth": max(1.0, plain.value / able.value),
+                "worth": plain.value / quickest,
+                "proven worth": max(1.0, least.bound / quickest),
             }
+
+
+def _machines(page: Reproduction) -> dict[str, Maker]:
+    """The page's machines; in the short form one."""
+    return {"dgx-h100-nvls x1": MACHINES["dgx-h100-nvls x1"]} if page.quick else MACHINES
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame, worth: pd.DataFrame) -> None:
@@ -302,84 +304,20 @@ def _answer(page: Reproduction, rows: pd.DataFrame, worth: pd.DataFrame) -> None
     small = rows[rows["bytes"] < GIB]
     page.opens(
         f"On one box of 8 H100, sums and copies in the NVSwitch take an allreduce of 1 GiB from {rates[1]} to "
-        f"{rates[0]}, {times(one['worth'])}. {_crossover(worth)} At 1 GiB the largest gap is "
+        f"{rates[0]}, {times(one['worth'])}. {nvls_tables.crossover(worth)} At 1 GiB the largest gap is "
         f"{percent(near)} on one and two boxes and fat trees and {percent(large['gap'].max())} on all machines; from 1 "
         f"KiB to 16 MiB the median is {percent(statistics.median(small['gap']))}."
     )
 
 
-def _crossover(worth: pd.DataFrame) -> str:
-    """From how many boxes on it is worth less than a tenth, and a hundredth."""
-    large = worth[(worth["bytes"] == GIB) & worth["machine"].str.startswith("dgx-h100-nvls")]
-    by_boxes = {
-        int(machine.split(" x")[1]): value for machine, value in zip(large["machine"], large["worth"], strict=True)
-    }
-    said = ", ".join(f"{times(value)} on {boxes}" for boxes, value in by_boxes.items() if boxes > 1)
-    few = [boxes for boxes, value in by_boxes.items() if boxes > 1 and value < 1.1]
-    words = (
-        f"from {min(few)} boxes on it is worth less than a tenth, as the NICs are full"
-        if few
-        else "the NICs are not full"
-    )
-    return f"Between boxes, whose rails only forward, it is worth {said or 'nothing measured'}: {words}."
-
-
-def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Times and gaps in words."""
-    return table.assign(
-        bytes=[shown(float(size), "bytes") for size in table["bytes"]],
-        time=[shown(value, "s") for value in table["time"]],
-        bound=[shown(value, "s") for value in table["bound"]],
-        gap=[percent(value) for value in table["gap"]],
-    )
-
-
-def _by_machine(table: pd.DataFrame) -> pd.DataFrame:
-    """Median and largest gap of every machine, and where the largest is."""
-    found = []
-    for machine, rows in table.groupby("machine", sort=False):
-        widest = rows.sort_values("gap").to_dict("records")[-1]
-        found.append(
-            {
-                "machine": machine,
-                "cells": len(rows),
-                "median": percent(rows["gap"].median()),
-                "above 15 %": int((rows["gap"] > WIDE).sum()),
-                "largest": percent(widest["gap"]),
-                "of": f"{widest['collective']}, {shown(float(widest['bytes']), 'bytes')}",
-            }
-        )
-    return pd.DataFrame(found)
-
-
-def _by_size(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a machine and collective, a column a size."""
-    shape = table.pivot(index=["machine", "collective"], columns="bytes", values="gap")
-    shape.columns = [shown(float(size), "bytes") for size in shape.columns]
-    return shape.map(percent).reset_index()
-
-
-def _worth_in_words(worth: pd.DataFrame) -> pd.DataFrame:
-    return worth.assign(
-        bytes=[shown(float(size), "bytes") for size in worth["bytes"]],
-        worth=[times(value) for value in worth["worth"]],
-        **{name: [shown(value, "s") for value in worth[name]] for name in ("with", "without", "least without")},
-    )
-
-
 def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
-    """Times of ring, double tree, NVLS and one SHARP tree over ours."""
+    """Seconds of ring, double tree, NVLS and one SHARP tree beside ours, None where one has no schedule."""
     found = []
-    for machine in WORTH if not page.quick else WORTH[:1]:
-        mine = rows[(rows["machine"] == machine) & (rows["collective"] == "allreduce") & (rows["bytes"].isin(COMPARED))]
-        for row in mine.to_dict("records"):
-            question = Question(machine, MACHINES[machine], "allreduce", row["bytes"])
-            instance = question.instance
-            cells: dict[str, Any] = {"machine": machine, "bytes": shown(float(row["bytes"]), "bytes")}
-            cells["ours"] = shown(row["time"], "s")
-            for run in _solved(page, instance, _beside(question, len(instance.members))):
-                cells[run.method] = None if run.value is None else times(run.value / row["time"])
-            found.append(cells)
+    for row in rows[rows["bytes"].isin(COMPARED)].to_dict("records"):
+        question = Question(row["machine"], MACHINES[row["machine"]], row["collective"], row["bytes"])
+        told = {name: row[name] for name in ("machine", "collective", "bytes")} | {"ours": row["time"]}
+        runs = _solved(page, question.instance, _beside(question))
+        found.append(told | {run.method: run.value for run in runs})
     return pd.DataFrame(found)
 
 
@@ -412,18 +350,3 @@ def _measurements(page: Reproduction) -> None:
 def _with_slow_sums(gpus: int) -> float:
     """Bytes/s of NVLS where a sum leaves a port at :data:`ADD_RATE`: the share of one rank so, the others as copies."""
     return 1 / (1 / (gpus * ADD_RATE) + (gpus - 1) / (gpus * PORT))
-
-
-def _drawn(worth: pd.DataFrame) -> Any:
-    """Bars: what it is worth at 1 GiB by machine."""
-    from matplotlib.figure import Figure
-
-    large = worth[worth["bytes"] == GIB]
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-    axes = figure.subplots()
-    bars = axes.barh(list(large["machine"]), list(large["worth"]), color="tab:blue")
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.bar_label(bars, labels=[times(value) for value in large["worth"]], padding=2)
-    axes.invert_yaxis()
-    axes.set(xlabel="time without copies and sums in switches / with", xlim=(0, 2.3))
-    return figure

@@ -97,7 +97,9 @@ def test_too_many_streams_at_once_are_a_fault() -> None:
     [
         ({"network": "ring", "nodes": 4}, "switches that add"),
         ({"network": "star", "nodes": 4}, "switches that add"),
-        ({**STAR, "collective": "allgather"}, "no algorithm for allgather"),
+        ({**STAR, "collective": "alltoall"}, "no algorithm for alltoall"),
+        ({**STAR, "collective": "allgather"}, "farther than others"),
+        ({**FAT_TREE, "collective": "reduce_scatter", "multicast": True}, "over switches that copy"),
         ({**STAR, "multicast": False}, "switches that add"),
     ],
 )

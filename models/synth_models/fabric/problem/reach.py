@@ -21,7 +21,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "double_tree": ("allreduce", "broadcast", "reduce"),
     "hierarchical": _TREES,
     "symmetric": _TREES,
-    "in_network": ("allreduce",),
+    "in_network": ("allreduce", "allgather", "reduce_scatter"),
     "nvls": ("allreduce",),
     "sharp": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),

@@ -1,16 +1,18 @@
-"""Method ``in_network`` (reference, ours): an allreduce whose sums and copies are made in switches (NVLS, SHARP).
+"""Method ``in_network`` (reference, ours): sums and copies are made in switches (NVLS, SHARP).
 
 **Hubs.** Where a switch that adds and copies is joined to all members over switches that do so too, everybody's data
-goes up an in-tree to it and the sum down an out-tree, at once: every rank sends M bytes and receives M, which is what
-the cut around a rank asks for. Several such switches share the data so that the busiest link has least to do (a linear
-program over one pair of trees a switch, which needs no column generation where they are alike: the spines of a fat
-tree). SHARP's reduction trees (Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COM-HPC 2016) and
-NCCL's NVLS on one box are of this kind.
+of an allreduce goes up an in-tree to it and the sum down an out-tree, at once: every rank sends M bytes and receives M,
+which is what the cut around a rank asks for. Several such switches share the data so that the busiest link has least
+to do (a linear program over one pair of trees a switch, which needs no column generation where they are alike: the
+spines of a fat tree). SHARP's reduction trees (Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)",
+COM-HPC 2016) and NCCL's NVLS on one box are of this kind.
 
 **Boxes.** Else, where the switch of every box adds and copies: each rank owns a share; in every box the others' parts
 of it are added up on their way to the rank of the owner's place, these send to the owner, which sends the sum back, and
 they copy it to their boxes, in a pipeline of chunks. Inside a box every rank so sends M bytes and receives M, and
 between B boxes of n NICs each of these carries ``2 (B - 1) M / (B n)`` both ways together.
+
+**Far first.** Allgather and reduce-scatter are :mod:`synth_models.fabric.references.far_first`.
 
 Complexity: a search a switch; 4 B transfers a rank's share and chunk. Guarantee: none; one box is at its bound.
 """
@@ -32,16 +34,21 @@ from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references import far_first
 from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.routes import Routes, forked, merged
+from synth_models.fabric.scheduling.routes import Routes, can_branch, forked, merged
 from synth_models.fabric.solution import Schedule
 
-KNOWN = ("allreduce",)
+KNOWN = ("allreduce", *far_first.KNOWN)
 MOST_TRANSFERS, MOST_CHUNKS = 1_000_000, 256
 MOST_HUBS = 512
 LEAST_SHARE = 1e-6  # of the data that a hub gets
+LACKING_TREES = (
+    "in_network needs direct routes between at most 128 ranks, some farther than others, over switches that copy "
+    "(reduce_scatter: that add)"
+)
 LACKING = "in_network needs switches that add and copy, a hub joined to all ranks over such or one in every box"
 
 
@@ -54,6 +61,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if not instance.machine.abilities.any or instance.switching.mode == "store_and_forward":
         return Outcome("unsupported", message=LACKING)
+    if instance.collective in far_first.KNOWN:
+        return _far_first(instance, options)
     hubs, inside = hub_routes(instance), None
     if hubs:
         share = _shares(instance.machine, hubs)
@@ -71,6 +80,18 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     assert found is not None
     _, count, schedule = found
     return Outcome("finished", schedule, message=f"{words}, {chunks.in_words(count)} a share{chunks.hurried(options)}")
+
+
+def _far_first(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Allgather and reduce-scatter."""
+    variants = far_first.variants(instance)
+    if variants is None:
+        return Outcome("unsupported", message=LACKING_TREES)
+    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
+    assert found is not None
+    _, count, schedule = found
+    words = f"what goes far first, {chunks.in_words(count)} a block"
+    return Outcome("finished", schedule, message=words + chunks.hurried(options))
 
 
 def hub_routes(instance: FabricInstance) -> list[list[int]]:
@@ -192,8 +213,8 @@ def box_trees(instance: FabricInstance) -> BoxTrees | None:
         between = [[[_way(routes, u, v) for v in place] for u in place] for place in zip(*boxes, strict=True)]
     except LookupError:
         return None
-    fine = all(_able(machine, up, 1) for box in sums for up in box)
-    fine &= all(_able(machine, down, 0) for box in copies for down in box)
+    fine = all(can_branch(machine, up, True) for box in sums for up in box)
+    fine &= all(can_branch(machine, down, False) for box in copies for down in box)
     return BoxTrees(list(sums), list(copies), between) if fine else None
 
 
@@ -209,14 +230,6 @@ def _way(routes: Routes, source: int, target: int) -> list[int]:
     if found is None:
         raise LookupError
     return list(found)
-
-
-def _able(machine: Machine, route: Sequence[int], end: int) -> bool:
-    """Whether the switches where links meet (``end`` 1) or part (0) add or copy there."""
-    ends = (machine.network.src, machine.network.dst)[end][list(route)]
-    able = machine.abilities.adds if end else machine.abilities.copies
-    nodes, times = np.unique(ends, return_counts=True)
-    return bool(np.all(able[nodes[times > 1]]))
 
 
 def _over_boxes(instance: FabricInstance, inside: BoxTrees, count: int) -> Schedule:

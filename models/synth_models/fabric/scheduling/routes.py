@@ -223,6 +223,14 @@ def forked(paths: Iterable[Sequence[int]]) -> list[int]:
     return sorted(passed, key=lambda e: (passed[e], e))
 
 
+def can_branch(machine: Machine, route: Sequence[int], inward: bool) -> bool:
+    """Whether the switches where links of a route meet, ``inward``, or part can add or copy there."""
+    ends = (machine.network.dst if inward else machine.network.src)[list(route)]
+    able = machine.abilities.adds if inward else machine.abilities.copies
+    nodes, times = np.unique(ends, return_counts=True)
+    return bool(np.all(able[nodes[times > 1]]))
+
+
 def star(machine: Machine, centre: int, ends: Sequence[int], inward: bool) -> Route | None:
     """The links from ranks over one switch to a rank, ``inward``, or from it to them; of several switches that with the
     widest narrowest link, None without one."""
