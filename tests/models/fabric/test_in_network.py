@@ -141,7 +141,7 @@ def test_no_bound_lies_above_a_schedule_of_trees(seed: int) -> None:
             verdict = check_schedule(instance, drawn_schedule(chooser, instance))
             assert verdict.value is not None, verdict.faults
             assert proven.seconds <= verdict.value
-    assert {"cut"} <= kinds <= {"cut", "partition", "gossip"}
+    assert {"cut"} <= kinds <= {"cut", "partition", "gossip", "sum_rates"}
 
 
 def test_arguments_of_plain_switches_are_refused_where_one_multiplies() -> None:

@@ -2,7 +2,8 @@
 
 Throughput, latency and what is left after the first arrival (:mod:`synth_models.fabric.bounds.cuts`), concurrent flow
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
-(:mod:`synth_models.fabric.bounds.gossip`), direct and relayed deliveries of short messages
+(:mod:`synth_models.fabric.bounds.gossip`), sums in switches that add slowly
+(:mod:`synth_models.fabric.bounds.sum_rates`), direct and relayed deliveries of short messages
 (:mod:`synth_models.fabric.bounds.deliveries`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
 each is tried where it says something, every one starts from what the ones before have proven, and the best is handed
 over with its certificate, which the check verifies with code of its own.
@@ -26,6 +27,7 @@ from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.several import strongest_of_several
+from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_machine import MachineSpec, caution
 from synth_models.fabric.problem.exact import float_below
@@ -83,6 +85,7 @@ def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sear
     found: list[Search] = []
     if instance.collective == "allreduce":
         found.append(lambda more, best: strongest_gossip(links, look, more, best))
+        found.append(lambda _, best: strongest_sum_rates(links, look, best))
     if pays_its_way(links) and links.delay.any():
         several = Arcs.of(links) is None  # distances, which single arrivals see less of
         found.append(lambda more, best: strongest_orbit_moments(links, more, best) if several else best)

@@ -15,6 +15,9 @@ lesser of the distances there and back, if every transfer from member to member 
 
 ``partition`` (allreduce): ``part`` of every node, each part with a member. Every byte crosses from part to part at
 least 2 (parts - 1) times (one-way gossip, Harary and Schwenk 1974).
+
+``sum_rates`` (allreduce): ``length``. Of every byte a sum leaves a switch at its rate of adding, or members exchange at
+least 2 (N - 1) messages; either way something enters each.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from synth_models.fabric.check.windows import (
 )
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import exact
 
 NOT_JOINED = "some members cannot reach each other"
 MOST_IN_PAIRS = 4096  # members of which all pairs' distances are found
@@ -135,7 +139,36 @@ def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
     return 2 * (len(parts) - 1) * instance.bytes, capacity
 
 
-ARGUMENTS: dict[str, Argument] = {"cut": cut, "prices": prices, "gossip": gossip, "partition": partition}
+def sum_rates(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What sums in switches pay, or ranks that do without.
+
+    If a switch adds some byte, a link out of it is occupied at the rate of adding, and something enters every member;
+    if none does, whatever enters a member is one rank's message, of which gossip takes 2 (N - 1).
+    """
+    must_be_allreduce(instance)
+    fabric = Fabric(instance)
+    if instance.switching.mode != "cut_through" or len(fabric.members) < 2:
+        raise ValueError("sum_rates is about several members and switches that cut through")
+    if np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+        raise ValueError("sum_rates proves nothing where ranks outside the group forward")
+    length, machine = _lengths(fabric, certificate), instance.machine
+    entering = [length[fabric.head == v].tolist() for v in fabric.members]
+    if not all(entering):
+        raise ValueError(NOT_JOINED)
+    least = [min(row) for row in entering]
+    more = [Fraction(min(least) * (len(least) - 2))]
+    for e in np.flatnonzero(machine.abilities.adds[fabric.tail] & ~fabric.is_rank[fabric.tail]).tolist():
+        rate = float(machine.abilities.add_rate[fabric.tail[e]])
+        speed = exact(float(machine.network.bandwidth[e]))
+        more.append(length[e].item() * (speed / min(speed, exact(rate)) - 1) if np.isfinite(rate) else Fraction(0))
+    everyone = fabric.mask(fabric.members)
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(everyone, everyone), along_paths(instance))
+    return instance.bytes * (sum(least) + min(more)), capacity
+
+
+ARGUMENTS: dict[str, Argument] = {
+    "cut": cut, "prices": prices, "gossip": gossip, "partition": partition, "sum_rates": sum_rates,
+}  # fmt: skip
 
 
 def transfers_pay_alone(fabric: Fabric) -> bool:
