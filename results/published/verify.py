@@ -11,10 +11,10 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 
 Not looked at: how a run went (seconds, options, progress, solver), and plans. Not covered: more than 2^20 transfers
 (fabric: 2^22); quotients; several collectives at once; dragonflies, boxes in part, links in groups or of reduced
-bandwidth; switches that store and add, buffer or do not copy, or that limit streams; fabric's arguments steps, moments
-and orbit_moments; xtree's relaxations; harvest's delays by ports, bundles of prices, and certificates of steps in which
-a GPU has several partners; mlfm's forms other than tables, and detours that do not split easily; optree's budgets of
-power and crosstalk, and reach on large rings; bine's butterflies and prices of rounds.
+bandwidth; switches that store and add, buffer or do not copy, or that limit streams; fabric's arguments steps,
+sum_rates, moments and orbit_moments; xtree's relaxations; harvest's delays by ports, bundles of prices, and
+certificates of steps in which a GPU has several partners; mlfm's forms other than tables, and detours that do not split
+easily; optree's budgets of power and crosstalk, and reach on large rings; bine's butterflies and prices of rounds.
 
 Order: 1 numbers, files, arrays · 2 records · 3 networks · 4 collectives and their replay · 5 xtree · 6 fabric ·
 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
@@ -692,7 +692,7 @@ class Fabric(Network):
             "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition,
             "deliveries": Fabric.windows, "sums": Fabric.windows,
         }  # fmt: skip
-        cover(held.get("argument") not in ("steps", "moments", "orbit_moments"), "steps and moments")
+        cover(held.get("argument") not in ("steps", "sum_rates", "moments", "orbit_moments"), "steps and moments")
         prove = arguments[one_of(held.get("argument"), arguments, "argument")]
         need(bound >= 0, "bound: below 0")
         greatest = max([link.latency for link in self.links], default=Fraction(0))

@@ -24,6 +24,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
 
 STAR = {"kind": "star", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
+SLOW_SUMS = {"multicast": True, "adds": True, "add_rate": 4e8}
 RING = {"kind": "ring", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
 
 
@@ -38,6 +39,7 @@ CASES = {
     "prices": instance_of(RING, "alltoall", 4_000_000),
     "gossip": instance_of(STAR, "allreduce", 4_000_000),
     "partition": instance_of(RING, "allreduce", 4_000_000),
+    "sum_rates": instance_of(STAR, "allreduce", 4_000_000, switching=SLOW_SUMS),
     "deliveries": instance_of(STAR, "broadcast", 400),
     "sums": instance_of(STAR, "allreduce", 400),
     "moments": instance_of(STAR, "broadcast", 3000),

@@ -59,8 +59,9 @@ def proven(instance: FabricInstance) -> Proven:
 
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_no_schedule_of_trees_is_faster(seed: int) -> None:
-    """12 machines a seed: the least time of the search over all trees, whole or (of few ranks) in two pieces, is no less than what is
-    proven, which the check accepts, and no more than that. It often proves more than all other arguments do."""
+    """12 machines a seed: the least time of the search over all trees, whole or (of few ranks) in two pieces, is no
+    less than what is proven, which the check accepts, and no more than that. It often proves more than all other
+    arguments do."""
     chooser, seen = random.Random(seed), Counter[str]()
     for _ in range(12):
         instance = drawn(chooser)

@@ -9,7 +9,7 @@ from published import PUBLISHED, below
 from synth.records.optimality import gap
 from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.fabric.nvls import MACHINES, MEASURED, MOST_KEPT
+from synth_papers.fabric.nvls import ADD_RATES, MACHINES, MEASURED, MOST_KEPT
 
 
 def tables() -> dict[str, list[dict[str, str]]]:
@@ -82,3 +82,6 @@ def test_no_bound_of_the_machine_with_nvls_lies_below_a_measurement() -> None:
     rates = [{name: float(cell.split()[0]) for name, cell in row.items() if cell.endswith("GB/s")} for row in rows]
     assert all(row["bound"] >= row["measured"] for row in rates)
     assert [row["bound of dgx-h100"] < row["measured"] for row in rates] == [False, False, True, True]
+    fits, consistent = (f"bound, sums at {rate} GB/s a port" for rate in ADD_RATES)
+    assert [row[fits] < row["measured"] for row in rates] == [False, False, True, False]
+    assert all(row[consistent] >= row["measured"] for row in rates)
