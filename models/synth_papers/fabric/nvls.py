@@ -41,6 +41,10 @@ FAT_TREES = (
     "data leave a port idle until the farthest arrive. Where switches copy or add, `in_network` places trees to the "
     "farthest ranks first and fills the gaps with what is nearer. What is left are gaps that no piece fits."
 )
+ABSENT = (
+    "Where `sharp` and `nvls` have no time: SHARP's tree needs a switch that all ranks reach over switches that add, "
+    "which boxes on rails have not, and NVLS needs boxes, which these fat trees have not."
+)
 LOOSE = (
     "Which side of a short message's gap was loose: between boxes the bound. A cut sees what one box takes in, not "
     "that what all others take in comes out of one box until it can come over two hops. Flows over time see it, and "
@@ -160,6 +164,7 @@ def reproduce(page: Reproduction) -> None:
         f"The limit of a run is {TIME_LIMIT:.0f} s. Schedules on up to {KEPT} ranks and of up to {MOST_KEPT:,} "
         "transfers are published with their bounds; the page's command makes all others again."
     )
+    page.note(ABSENT)
     page.note(LOOSE)
     page.note(FAT_TREES)
     page.note(
