@@ -33,6 +33,8 @@ SIZES = (*SMALL, GIB)
 KEPT = 16  # ranks up to which numbers stand in records alone
 MOST_KEPT = 5_000_000  # transfers up to which schedules are published
 TIME_LIMIT = 60.0
+MOST_TODAY = {MIB: 128, GIB: 32}  # ranks up to which rings and trees are run at a size
+MOST_OTHERS = 32  # ranks up to which what users have today is run for other collectives than allreduce
 COMPARED = (MIB, GIB)  # sizes at which what users have today is run
 ROOTED_OR_SUMS = ("allreduce", "broadcast", "reduce")
 TODAY = {"nvls": ("allreduce",), "sharp": ("allreduce",), "ring": ALL, "double_tree": ROOTED_OR_SUMS}
@@ -130,11 +132,16 @@ MACHINES: dict[str, Maker] = {
 }
 
 
+SHORT = {"dgx-b200-nvls x64": ("reduce_scatter", "allgather", "broadcast", "reduce")}  # not all collectives
+WORTH = {"dgx-h100-nvls x16": (GIB,), "dgx-h100-nvls x64": (GIB,), "dgx-b200-nvls x64": ()}  # not all sizes
+
+
 def questions() -> Iterator[Question]:
     """All rows, the smallest machines first."""
     for machine, make in MACHINES.items():
         yield from (Question(machine, make, collective, GIB) for collective in ALL)
-        yield from (Question(machine, make, collective, size) for collective in ALL for size in SMALL)
+        asked = SHORT.get(machine, ALL)
+        yield from (Question(machine, make, collective, size) for collective in asked for size in SMALL)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -205,7 +212,7 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     ranks, boxes = len(instance.members), len(instance.boxes)
     methods = question.methods(boxes if boxes < ranks else 0)
     ours = [name for name in methods if (instance.name, name) in _published(page.folder)]
-    runs = _solved(page, instance, [*(ours or methods), *_beside(question)])
+    runs = _solved(page, instance, [*(ours or methods), *_beside(question, ranks)])
     best = min(runs, key=lambda run: float("inf") if run.value is None else run.value)
     if question.able and best.record is None and best.transfers <= MOST_KEPT:  # a row that holds its numbers alone
         [best] = _solved(page, instance, [best.method], again=True)
@@ -225,11 +232,13 @@ def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequ
             page.publish(run.record, part)
 
 
-def _beside(question: Question) -> Sequence[str]:
+def _beside(question: Question, ranks: int) -> Sequence[str]:
     """What users have today, where it is run beside ours."""
-    if not question.able or question.size not in COMPARED:
+    few = question.collective == "allreduce" or ranks <= MOST_OTHERS
+    if not question.able or question.size not in COMPARED or not few:
         return ()
-    return [name for name, known in TODAY.items() if question.collective in known]
+    names = [name for name, known in TODAY.items() if question.collective in known]
+    return names if ranks <= MOST_TODAY[question.size] else [name for name in names if name in ("nvls", "sharp")]
 
 
 @cache
@@ -282,7 +291,7 @@ def _run(record: Record) -> Run:
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
     """Allreduce with and without copies and sums."""
     for machine, make in _machines(page).items():
-        for size in SIZES:
+        for size in WORTH.get(machine, SIZES):
             able, _ = _best(page, Question(machine, make, "allreduce", size))
             plain, least = _best(page, Question(machine, make, "allreduce", size, able=False))
             assert able.value is not None
@@ -326,7 +335,8 @@ def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
     for row in rows[rows["bytes"].isin(COMPARED)].to_dict("records"):
         question = Question(row["machine"], MACHINES[row["machine"]], row["collective"], row["bytes"])
         told = {name: row[name] for name in ("machine", "collective", "bytes")} | {"ours": row["time"]}
-        runs = _solved(page, question.instance, _beside(question))
+        instance = question.instance
+        runs = _solved(page, instance, _beside(question, len(instance.members)))
         found.append(told | {run.method: run.value for run in runs})
     return pd.DataFrame(found)
 
