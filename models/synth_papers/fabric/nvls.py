@@ -36,8 +36,8 @@ TIME_LIMIT = 60.0
 MOST_TODAY = {MIB: 128, GIB: 32}  # ranks up to which rings and trees are run at a size
 MOST_OTHERS = 32  # ranks up to which what users have today is run for other collectives than allreduce
 COMPARED = (MIB, GIB)  # sizes at which what users have today is run
-ROOTED_OR_SUMS = ("allreduce", "broadcast", "reduce")
-TODAY = {"nvls": ("allreduce",), "sharp": ("allreduce",), "ring": ALL, "double_tree": ROOTED_OR_SUMS}
+AROUND = ("allreduce", "allgather", "reduce_scatter")
+TODAY = {"nvls": AROUND[:1], "sharp": AROUND[:1], "ring": AROUND, "double_tree": AROUND[:1]}  # for which collectives
 FAT_TREES = (
     "On fat trees the schedules of allgather and reduce_scatter were the loose side: sent in the order of distance, "
     "data leave a port idle until the farthest arrive. Where switches copy or add, `in_network` places trees to the "
