@@ -48,34 +48,33 @@ def by_size(table: pd.DataFrame, column: str = "gap", words: Callable[[float], s
     index = [name for name in ("machine", "collective") if name in table.columns]
     shape = table.pivot(index=index, columns="bytes", values=column)
     shape.columns = [shown(float(size), "bytes") for size in shape.columns]
-    return table[index].drop_duplicates().merge(shape.map(words).reset_index(), on=index)
+    told = shape.map(lambda value: None if pd.isna(value) else words(value))
+    return table[index].drop_duplicates().merge(told.reset_index(), on=index)
 
 
 def crossover(worth: pd.DataFrame) -> str:
-    """What it is worth between boxes, and by size from how many boxes on less than a tenth."""
-    said = []
+    """What it is worth between boxes at 1 GiB, and up to how many boxes a tenth or more, by size."""
+    said, above = [], []
     for name in BOXES_OF:
         mine = worth[worth["machine"].str.startswith(name) & ~worth["machine"].str.endswith(" x1")]
         if mine.empty:
             continue
-        boxes = mine["machine"].str.split(" x").str[1].astype(int)
-        large = mine["bytes"] == GIB
-        rows = zip(mine.loc[large, "worth"], boxes[large], strict=True)
-        told = ", ".join(f"{times(value)} on {count}" for value, count in rows)
-        said.append(f"on {name} boxes it is worth {told} at 1 GiB and {_from_where(mine.assign(boxes=boxes))}")
-    return f"Between boxes, whose rails only forward: {'; '.join(said) or 'nothing measured'}."
+        mine = mine.assign(boxes=mine["machine"].str.split(" x").str[1].astype(int))
+        large = mine[mine["bytes"] == GIB]
+        told = ", ".join(f"{times(value)} on {n}" for n, value in zip(large["boxes"], large["worth"], strict=True))
+        said.append(f"On {name} boxes at 1 GiB: {told}.")
+        above.append(f"{name} {_up_to(mine[mine['worth'] >= LITTLE])}")
+    if not said:
+        return "Between boxes nothing was measured."
+    words = f"Between boxes, whose rails only forward, it is worth less. {' '.join(said)}"
+    return f"{words} It is worth a tenth or more beyond one box: {'; '.join(above)}."
 
 
-def _from_where(mine: pd.DataFrame) -> str:
-    """By size, the least number of boxes from which on it is worth less than a tenth."""
-    found = []
-    for size in mine["bytes"].unique():
-        rows = mine[mine["bytes"] == size]
-        much = rows.loc[rows["worth"] >= LITTLE, "boxes"]
-        beyond = rows.loc[rows["boxes"] > much.max(), "boxes"] if len(much) else rows["boxes"]
-        where = f"from {beyond.min()} boxes on" if len(beyond) else "nowhere measured"
-        found.append(f"{where} at {shown(float(size), 'bytes')}")
-    return f"less than a tenth {', '.join(found)}"
+def _up_to(rows: pd.DataFrame) -> str:
+    """Sizes and the largest number of boxes of rows that are worth much."""
+    found = rows.groupby("bytes")["boxes"].max()
+    told = [f"to {n} boxes at {shown(float(size), 'bytes')}" for size, n in zip(found.index, found, strict=True)]
+    return ", ".join(told) or "nowhere"
 
 
 def beside_ours(beside: pd.DataFrame) -> pd.DataFrame:
