@@ -263,8 +263,9 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if plan.between == DEALT or plan.mirrored:
-        transfers = _transfers(there, [chunks.in_step(there, int(there.blocks.bytes[0]), parts)], plan)
-        return there_and_back(there, transfers) if plan.mirrored else timed_one_way(instance, there, transfers)
+        forth = instance if plan.mirrored else there
+        transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan)
+        return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
     sizes = _cut(there, parts)
     long = _of_many_turns(instance, there, sizes[0], plan)
     if long is not None:
