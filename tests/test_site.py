@@ -238,6 +238,15 @@ def test_formulas_are_drawn_without_a_script(site: Path) -> None:
     page = (site / "families/xtree.html").read_text()
     assert page.count("<math") > 30
     assert 'class="arithmatex"' not in page
+    for file in site.rglob("*.html"):  # a command of TeX that is not known would be shown as its name
+        assert not re.search(r"<m\w+[^>]*>\\[A-Za-z]+</m\w+>", file.read_text()), file
+
+
+@pytest.mark.slow  # `.ci/run` runs it
+def test_items_of_a_list_are_items_on_the_site_too(site: Path) -> None:
+    """Behind a paragraph inside an item the next item needs an empty line, or it becomes part of that paragraph."""
+    for file in (site / "families").glob("*.html"):
+        assert not re.search(r"^\s*\* <strong>", file.read_text(), re.MULTILINE), file
 
 
 @pytest.mark.slow  # `.ci/run` runs it
