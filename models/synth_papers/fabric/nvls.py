@@ -134,7 +134,6 @@ MACHINES: dict[str, Maker] = {
 }
 
 
-SHORT = {("dgx-b200-nvls x64", "allreduce"): (MIB, 16 * MIB)}  # not all sizes
 WORTH = {"dgx-h100-nvls x16": (GIB,), "dgx-h100-nvls x64": (GIB,), "dgx-b200-nvls x64": ()}  # not all sizes
 
 
@@ -142,9 +141,7 @@ def questions() -> Iterator[Question]:
     """All rows, the smallest machines first."""
     for machine, make in MACHINES.items():
         yield from (Question(machine, make, collective, GIB) for collective in ALL)
-        for collective in ALL:
-            sizes = SHORT.get((machine, collective), SMALL)
-            yield from (Question(machine, make, collective, size) for size in sizes)
+        yield from (Question(machine, make, collective, size) for collective in ALL for size in SMALL)
 
 
 def reproduce(page: Reproduction) -> None:
