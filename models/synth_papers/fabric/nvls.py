@@ -221,10 +221,15 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     [bound] = _solved(page, instance, ["bound"])
     if question.able:
         beside = [run for run in runs if run.method in TODAY and run.value is not None]
-        part = "bounds-alone" if numbers else f"boxes-{boxes}" if boxes < ranks else "fat-trees"
-        _publish(page, instance, part, [bound] if numbers else [best, bound, *beside])
+        _publish(page, instance, _part(instance, numbers), [bound] if numbers else [best, bound, *beside])
     page.say(f"{question.machine}, {question.collective}, {question.size}: {percent(gap(best.value, bound.bound))}")
     return best, bound
+
+
+def _part(instance: FabricInstance, numbers: bool) -> str:
+    """The folder of a row's records."""
+    boxes = len(instance.boxes)
+    return "bounds-alone" if numbers else f"boxes-{boxes}" if boxes < len(instance.members) else "fat-trees"
 
 
 def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequence[Run]) -> None:

@@ -82,7 +82,7 @@ def _worth(links: Links, length: IntArray) -> Fraction:
         rate, limit = links.rate[e].item() * links.unit, float(able.add_rate[links.src[e]])
         times = max(Fraction(1), rate / exact(limit)) if np.isfinite(limit) else Fraction(1)
         slower = min(slower, int(length[e]) * (times - 1))
-    return sum(each) + slower
+    return Fraction(sum(each)) + slower
 
 
 def _proven(seconds: Fraction, length: IntArray) -> Proven:
