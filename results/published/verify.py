@@ -922,6 +922,7 @@ class Harvest:
 
     def certify(self, held, bound):
         """Check what single steps, intervals of steps on one topology and, from these, all steps are proven to take."""
+        cover(held.get("chains") is None, "chains of steps")
         unit, best, up_to = 1 / Fraction(2) ** held.whole("unit_exponent", -1000, 1000), Counter(), [0]
         stated, intervals = [*map(Held, held.list("intervals"))], [(i, i, []) for i in range(len(self.steps))]
         intervals += [

@@ -31,6 +31,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.harvest.bounds import chains
 from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
@@ -40,6 +41,7 @@ PAIRS_UP_TO = 1_200_000  # pairs of all distinct patterns; beyond, steps are bou
 STEPS_UP_TO = 1100
 USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
+SAME = 1e-9  # bounds apart by this share differ only in what was rounded down
 SHORT = 3  # all intervals of up to so many steps are examined first where there are many patterns
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
@@ -71,7 +73,15 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     if not complete or not all(known[ends].finished for ends in ladder.partition() if ends in known):
         message += "; stopped by the limit, more time may prove more"
     ladder.drop_idle(known, whole.part(0.5).out_of_time)
-    return _outcome(instance, ladder, known, shared, message)
+    found = _outcome(instance, ladder, known, shared, message)
+    return _stronger(instance, found, ladder, whole.part(0.5).out_of_time) if instance.delay_varies else found
+
+
+def _stronger(instance: HarvestInstance, found: Outcome, ladder: _Ladder, out_of_time: Callable[[], bool]) -> Outcome:
+    """The bound of chains (:mod:`synth_models.harvest.bounds.chains`) where it proves more than intervals do."""
+    chained = chains.solve(instance, ladder.unit, ladder.alone, out_of_time)
+    assert found.bound is not None
+    return chained if chained.bound is not None and chained.bound > found.bound * (1 + SAME) else found
 
 
 def single_steps(instance: HarvestInstance) -> Outcome:

@@ -4,7 +4,7 @@ For every examined interval the rows are derived again (:mod:`synth_models.harve
 multipliers must be finite, not negative, and leave no variable a negative reduced cost; what they prove is a rational
 number. It is rounded down to whole units, intervals that were not examined get the best sum over disjoint parts (single
 steps are bounded by themselves if not examined), and the cheapest partition into intervals with its reconfigurations
-must reach the stated bound.
+must reach the stated bound. With ``chains`` it is another sum (:mod:`synth_models.harvest.check.chains`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from synth.text import untrusted
 from synth_models.harvest.check.certificate_rows import Facts, RowReader, whole_links_load, whole_routes_load
+from synth_models.harvest.check.chains import chain_units
 from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
@@ -48,6 +49,8 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
     for step in range(steps):
         least[step, step] = _alone(instance, step) // unit
     intervals = untrusted.objects(certificate, "intervals")
+    if "chains" in certificate:
+        return _with_chains(instance, unit, [int(units) for units in least.diagonal()], certificate) * unit
     if not intervals:  # only sums of single steps, and one topology for all is the cheapest partition
         return Fraction(int(sum(least.diagonal()))) * unit
     facts = Facts(instance, certificate)
@@ -63,6 +66,22 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
     for end in range(steps):
         best.append(min(best[a] + change[a] + int(least[a, end]) for a in range(end + 1)))
     return Fraction(int(best[-1])) * unit
+
+
+def _with_chains(
+    instance: HarvestInstance, unit: Fraction, alone: list[int], certificate: Mapping[str, Any]
+) -> Fraction:
+    """Units of disjoint chains of steps and of each other step alone, whatever precedes and follows them."""
+    if untrusted.objects(certificate, "intervals"):
+        raise ValueError("a certificate with chains has no intervals")
+    total, done = 0, -1
+    for entry in untrusted.objects(certificate, "chains"):
+        first, last, units = chain_units(instance, unit, entry)
+        if first <= done:
+            raise ValueError("chains overlap or are not in the order of the steps")
+        total += units + sum(alone[done + 1 : first])
+        done = last
+    return Fraction(total + sum(alone[done + 1 :]))
 
 
 def _with_parts(least: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -87,3 +87,10 @@ def least_paid(instance: HarvestInstance, step: int) -> Fraction:
     if instance.delay_by_ports is None:
         seconds += Fraction(instance.delay_per_circuit or 0.0)
     return max(Fraction(0), seconds - Fraction(float(instance.overlap[step])))
+
+
+def change_of_permutations(instance: HarvestInstance, circuits: int) -> Fraction:
+    """Seconds of a change that sets up that many circuits where every GPU has one link out and one in all the time, so
+    that an output and an input change a circuit; nothing hidden, not rounded."""
+    seconds = Fraction(instance.reconfiguration_delay) + circuits * Fraction(instance.delay_per_circuit or 0.0)
+    return seconds + Fraction(_table(instance, 2 * circuits))
