@@ -30,6 +30,7 @@ _HORIZON = Parameter(
 _SHAPE = Parameter(
     "shape", read_choice("ring", "segment"), "ring", "route all round the ring, or as on a line segment", question=True
 )
+_CIRCUITS = Parameter("circuits", read_flag, False, "the circuits themselves, which the check replays")
 
 FAMILY = Family(
     name="optree",
@@ -50,9 +51,9 @@ FAMILY = Family(
                (Parameter("depth", read_int(1, 64), None, "depth k instead of the best one", question=True),),
                repeats=True),
         Method("ring", "reference", "published step count of the ring algorithm",
-               _HERE + "references.published_counts:solve_ring", repeats=True),
+               _HERE + "references.published_counts:solve_ring", (), (_CIRCUITS,), repeats=True),
         Method("neighbor_exchange", "reference", "published step count of neighbor exchange (even N)",
-               _HERE + "references.published_counts:solve_neighbor_exchange", repeats=True),
+               _HERE + "references.published_counts:solve_neighbor_exchange", (), (_CIRCUITS,), repeats=True),
         Method("wrht", "reference", "published step count of WRHT extended to allgather",
                _HERE + "references.published_counts:solve_wrht", (),
                (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms"),), repeats=True),

@@ -18,7 +18,7 @@ from synth_models.optree.parts.stage_layout import longest_hops
 from synth_models.optree.programs.stages import solve
 from synth_models.optree.references.optree import fitted, schedule
 from synth_models.optree.references.published_counts import best_depths, formula_steps
-from synth_models.optree.solution import StepCount
+from synth_models.optree.solution import Circuits, StepCount
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,19 @@ def test_published_counts(nodes: int, wavelengths: int, method: str, steps: int)
     record = synth.solve(ring(nodes, wavelengths), method)
     assert record.ok
     assert record.value == steps
+
+
+@pytest.mark.parametrize(("nodes", "wavelengths"), [(2, 1), (4, 1), (4, 2), (6, 2), (8, 1), (8, 3), (30, 2), (64, 64)])
+@pytest.mark.parametrize("method", ["ring", "neighbor_exchange"])
+def test_published_schedules_take_their_counts(nodes: int, wavelengths: int, method: str) -> None:
+    record = synth.solve(ring(nodes, wavelengths), method, options={"circuits": "on"})
+    assert record.ok, record["verified"]["faults"]
+    assert isinstance(record.solution(), Circuits)
+    assert record.value == count_steps(nodes, wavelengths, method, ()).steps
+
+
+def test_a_ring_of_any_size_is_replayed() -> None:
+    assert synth.solve(ring(7, 2), "ring", options={"circuits": "on"}).value == 6
 
 
 def test_second_wrht_variant() -> None:

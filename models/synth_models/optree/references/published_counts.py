@@ -16,7 +16,8 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
-from synth_models.optree.parts.budgets import refuse_unmeetable, require_hops, require_ring
+from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size, require_hops, require_ring
+from synth_models.optree.references.published_schedules import exchange_circuits, ring_circuits
 from synth_models.optree.solution import StepCount
 
 
@@ -103,20 +104,26 @@ def solve_formula(instance: OpTreeInstance, options: RunOptions) -> Outcome:
 
 
 def solve_ring(instance: OpTreeInstance, options: RunOptions) -> Outcome:
-    """Method ``ring``: ``N - 1`` steps, one hop each."""
+    """Method ``ring``: ``N - 1`` steps, one hop each; with ``circuits`` the schedule itself."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     require_ring(instance, "a published count")
+    if options.method.get("circuits"):
+        require_explicit_size(instance)
+        return Outcome("finished", solution=ring_circuits(instance.nodes))
     return Outcome("finished", solution=StepCount("ring"))
 
 
 def solve_neighbor_exchange(instance: OpTreeInstance, options: RunOptions) -> Outcome:
-    """Method ``neighbor_exchange``: ``N/2`` steps for even N, one hop each."""
+    """Method ``neighbor_exchange``: ``N/2`` steps for even N, one hop each; with ``circuits`` the schedule itself."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     require_ring(instance, "a published count")
     if instance.nodes % 2:
         raise UnsupportedError(f"neighbor exchange pairs the nodes up: {instance.nodes} is odd")
+    if options.method.get("circuits"):
+        require_explicit_size(instance)
+        return Outcome("finished", solution=exchange_circuits(instance.nodes, instance.wavelengths))
     return Outcome("finished", solution=StepCount("neighbor_exchange"))
 
 
