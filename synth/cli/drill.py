@@ -46,7 +46,7 @@ class Aim:
     pairs: Annotated[
         int | None, Option(min=1, metavar="MOST", help="All pairs of failures too, unless there are more than MOST.")
     ] = None
-    methods: Annotated[list[str] | None, Option("-m", "--method", help="Only these. Default: all of ours.")] = None
+    methods: Annotated[list[str] | None, Option("-m", "--method", help="Only these. Default: all that suit.")] = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Effort:
     """How long, and from where on."""
 
     time_limit: Annotated[str, Option(help="Per run: 20s, 5m or none.")] = "20s"
+    gap: Annotated[float, Option(min=0.0, max=1.0, help="No further method runs once the gap is at most this.")] = 0.02
     jobs: Annotated[int | None, AT_ONCE] = None
     resume: Annotated[bool, Option("--resume", help="Take over what an earlier call left in the folder.")] = False
     seed: Annotated[int, Option(min=0, help="Of every random choice.")] = 0
@@ -125,7 +126,8 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
         get_family(whole.family).method(name)
     demand_folder("--out", out)
     text = None if share is None else f"{share.numerator}/{share.denominator}"
-    return Question(whole, out, text, aim.pairs, tuple(aim.methods or ()), effort.time_limit, effort.seed)
+    return Question(whole, out, text, aim.pairs, tuple(aim.methods or ()), effort.time_limit, effort.seed,
+                    effort.gap)  # fmt: skip
 
 
 def _run(prepared: Drill, jobs: int, resume: bool) -> None:
@@ -134,7 +136,7 @@ def _run(prepared: Drill, jobs: int, resume: bool) -> None:
     from synth.drill import search
 
     runs = search.runs_of(prepared)
-    errors.print(f"{len(prepared.cases)} failures that symmetry tells apart, {len(runs)} runs", markup=False)
+    errors.print(f"{len(prepared.cases)} failures that symmetry tells apart, at most {len(runs)} runs", markup=False)
     with common.ending_early(), Progress(len(runs)) as progress:
         search.solve(prepared, jobs, resume, progress.done, progress.start)
 

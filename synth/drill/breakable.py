@@ -87,6 +87,10 @@ class Breakable(Protocol):
     def cut(self, failure: Any) -> Cut | None:
         """How the failure parts the ranks, if it does."""
 
+    def core(self, failure: Any) -> frozenset[tuple[int, int]]:
+        """The directions from node to node that the failure leaves between ranks: without those to dead ends. Failures
+        of the same core have the same schedules."""
+
     def used(self, solution: Any, broken: Any) -> frozenset[tuple[int, int]]:
         """The directions from node to node that a solution uses."""
 

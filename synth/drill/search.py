@@ -1,8 +1,13 @@
-"""The drill: the whole machine and one representative of every orbit of failures, each solved by ordinary runs."""
+"""The drill: the whole machine and one representative of every orbit of failures, each solved by ordinary runs.
+
+First the bounds, then one method after the other, for cases whose best schedule still takes more than ``gap`` longer
+than their bound. Failures that leave the same links between ranks (an NIC, or either of its cables) are solved once:
+the others take over that schedule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +21,15 @@ from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.search import LEFT_OUT, kept
 
+ENOUGH = 0.02  # a gap
+LAST = ("pull",)  # searches that take all the time that they are given
+
 
 @dataclass(frozen=True)
 class Question:
     """What is asked: the ``whole`` instance; ``share`` of the bandwidth that is left of links (None: nothing is),
-    ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all of ours that suit), the
-    ``limit`` of a run's time, the ``folder`` for instances and records."""
+    ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all that suit), the
+    ``limit`` of a run's time, the ``gap`` that is good enough, the ``folder`` for instances and records."""
 
     whole: Instance
     folder: Path
@@ -30,6 +38,7 @@ class Question:
     methods: tuple[str, ...] = ()
     limit: str = "20s"
     seed: int = 0
+    gap: float = ENOUGH
 
 
 @dataclass
@@ -47,6 +56,7 @@ class Case:
     records: list[Record] = field(default_factory=list)
     borrowed: str = ""
     borrowed_seconds: float | None = None
+    used: tuple[Record, frozenset[tuple[int, int]]] | None = field(default=None, repr=False)  # of a best record
 
     @property
     def name(self) -> str:
@@ -65,6 +75,10 @@ class Case:
         best = None if self.best is None else self.best.value
         known = [value for value in (best, self.borrowed_seconds) if value is not None]
         return min(known, default=None)
+
+    def within(self, share: float) -> bool:
+        """Whether the best schedule takes at most this share of its time more than the bound."""
+        return self.seconds is not None and self.bound is not None and self.seconds * (1 - share) <= self.bound
 
     @property
     def bound(self) -> float | None:
@@ -116,21 +130,23 @@ def prepared(question: Question) -> Drill:
 
 
 def runs_of(drill: Drill) -> list[Run]:
-    """All runs, those of the whole machine first. Raises :class:`InputError`."""
-    question, found = drill.question, []
-    for case in (drill.whole, *drill.cases):
-        if case.instance is not None:
-            family = get_family(case.instance.family)
-            request = Request(_methods(family, case.instance, question.methods), seeds=[question.seed],
-                              limits=[question.limit])  # fmt: skip
-            found += expand([case.instance], request, question.folder / "records").runs()
-    return found
+    """All runs that may be needed, those of the whole machine first. Raises :class:`InputError`."""
+    cases = (drill.whole, *drill.cases)
+    return [run for case in cases if case.instance is not None for run in _runs(drill.question, case.instance)]
+
+
+def _runs(question: Question, instance: Instance) -> list[Run]:
+    family = get_family(instance.family)
+    request = Request(_methods(family, instance, question.methods), seeds=[question.seed], limits=[question.limit],
+                      gap=question.gap)  # fmt: skip
+    return expand([instance], request, question.folder / "records").runs()
 
 
 def _methods(family: Family, instance: Instance, named: Sequence[str]) -> list[str]:
-    """The family's bound and those named, or ours that suit."""
+    """The family's bound and those named, or all that suit: ours, what libraries run, the slow ones."""
     bound = [name for name, method in family.methods.items() if method.kind == "bound"]
-    suited = [name for name in defaults_for(family, instance) if name not in (*family.published, *LEFT_OUT)]
+    suited = [name for name in defaults_for(family, instance) if name not in LEFT_OUT]
+    suited.sort(key=lambda name: (name in LAST, name in family.published))
     return list(dict.fromkeys([*bound, *(named or suited)]))
 
 
@@ -141,15 +157,35 @@ def solve(
     on_end: Callable[[Run, Record, bool], None] = lambda *_: None,
     on_start: Callable[[Run], None] | None = None,
 ) -> None:
-    """Run all that is missing, so many at a time, and put the records into the cases."""
-    by_sha = {case.instance.sha256: case for case in (drill.whole, *drill.cases) if case.instance is not None}
-    for run, record, reused in run_all(runs_of(drill), jobs, resume, on_start=on_start):
-        by_sha[run.instance.sha256].records.append(record)
-        on_end(run, record, reused)
-    for case in by_sha.values():
-        case.records.sort(key=lambda record: str(record["method"]))
-    if drill.question.share is None:
-        borrow(drill)
+    """Run what is needed, so many at a time, and put the records into the cases."""
+    cases = {case.instance.sha256: case for case in (drill.whole, *drill.cases) if case.instance is not None}
+    waiting = {sha: _runs(drill.question, case.instance) for sha, case in cases.items() if case.instance is not None}
+    while chosen := _next(drill, cases, waiting):
+        for run, record, reused in run_all(chosen, jobs, resume, on_start=on_start):
+            case = cases[run.instance.sha256]
+            case.records.append(record)
+            case.records.sort(key=lambda record: str(record["method"]))
+            on_end(run, record, reused)
+        if drill.question.share is None:
+            borrow(drill)
+
+
+def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]) -> list[Run]:
+    """The next run of every case that needs one, taken from those ``waiting``. Where cases have the same core only the
+    first one's: the others take over its schedule."""
+    found: list[Run] = []
+    cores: set[frozenset[tuple[int, int]]] = set()
+    busy: set[frozenset[tuple[int, int]]] = set()
+    for sha, case in cases.items():
+        if case.records and case.orbit is not None and drill.question.share is None:
+            core = drill.breakable.core(case.orbit.representative)
+            if core in cores and (core in busy or case.seconds is not None):
+                continue
+            cores.add(core)
+            busy |= set() if case.within(drill.question.gap) else {core}
+        if waiting[sha] and not case.within(drill.question.gap):
+            found.append(waiting[sha].pop(0))
+    return found
 
 
 def borrow(drill: Drill) -> None:
@@ -168,7 +204,11 @@ def borrow(drill: Drill) -> None:
 
 def used_by(drill: Drill, case: Case) -> frozenset[tuple[int, int]]:
     """The directions from node to node that a case's best schedule uses."""
-    return drill.breakable.used(solution_of(case), case.instance)
+    best = case.best
+    if case.used is None or case.used[0] is not best:
+        assert best is not None
+        case.used = best, drill.breakable.used(solution_of(case), case.instance)
+    return case.used[1]
 
 
 def solution_of(case: Case) -> Any:

@@ -163,6 +163,47 @@ def test_a_random_other_member_takes_as_long(tmp_path: Path) -> None:
         assert (verdict.ok, verdict.value) == (True, case.best.value)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("seed", some_of(range(40)))
+def test_the_core_holds_every_route(seed: int, tmp_path: Path) -> None:
+    """Every route from rank to rank through switches, none met twice, lies in the core of what a failure leaves."""
+    instance: Any = small(seed, "allgather")
+    drill = search.prepared(search.Question(instance, tmp_path))
+    net, switch, members = instance.machine.network, instance.machine.is_switch, set(instance.members)
+    for case in drill.cases:
+        assert case.orbit is not None
+        failure = case.orbit.representative
+        left = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) - failure.pairs
+        used: set[tuple[int, int]] = set()
+        routes = [[u] for u in members]
+        while routes:
+            route = routes.pop()
+            for v in {v for u, v in left if u == route[-1]} - set(route):
+                if v in members:
+                    used |= set(zip(route, [*route[1:], v], strict=True))
+                elif switch[v]:
+                    routes.append([*route, v])
+        assert used <= drill.breakable.core(failure) <= left
+
+
+def test_an_nic_and_its_cables_are_solved_once(tmp_path: Path) -> None:
+    """Two boxes of two. Without NIC 0 of a box, either of its cables, or its switch, the other rail is left; without
+    the NVSwitch of a box, or a port of it, the rails: two schedules and that of the whole machine. A method that
+    reaches the gap is the last that runs. `synth check` takes what is there, and every failure has its answer."""
+    words = ["drill", "dgx-a100", "boxes=2", "gpus=2", "--collective", "allgather", "--size", "64MiB", "--jobs", "1"]
+    done = command.run(*words, "-m", "forest", "-m", "ring", "-o", "out", cwd=tmp_path)
+    made = sorted(path.parent.name + " " + path.stem for path in (tmp_path / "out/records").rglob("*.json"))
+    assert len([name for name in made if name.endswith(" bound")]) == 7
+    forests = [name for name in made if "forest" in name]
+    assert len([name for name in forests if "nic0" in name]) == 1
+    assert len(forests) == 3
+    assert not [name for name in made if name.endswith(" ring")]
+    assert "the schedule for link 0/gpu0 0/nic0" in done.stdout
+    command.run("check", "out/records", "out/drawer", cwd=tmp_path)
+    for failure in ("node 1/nic1", "link 0/nic1 ib1", "link 1/gpu0 1/nic0"):
+        command.run("drill", "out/drawer", "--answer", failure, "-o", "now.json", cwd=tmp_path)
+        assert synth.check(tmp_path / "now.json").ok
+
+
 def test_the_command_from_machine_to_answer(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["drill", "network=ring", "nodes=5", "bandwidth=1GB/s", "latency=1us", "--collective", "allgather"]

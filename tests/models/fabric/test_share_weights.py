@@ -16,23 +16,35 @@ from synth.family import get_family, load
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import Plan
-from synth_models.fabric.references.share_weights import ALONE, dealt_out, evenly_numbered, least_busy
+from synth_models.fabric.references.share_weights import (
+    ALONE,
+    HELP,
+    HELPED,
+    Dealt,
+    dealt_out,
+    evenly_numbered,
+    in_turn,
+    least_busy,
+)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_weights_of_a_grid_are_better(seed: int) -> None:
+    """One share, not helped or in two ways."""
     rng = np.random.default_rng(seed)
-    down, up = rng.integers(0, 5, (2, 4, 3)).astype(float)
+    down, up = rng.integers(0, 5, (2, 4, HELPED)).astype(float)
+    alike = float((down + up)[:, 0].max())
 
     def worth(weight: np.ndarray) -> float:
         both = max(float((down @ weight).max()), float((up @ weight).max()))
-        return float(((down + up) @ weight).max()) + ALONE * both
+        helped = HELP * alike * float(weight[1:].sum())
+        return float(((down + up) @ weight).max()) + ALONE * both + helped
 
     found = least_busy(down, up)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
     grid = [np.array(w) / 20 for w in product(range(21), repeat=3) if sum(w) == 20]
-    assert worth(found) <= min(map(worth, grid)) + 1e-9
+    assert worth(found) <= min(map(worth, grid)) + 1e-6
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -51,11 +63,54 @@ def test_pieces_are_dealt_out_by_weight_and_mixed(seed: int) -> None:
         assert np.all(np.diff(mine) > 0) or len(mine) < 2
 
 
+def test_shares_are_helped_only_where_that_saves_time() -> None:
+    """Two links, a share that takes the first for 2 s, helped the second for 2 s: half of each takes 1 s instead of 2.
+    Where help saves nothing nobody is helped."""
+    down = np.array([[2.0, 0.0, 9.0], [0.0, 2.0, 9.0]])
+    assert least_busy(down, 0 * down) == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
+    alike = np.ones((2, HELPED))
+    assert least_busy(alike, alike) == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
+
+
+def test_ways_in_turn() -> None:
+    """Both ways fill one link: one after the other takes as long. Where each fills a link of its own it does not."""
+    one, weight = np.array([[1.0], [0.0]]), np.array([1.0])
+    assert in_turn(one, one, weight)
+    assert not in_turn(one, one[::-1], weight)
+
+
+def test_pieces_of_helped_shares_are_dealt_out_too() -> None:
+    roots = np.arange(9)
+    for helped in range(HELPED):
+        dealt = Dealt(np.repeat(roots, 2), np.full(18, helped))
+        assert dealt.numbered[1].tolist() == [0, 1] * 9
+    found = Dealt.out(roots, np.full(9 * HELPED, 1 / 27), 270)
+    assert np.bincount(found.rank).tolist() == [30] * 9
+    assert np.bincount(found.helped).tolist() == [90] * HELPED
+
+
 def without(folder: Path, failure: str, **keys: object) -> FabricInstance:
     (folder / "broken.txt").write_text(failure)
     made = synth.make("fabric", collective="allreduce", failed=folder / "broken.txt", **keys)
     assert isinstance(made, FabricInstance)
     return made
+
+
+@pytest.mark.parametrize("helped", range(HELPED))
+def test_helped_pieces_come_to_every_rank(helped: int, tmp_path: Path) -> None:
+    """Three boxes of three ranks, one without its NIC: every rank but its own gets every piece once, from one that had
+    it before."""
+    instance = without(tmp_path, "node 0/nic0", machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
+    dealt = Dealt(np.repeat(np.array(instance.members), 2), np.full(18, helped))
+    sends = hierarchical._transfers(instance, [[4096] * 18], Plan(weighed=True), dealt_to=dealt)
+    net = instance.machine.network
+    first, last = sends.route_start[:-1], sends.route_start[1:] - 1
+    source, target = net.src[sends.link[first]].tolist(), net.dst[sends.link[last]].tolist()
+    comes = {(int(piece), v): k for k, (piece, v) in enumerate(zip(sends.piece, target, strict=True))}
+    assert len(comes) == len(target) == 18 * 8
+    for k, (piece, u) in enumerate(zip(sends.piece.tolist(), source, strict=True)):
+        waits = sends.before[sends.before_start[k] : sends.before_start[k + 1]].tolist()
+        assert waits == ([] if u == dealt.rank[piece] else [comes[piece, u]])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.box_sends import SHARES, Rails
+from synth_models.fabric.references.box_rails import Rails
+from synth_models.fabric.references.box_sends import SHARES
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals

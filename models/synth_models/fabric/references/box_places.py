@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
-from synth_models.fabric.references.box_sends import Rails
+from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_trees import (
     Groups,
     Growth,

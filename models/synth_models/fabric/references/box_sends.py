@@ -9,17 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.errors import UnsupportedError
+from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_trees import NOBODY, Placed
 from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
-from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT = "dealt"  # a broadcast
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
-MOST_TURNS = 840
 MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
 SOONER = 100  # steps by which a dealt piece's way to other boxes goes before its way in a box
 LEAD = 16  # rounds by which the root's box prefers what leaves it
@@ -89,92 +87,6 @@ class Plan(NamedTuple):
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 
-class Rails(NamedTuple):
-    """Where members stand, and who of a box sends to whom of another.
-
-    ``box``, ``number``: of every node, shape (nodes,): its box and its place there. ``rank[box, number]``, repeated
-    from the first where a box has fewer than the largest; ``size`` of every box. What ``rank`` holds goes to box b from
-    ``leaves[rank, b]``, itself wherever it can, to ``enters[rank, b]``, shape (nodes, boxes). Where a box has fewer
-    ranks, or rails lead elsewhere, several serve equally well: ``in_turn``, shape (turns, 2, nodes, boxes), the two for
-    one turn after the other.
-    """
-
-    box: IntArray
-    number: IntArray
-    rank: IntArray
-    size: IntArray
-    leaves: IntArray
-    enters: IntArray
-    in_turn: IntArray
-
-    @classmethod
-    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> Rails:
-        """Raises :class:`UnsupportedError` where no direct route joins two boxes."""
-        nodes, width = 1 + max(map(max, boxes)), max(map(len, boxes))
-        box, number = np.zeros((2, nodes), dtype=np.int64)
-        for b, members in enumerate(boxes):
-            box[list(members)], number[list(members)] = b, np.arange(len(members))
-        rank = np.array([np.resize(np.asarray(members), width) for members in boxes], dtype=np.int64)
-        size = np.array([len(members) for members in boxes], dtype=np.int64)
-        first = np.zeros((1, 2, nodes, len(boxes)), dtype=np.int64)
-        found = cls(box, number, rank, size, first[0, 0], first[0, 1], first)
-        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for members in boxes:
-            for u in members:
-                found.leaves[u] = u
-                found.enters[u] = NOBODY
-                reach = routes.reached_from(u)[rank]  # (boxes, width)
-                like = np.arange(len(boxes)), number[u] % size
-                found.enters[u] = np.where(reach[like], rank[like], NOBODY)
-            there = (found.enters[list(members)] != NOBODY).any(axis=0)  # some rail leads to that box
-            for u in members:
-                reach = routes.reached_from(u)[rank]
-                broken = (found.enters[u] == NOBODY) & ~(there & (number[u] < size))
-                for other in np.flatnonzero(broken & reach.any(axis=1)).tolist():
-                    can = rank[other][: size[other]][reach[other][: size[other]]]
-                    found.enters[u, other] = can[number[u] % len(can)]
-                for other in np.flatnonzero((number[u] >= size) & reach.any(axis=1)).tolist():
-                    can = rank[other][: size[other]][reach[other][: size[other]]]
-                    several[u, other] = [(u, int(can[(number[u] + turn) % len(can)])) for turn in range(len(can))]
-            several |= found._through_gates(members, boxes)
-        return found._replace(in_turn=_in_turn(first, several))
-
-    def _through_gates(
-        self, members: Sequence[int], boxes: Sequence[Sequence[int]]
-    ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
-        and box. Raises :class:`UnsupportedError` where none does."""
-        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        lacking = np.flatnonzero((self.enters[list(members)] == NOBODY).any(axis=0))
-        for other in lacking[lacking != self.box[members[0]]].tolist():
-            gates = [u for u in members if self.enters[u, other] != NOBODY]
-            if not gates:
-                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
-            for u in members:
-                if self.enters[u, other] == NOBODY:
-                    ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
-                    several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
-        for (u, other), ((leaves, enters), *_) in several.items():
-            self.leaves[u, other], self.enters[u, other] = leaves, enters
-        return several
-
-    def between(self, at: IntArray, box: IntArray, turn: IntArray | int) -> tuple[IntArray, IntArray]:
-        """The rank that what ``at`` holds leaves by for a box, and the one that it enters there, in this turn."""
-        turn = turn % len(self.in_turn)
-        return self.in_turn[turn, 0, at, box], self.in_turn[turn, 1, at, box]
-
-
-def _in_turn(first: IntArray, several: dict[tuple[int, int], list[tuple[int, int]]]) -> IntArray:
-    """``Rails.in_turn`` from that of one turn and the pairs of ranks that serve, by rank and box."""
-    counts = {len(pairs) for pairs in several.values()}
-    turns = math.lcm(*counts) if counts else 1
-    found = np.repeat(first, min(turns, MOST_TURNS), axis=0)
-    for (rank, other), pairs in several.items():
-        for turn in range(len(found)):
-            found[turn, :, rank, other] = pairs[turn % len(pairs)]
-    return found
-
-
 class Collected:
     """Sends, as they are added."""
 
@@ -190,16 +102,30 @@ class Collected:
         return np.arange(self._count - len(piece), self._count)
 
     def into_the_box(
-        self, piece: IntArray, at: IntArray, after: IntArray, step: IntArray, but: int = NOBODY, apart: int = 0
+        self,
+        piece: IntArray,
+        at: IntArray,
+        after: IntArray,
+        step: IntArray,
+        but: int = NOBODY,
+        apart: int = 0,
+        helper: IntArray | None = None,
     ) -> IntArray:
-        """From the ranks ``at`` that hold pieces to all others of their boxes, ``but`` one, so many steps ``apart``.
-        The send by which each member got each, shape (pieces, width): ``after`` for those that had it."""
+        """From the ranks ``at`` that hold pieces to all others of their boxes, ``but`` one, so many steps ``apart``; by
+        a ``helper`` of the box that first gets it, where there is one. The send by which each member got each, shape
+        (pieces, width): ``after`` for those that had it."""
         rails, source, came = self.rails, at.copy(), after.copy()
         box = rails.box[at]
         brought = np.repeat(after[:, None], rails.rank.shape[1], axis=1)
+        by = np.full_like(at, NOBODY) if helper is None else np.where(helper == at, NOBODY, helper)
+        helped = np.flatnonzero(by != NOBODY)
+        if len(helped):
+            handed = self.add(piece[helped], at[helped], by[helped], after[helped], step[helped])
+            source[helped], came[helped] = by[helped], handed
+            brought[helped, rails.number[by[helped]]] = handed
         for k in range(1, int(rails.size.max())):
             other = rails.rank[box, (rails.number[at] + k) % rails.size[box]]
-            to = np.flatnonzero((k < rails.size[box]) & (other != but))
+            to = np.flatnonzero((k < rails.size[box]) & (other != but) & (other != by))
             sent = self.add(piece[to], source[to], other[to], came[to], step[to] + k * apart)
             brought[to, rails.number[other[to]]] = sent
             if self._chain:
@@ -207,13 +133,22 @@ class Collected:
         return brought
 
     def to_the_box(
-        self, piece: IntArray, at: IntArray, brought: IntArray, box: IntArray, step: IntArray, turn: IntArray | int = 0
+        self,
+        piece: IntArray,
+        at: IntArray,
+        brought: IntArray,
+        box: IntArray,
+        step: IntArray,
+        turn: IntArray | int = 0,
+        helped: IntArray | None = None,
     ) -> IntArray:
-        """From the boxes where ``at`` got pieces, and others what ``brought`` says, to the members of ``box``."""
+        """From the boxes where ``at`` got pieces, and others what ``brought`` says, to the members of ``box``, there
+        as ``helped`` says (:meth:`Rails.helpers`)."""
         rails = self.rails
         leaves, enters = rails.between(at, box, turn)
         entered = self.add(piece, leaves, enters, brought[np.arange(len(piece)), rails.number[leaves]], step)
-        return self.into_the_box(piece, enters, entered, step)
+        helper = None if helped is None else rails.helpers(enters, np.asarray(turn), helped)
+        return self.into_the_box(piece, enters, entered, step, helper=helper)
 
     def all(self) -> Sends:
         """Everything, in the order in which it was added."""
@@ -237,19 +172,23 @@ def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
     ]
 
 
-def from_everyone(rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray) -> Sends:
+def from_everyone(
+    rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray, helped: IntArray | None = None
+) -> Sends:
     """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
-    then inside each. ``order``: of the boxes, shape (boxes,)."""
+    then inside each. ``order``: of the boxes, shape (boxes,). ``helped``: how pieces are spread in each box
+    (:meth:`Rails.helpers`), shape (pieces,)."""
     place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1
     sends = Collected(rails, plan.chain)
     first_step = chunk * (count if plan.by_chunk else 1)
-    at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step)
+    helper = None if helped is None else rails.helpers(holder, chunk, helped)
+    at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step, helper=helper)
     for ahead in range(1, count):
         step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
         box = order[(place[rails.box[holder]] + ahead) % count]
-        came = sends.to_the_box(piece, at, brought, box, step, chunk)
+        came = sends.to_the_box(piece, at, brought, box, step, chunk, helped)
         if plan.passed_on:
             (_, at), brought = rails.between(at, box, chunk), came
     return sends.all()

@@ -46,14 +46,14 @@ from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_places import placed, places
+from synth_models.fabric.references.box_rails import Rails
+from synth_models.fabric.references.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
 from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
     ROUND,
     SHARES,
     Plan,
-    Rails,
-    Rounds,
     Sends,
     dealt,
     from_everyone,
@@ -64,7 +64,7 @@ from synth_models.fabric.references.box_trees import NOBODY, Growth, around, nea
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
-from synth_models.fabric.references.share_weights import dealt_out, evenly_numbered, least_busy, seconds_of_shares
+from synth_models.fabric.references.share_weights import HELPED, Dealt, in_turn, least_busy, seconds_of_shares
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.from_afar import LONG, from_afar, timed_from_near_and_afar
@@ -87,7 +87,6 @@ BEHIND = 4  # of an allreduce of unequal shares, the part of all pieces by which
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
-FINE = 1000  # parts of a round that orders are told apart by
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -273,13 +272,18 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     if instance.collective in SPREADING:
         return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan), plan.in_order)
     if plan.weighed:
-        return _piece_by_piece(instance, there, sizes, plan)
+        return _unequal(instance, there, sizes, plan)
     up = _transfers(there, sizes, plan, instance.collective == "allreduce")
-    spread = timed_from_near_and_afar(there, up, plan.in_order)
     if instance.collective in SUMMING:
-        return _backwards(instance, there, up, spread)
-    back = reversed_transfers(there, up, spread)
-    down = _transfers(instance, sizes, plan)
+        return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order))
+    return _one_way_after_the_other(instance, there, up, _transfers(instance, sizes, plan), plan)
+
+
+def _one_way_after_the_other(
+    instance: FabricInstance, there: FabricInstance, up: Transfers, down: Transfers, plan: Plan
+) -> Schedule:
+    """An allreduce: everything up, and down as soon as links are free."""
+    back = reversed_transfers(there, up, timed_from_near_and_afar(there, up, plan.in_order))
     alone = timed(instance, down).start
     if instance.switching.mode == "store_and_forward":
         alone = alone[down.route_start[:-1]]
@@ -313,18 +317,29 @@ def _near(there: FabricInstance, plan: Plan, sizes: list[int], whole: float) -> 
     return None if from_afar(there, transfers, whole) else transfers
 
 
-def _piece_by_piece(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
-    """An allreduce of unequal shares: on every link the pieces in their order, each on its way down together with those
-    that go up a part of all pieces (:data:`BEHIND`) later, so that both ways fill all links."""
+def _unequal(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
+    """An allreduce of unequal shares. On every link the pieces in their order, each on its way down together with those
+    that go up a part of all pieces (:data:`BEHIND`) later, so that both ways fill all links together; and where one way
+    after the other does so too, that."""
     pieces = len(sizes[0])
     roots = np.asarray(roots_of_shares(_boxes(instance, plan)), dtype=np.int64)
-    probe = [[UNIT] * (max(1, min(pieces // len(roots), MOST_PROBED)) * len(roots))]
-    both = [seconds_of_shares(one, _transfers(one, probe, plan), len(roots)) for one in (instance, there)]
-    roots = dealt_out(roots, least_busy(both[0], both[1]), pieces)
-    back = reversed_transfers(there, _transfers(there, sizes, plan, roots=roots))
-    down = _transfers(instance, sizes, plan, roots=roots)
+    turns = max(1, min(pieces // len(roots), MOST_PROBED))
+    probe = [[UNIT] * (turns * len(roots))]
+    seconds = []
+    for one in (instance, there):
+        parts = [Dealt(np.tile(roots, turns), np.full(len(probe[0]), helped)) for helped in range(HELPED)]
+        ways = [seconds_of_shares(one, _transfers(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
+        seconds.append(np.concatenate(ways, axis=1))
+    weight = least_busy(seconds[0], seconds[1])
+    dealt_to = Dealt.out(roots, weight, pieces)
+    back = reversed_transfers(there, _transfers(there, sizes, plan, dealt_to=dealt_to))
+    down = _transfers(instance, sizes, plan, dealt_to=dealt_to)
     late = replace(down, priority=down.piece + pieces // BEHIND)
-    return timed(instance, joined(instance.machine, replace(back, priority=back.piece), late, later=False))
+    found = [timed(instance, joined(instance.machine, replace(back, priority=back.piece), late, later=False))]
+    if in_turn(seconds[0], seconds[1], weight):
+        up = _transfers(there, sizes, plan, True, dealt_to)
+        found.append(_one_way_after_the_other(instance, there, up, down, plan))
+    return min(found, key=partial(chunks.seconds, instance))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
@@ -350,23 +365,25 @@ def _transfers(
     sizes: list[list[int]],
     plan: Plan,
     last_first: bool = False,
-    roots: IntArray | None = None,
+    dealt_to: Dealt | None = None,
 ) -> Transfers:
     """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
-    chunk first if so wanted. ``roots``: of an allreduce's pieces, where they are not dealt out in turn."""
+    chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
+    turn."""
     block, size = pieces_of(sizes)
     boxes = _boxes(instance, plan)
     routes = PairRoutes(instance, boxes, int(max(size)))
     rails = Rails.of(routes, boxes)
     root = _root(instance, plan)
     if root is None:
-        holder, chunk = _shares(instance, sizes, boxes) if roots is None else (roots, evenly_numbered(roots))
+        holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
+        helped = None if dealt_to is None else dealt_to.helped
         order = np.arange(len(boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))
-        sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order)
+        sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order, helped)
         return _as_transfers(routes, block, size, sends)
-    rounds = _rounds(instance, routes, rails, root, int(max(size)))
+    rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if plan.between == DEALT:
         return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
     trees = None
@@ -377,8 +394,8 @@ def _transfers(
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
-        return _behind_what_they_wait_for(transfers, transfers.priority.copy())
-    return _kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
+        return behind_what_they_wait_for(transfers, transfers.priority.copy())
+    return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
 
 
 def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
@@ -393,51 +410,3 @@ def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Se
         np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
         sends.after[waits],
     )
-
-
-def _kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, rounds: Rounds) -> Transfers:
-    """The rounds as planned, for links that keep to an order; in the root's box, which more is sent in than in any
-    other, the order is what list scheduling finds. ``at_home``: transfers there, which are the first."""
-    priority = transfers.priority * FINE + rounds.inside * FINE
-    if at_home:
-        routes, waits = transfers.route_start[: at_home + 1], transfers.before_start[: at_home + 1]
-        alone = replace(
-            transfers, piece=transfers.piece[:at_home], adds=transfers.adds[:at_home],
-            priority=transfers.priority[:at_home], route_start=routes, link=transfers.link[: routes[-1]],
-            before_start=waits, before=transfers.before[: waits[-1]],
-        )  # fmt: skip
-        found = timed(instance, alone)
-        start = found.start if len(found.start) == at_home else found.start[routes[:-1]]
-        priority[:at_home] = start / found.ticks_per_s / rounds.seconds * FINE
-    return _behind_what_they_wait_for(transfers, priority)
-
-
-def _behind_what_they_wait_for(transfers: Transfers, priority: IntArray) -> Transfers:
-    """The transfers with these priorities, raised where one would go before the one that it waits for."""
-    behind = np.flatnonzero(np.diff(transfers.before_start))
-    while True:
-        least = priority[transfers.before]
-        if not np.any(priority[behind] < least):
-            return replace(transfers, priority=priority)
-        priority[behind] = np.maximum(priority[behind], least)
-
-
-def _rounds(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: int, size: int) -> Rounds:
-    """How long pieces of this size are on their way, from the root's box to the nearest and the farthest, and in it."""
-    net, home = instance.machine.network, int(rails.box[root])
-    away = np.where(np.arange(len(rails.size)) == home, np.inf, routes.seconds_from(root)[rails.enters[root]])
-    beside = (home + 1) % len(rails.size)
-    other, farthest = int(np.argmin(away)), int(np.argmax(np.where(np.isfinite(away), away, -1.0)))
-    if not np.isfinite(away).any():
-        other = farthest = beside
-    neighbour = rails.rank[home, (rails.number[root] + 1) % rails.size[home]]
-    seconds, least = [], np.inf
-    pairs = [(rails.leaves[root, box], rails.enters[root, box]) for box in (other, farthest)]
-    for source, target in (*pairs, (root, neighbour)):
-        links = np.zeros(0, dtype=np.int64)
-        if source != target:
-            _, links = routes.of(*(np.array([end], dtype=np.int64) for end in (source, target)))
-        seconds.append(float(net.latency[links].sum()))
-        least = min(least, float(net.bandwidth[links].min(initial=least)))
-    near, far, inside = (1 + math.ceil(latency * least / size) for latency in seconds)
-    return Rounds(near, far, inside, size / least)

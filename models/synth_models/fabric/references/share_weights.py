@@ -1,7 +1,8 @@
 """Unequal shares of an allreduce, where links or boxes are unequal: a linear program over how much each rank sums up.
 
 With w_r the share that is summed up at place r and d_er, u_er the seconds that link e takes for it on the way down and
-up, minimise T + S / 50:
+up, minimise T + S / 10 + H / 100 (in seconds where all shares are equal, which is what H counts in), H the part of the
+shares that are helped:
 
     all of it is shared out   sum_r w_r = 1
     a link's seconds          sum_r (d_er + u_er) w_r <= T
@@ -10,20 +11,27 @@ up, minimise T + S / 50:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.solvers.lp import linprog
+from synth.solvers.lp import INTERIOR, linprog
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 ALONE = 0.1
+HELP = 0.01
+HELPED = 3  # ways: not, and two
+TOGETHER = 1.005  # times the seconds of both ways together that one after the other may take
 
 
 def least_busy(down: FloatArray, up: FloatArray) -> FloatArray:
-    """The shares, shape (shares,), from seconds by link and share, shape (links, shares) each."""
+    """The shares, shape (shares,), from seconds by link and share, shape (links, shares) each; of :data:`HELPED` equal
+    parts of the shares the first is not helped."""
     shares = down.shape[1]
-    unit = max(float((down + up).max(initial=0.0)), 1e-300)
+    alike = float((down + up)[:, : shares // HELPED].mean(axis=1).max(initial=0.0))
+    unit = alike or float((down + up).max(initial=0.0)) or 1.0
     used = (down + up).any(axis=1)
     total, ways = (down + up)[used] / unit, np.concatenate([down[used], up[used]]) / unit
     rows = np.concatenate(
@@ -32,9 +40,9 @@ def least_busy(down: FloatArray, up: FloatArray) -> FloatArray:
             np.column_stack([ways, np.zeros(len(ways)), np.full(len(ways), -1.0)]),
         ]
     )
-    cost = np.concatenate([np.zeros(shares), [1.0, ALONE]])
+    cost = np.concatenate([np.where(np.arange(shares) < shares // HELPED, 0.0, HELP), [1.0, ALONE]])
     whole = np.concatenate([np.ones(shares), [0.0, 0.0]])[None, :]
-    found = linprog(cost, rows, np.zeros(len(rows)), whole, np.ones(1), method="highs")
+    found = linprog(cost, rows, np.zeros(len(rows)), whole, np.ones(1), method=INTERIOR)
     if found.x is None:
         return np.full(shares, 1 / shares)
     weight = np.maximum(np.asarray(found.x[:shares]), 0.0)
@@ -53,9 +61,34 @@ def seconds_of_shares(instance: FabricInstance, transfers: Transfers, shares: in
     return found
 
 
+def in_turn(down: FloatArray, up: FloatArray, weight: FloatArray) -> bool:
+    """Whether the two ways one after the other take no longer than together, but for a little."""
+    first, second, both = (float((way @ weight).max(initial=0.0)) for way in (down, up, down + up))
+    return first + second <= TOGETHER * both
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """The rank that sums up each piece of an allreduce, shape (pieces,), and how it is ``helped``: who spreads it in
+    each box (:meth:`synth_models.fabric.references.box_rails.Rails.helpers`), one of :data:`HELPED` numbers."""
+
+    rank: IntArray
+    helped: IntArray
+
+    @classmethod
+    def out(cls, roots: IntArray, weight: FloatArray, pieces: int) -> Dealt:
+        """Equal pieces dealt out by the weights of the roots, helped in each way, evenly mixed."""
+        column = dealt_out(np.arange(HELPED * len(roots), dtype=np.int64), weight, pieces)
+        return cls(roots[column % len(roots)], column // len(roots))
+
+    @property
+    def numbered(self) -> tuple[IntArray, IntArray]:
+        """The rank of each piece, and its number among those of that rank."""
+        return self.rank, evenly_numbered(self.rank)
+
+
 def dealt_out(roots: IntArray, weight: FloatArray, pieces: int) -> IntArray:
-    """The rank that sums up each of equal pieces, shape (pieces,): as many a place of ``roots`` as its weight says,
-    evenly mixed."""
+    """One of ``roots`` for each of equal pieces, shape (pieces,): as many a place as its weight says, evenly mixed."""
     wanted = weight * pieces
     count = np.floor(wanted).astype(np.int64)
     count[np.argsort(count - wanted, kind="stable")[: pieces - int(count.sum())]] += 1

@@ -145,6 +145,20 @@ class Breakable:
             return part.kind == "switch" and part.ends == (word,)
         return part.kind == "link" and bool(word & part.pairs) and (part.pairs <= word or len(word) == 1)
 
+    def core(self, failure: Failure) -> frozenset[Pair]:
+        """The pairs of nodes that links still join, without switches that have but one neighbour left, and so on."""
+        net, switch = self.machine.network, self.machine.is_switch
+        left = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) - failure.pairs
+        while True:
+            neighbours: dict[int, set[int]] = {}
+            for u, v in left:
+                neighbours.setdefault(u, set()).add(v)
+                neighbours.setdefault(v, set()).add(u)
+            ends = {v for v, near in neighbours.items() if switch[v] and len(near) == 1}
+            if not ends:
+                return frozenset(left)
+            left = {pair for pair in left if not ends & set(pair)}
+
     def used(self, schedule: Schedule | Quotient, broken: FabricInstance) -> frozenset[Pair]:
         """The directions from node to node that a schedule of the broken instance uses."""
         return renumbered.used_pairs(broken, expanded(broken, schedule))

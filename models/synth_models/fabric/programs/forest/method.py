@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -71,6 +72,17 @@ class _Best:
     how: str = ""
     tried: int = 0
     last: Schedule = field(default_factory=lambda: _empty())
+
+    @cached_property
+    def _least(self) -> Fraction:
+        return quick_bound(self.instance)
+
+    def enough(self) -> bool:
+        """Whether there is no time to go on, or the best is within a gap, asked for beyond the usual, of a bound."""
+        gap = self.options.relative_gap
+        if self.seconds is None or gap <= RELATIVE_GAP or self.options.out_of_time():
+            return self.options.out_of_time()
+        return self.seconds * Fraction(1 - gap) <= self._least
 
     def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
         """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
@@ -281,7 +293,7 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
     one = round_of(table, machine, sizes, per_block)
     stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
-    if stretched and chunks is None and one.size * SEVERAL <= MOST_TRANSFERS // 4:
+    if stretched and chunks is None and not best.enough() and one.size * SEVERAL <= MOST_TRANSFERS // 4:
         _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
     if best.schedule is None:
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
@@ -296,7 +308,7 @@ def _rounds(
     both = best.instance.collective == "allreduce"
     placements = [Placement(True, both), Placement(False, both)] + [Placement(True, False)] * both
     spent_s = 0.0
-    while options.fits(2 * spent_s) and not options.out_of_time():  # twice as many rounds take twice as long
+    while options.fits(2 * spent_s) and not best.enough():  # twice as many rounds take twice as long
         began = time.monotonic()
         if times > first and one.size * times > _most_transfers(best, fluid_s):
             break

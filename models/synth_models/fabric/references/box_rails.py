@@ -1,0 +1,118 @@
+"""Where members stand in boxes, and over which rails what one box sends another goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.errors import UnsupportedError
+from synth_models.fabric.references.box_trees import NOBODY
+from synth_models.fabric.scheduling.box_routes import PairRoutes
+
+MOST_TURNS = 840
+BY_CUT_OFF, BY_ANY = 1, 2  # who spreads a piece in a box instead of the rank that it comes to
+
+
+class Rails(NamedTuple):
+    """Where members stand, and who of a box sends to whom of another.
+
+    ``box``, ``number``: of every node, shape (nodes,): its box and its place there. ``rank[box, number]``, repeated
+    from the first where a box has fewer than the largest; ``size`` of every box. What ``rank`` holds goes to box b from
+    ``leaves[rank, b]``, itself wherever it can, to ``enters[rank, b]``, shape (nodes, boxes). Where a box has fewer
+    ranks, or rails lead elsewhere, several serve equally well: ``in_turn``, shape (turns, 2, nodes, boxes), the two for
+    one turn after the other.
+    """
+
+    box: IntArray
+    number: IntArray
+    rank: IntArray
+    size: IntArray
+    leaves: IntArray
+    enters: IntArray
+    in_turn: IntArray
+
+    @classmethod
+    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> Rails:
+        """Raises :class:`UnsupportedError` where no direct route joins two boxes."""
+        nodes, width = 1 + max(map(max, boxes)), max(map(len, boxes))
+        box, number = np.zeros((2, nodes), dtype=np.int64)
+        for b, members in enumerate(boxes):
+            box[list(members)], number[list(members)] = b, np.arange(len(members))
+        rank = np.array([np.resize(np.asarray(members), width) for members in boxes], dtype=np.int64)
+        size = np.array([len(members) for members in boxes], dtype=np.int64)
+        first = np.zeros((1, 2, nodes, len(boxes)), dtype=np.int64)
+        found = cls(box, number, rank, size, first[0, 0], first[0, 1], first)
+        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for members in boxes:
+            for u in members:
+                found.leaves[u] = u
+                found.enters[u] = NOBODY
+                reach = routes.reached_from(u)[rank]  # (boxes, width)
+                like = np.arange(len(boxes)), number[u] % size
+                found.enters[u] = np.where(reach[like], rank[like], NOBODY)
+            there = (found.enters[list(members)] != NOBODY).any(axis=0)  # some rail leads to that box
+            for u in members:
+                reach = routes.reached_from(u)[rank]
+                broken = (found.enters[u] == NOBODY) & ~(there & (number[u] < size))
+                for other in np.flatnonzero(broken & reach.any(axis=1)).tolist():
+                    can = rank[other][: size[other]][reach[other][: size[other]]]
+                    found.enters[u, other] = can[number[u] % len(can)]
+                for other in np.flatnonzero((number[u] >= size) & reach.any(axis=1)).tolist():
+                    can = rank[other][: size[other]][reach[other][: size[other]]]
+                    several[u, other] = [(u, int(can[(number[u] + turn) % len(can)])) for turn in range(len(can))]
+            several |= found._through_gates(members, boxes)
+        return found._replace(in_turn=_in_turn(first, several))
+
+    def _through_gates(
+        self, members: Sequence[int], boxes: Sequence[Sequence[int]]
+    ) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """Let the members of a box that reach no rank of another leave it by those that do, in turn: the pairs by rank
+        and box. Raises :class:`UnsupportedError` where none does."""
+        several: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        lacking = np.flatnonzero((self.enters[list(members)] == NOBODY).any(axis=0))
+        for other in lacking[lacking != self.box[members[0]]].tolist():
+            gates = [u for u in members if self.enters[u, other] != NOBODY]
+            if not gates:
+                raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
+            for u in members:
+                if self.enters[u, other] == NOBODY:
+                    ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
+                    several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
+        for (u, other), ((leaves, enters), *_) in several.items():
+            self.leaves[u, other], self.enters[u, other] = leaves, enters
+        return several
+
+    def helpers(self, at: IntArray, turn: IntArray, how: IntArray) -> IntArray:
+        """The rank by which a piece that comes to ``at`` is spread in its box, one after the other in turn: any other
+        (:data:`BY_ANY`), or one that has no way of its own to some other box (:data:`BY_CUT_OFF`); NOBODY where there
+        is none, or nobody helps."""
+        box = self.box[at]
+        any_other = self.rank[box, (self.number[at] + 1 + turn % np.maximum(1, self.size[box] - 1)) % self.size[box]]
+        found = np.where((how == BY_ANY) & (self.size[box] > 1), any_other, NOBODY)
+        for b in range(len(self.size)):
+            own, others = self.rank[b, : self.size[b]], np.arange(len(self.size)) != b
+            lacking = own[(self.leaves[own] != own[:, None])[:, others].any(axis=1)]
+            mine = (how == BY_CUT_OFF) & (box == b)
+            if len(lacking):
+                found[mine] = lacking[turn[mine] % len(lacking)]
+        return found
+
+    def between(self, at: IntArray, box: IntArray, turn: IntArray | int) -> tuple[IntArray, IntArray]:
+        """The rank that what ``at`` holds leaves by for a box, and the one that it enters there, in this turn."""
+        turn = turn % len(self.in_turn)
+        return self.in_turn[turn, 0, at, box], self.in_turn[turn, 1, at, box]
+
+
+def _in_turn(first: IntArray, several: dict[tuple[int, int], list[tuple[int, int]]]) -> IntArray:
+    """``Rails.in_turn`` from that of one turn and the pairs of ranks that serve, by rank and box."""
+    counts = {len(pairs) for pairs in several.values()}
+    turns = math.lcm(*counts) if counts else 1
+    found = np.repeat(first, min(turns, MOST_TURNS), axis=0)
+    for (rank, other), pairs in several.items():
+        for turn in range(len(found)):
+            found[turn, :, rank, other] = pairs[turn % len(pairs)]
+    return found
