@@ -10,11 +10,10 @@ Every record is accepted, refused (with the first fault found) or not covered (w
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
 Not looked at: how a run went (seconds, options, progress, solver), and plans. Not covered: more than 2^20 transfers
-(fabric: 2^22); quotients; several collectives at once; dragonflies, boxes in part, links in groups or of reduced
-bandwidth; switches that store and add, buffer or do not copy, or that limit streams; fabric's arguments steps,
-sum_rates, moments and orbit_moments; xtree's relaxations; harvest's delays by ports, bundles of prices, and
-certificates of steps in which a GPU has several partners; mlfm's forms other than tables, and detours that do not split
-easily; optree's budgets of power and crosstalk, and reach on large rings; bine's butterflies and prices of rounds.
+(fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth;
+switches that store and add, buffer, do not copy or limit streams; fabric's arguments steps, sum_rates, moments and
+orbit_moments; xtree's relaxations; harvest's delays by ports, bundles of prices, chains, several partners of a GPU;
+mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
 
 Order: 1 numbers, files, arrays · 2 records · 3 networks · 4 collectives and their replay · 5 xtree · 6 fabric ·
 7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
