@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.reach import knows
 from synth_papers.fabric import nvls_tables
 from synth_papers.fabric.grid import made
 
@@ -34,11 +36,11 @@ KEPT = 16  # ranks up to which numbers stand in records alone
 MOST_KEPT = 5_000_000  # transfers up to which schedules are published
 NUMBERS = ("dgx-b200-nvls x64",)  # machines of whose short messages the schedules are numbers alone: a megabyte each
 TIME_LIMIT = 60.0
-MOST_TODAY = {MIB: 128, GIB: 32}  # ranks up to which rings and trees are run at a size
-MOST_OTHERS = 32  # ranks up to which what users have today is run for other collectives than allreduce
 COMPARED = (MIB, GIB)  # sizes at which what users have today is run
+MOST_FEW = 32  # ranks up to which all that users have today is run, at those sizes
 AROUND = ("allreduce", "allgather", "reduce_scatter")
 TODAY = {"nvls": AROUND[:1], "sharp": AROUND[:1], "ring": AROUND, "double_tree": AROUND[:1]}  # for which collectives
+RINGS = ("ring", "double_tree")  # what on more ranks is run where LARGE says
 FAT_TREES = (
     "On fat trees the schedules of allgather and reduce_scatter were the loose side: sent in the order of distance, "
     "data leave a port idle until the farthest arrive. Where switches copy or add, `in_network` places trees to the "
@@ -134,7 +136,12 @@ MACHINES: dict[str, Maker] = {
 }
 
 
-WORTH = {"dgx-h100-nvls x16": (GIB,), "dgx-h100-nvls x64": (GIB,), "dgx-b200-nvls x64": ()}  # not all sizes
+WORTH = {"dgx-h100-nvls x64": (GIB,), "dgx-b200-nvls x64": ()}  # not all sizes
+
+X16, X64 = ("dgx-h100-nvls x16", "dgx-b200-nvls x16"), "dgx-b200-nvls x64"
+LARGE: dict[tuple[str, str], tuple[int, ...]]  # at which sizes, by machine and collective
+LARGE = dict.fromkeys(product(X16[:1], AROUND[1:]), SIZES)
+LARGE |= dict.fromkeys([*product(X16, AROUND[:1]), *product((X64,), AROUND[1:]), (X16[1], AROUND[2])], (MIB,))
 
 
 def questions() -> Iterator[Question]:
@@ -173,6 +180,8 @@ def reproduce(page: Reproduction) -> None:
         "are as large as those on H100 boxes, and their times stand in `runs.csv`."
     )
     page.note(ABSENT)
+    if not page.quick:
+        page.note(nvls_tables.on_many_ranks(pd.DataFrame(list(_on_many_ranks(page)))))
     page.note(LOOSE)
     page.note(FAT_TREES)
     page.note(
@@ -189,6 +198,7 @@ class Run(NamedTuple):
     bound: float | None
     certified: bool
     transfers: int
+    ended: str  # empty where an earlier state of the page did not keep it
     record: Record | None
 
 
@@ -242,11 +252,14 @@ def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequ
 
 def _beside(question: Question, ranks: int) -> Sequence[str]:
     """What users have today, where it is run beside ours."""
-    few = question.collective == "allreduce" or ranks <= MOST_OTHERS
-    if not question.able or question.size not in COMPARED or not few:
+    if not question.able:
         return ()
     names = [name for name, known in TODAY.items() if question.collective in known]
-    return names if ranks <= MOST_TODAY[question.size] else [name for name in names if name in ("nvls", "sharp")]
+    here = names if question.size in COMPARED else []
+    if ranks <= MOST_FEW:
+        return here
+    large = question.size in LARGE.get((question.machine, question.collective), ())
+    return [name for name in names if (large if name in RINGS else name in here)]
 
 
 @cache
@@ -285,15 +298,15 @@ def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]
             page.table("", table, file="runs", show=False)
             continue
         told = {name: None if pd.isna(value) else value for name, value in rows[0].items()}
-        found.append(
-            Run(method, told["value"], told["bound"], bool(told["certified"]), int(told["transfers"] or 0), None)
-        )
+        sure, many, ended = bool(told["certified"]), int(told["transfers"] or 0), str(told.get("ended") or "")
+        found.append(Run(method, told["value"], told["bound"], sure, many, ended, None))
     return found
 
 
 def _run(record: Record) -> Run:
     transfers = (record["verified"]["facts"] or {}).get("transfers") or 0
-    return Run(record["method"], record.value, record.bound, record.proof == "certified", transfers, record)
+    certified, ended = record.proof == "certified", str(record["termination"])
+    return Run(record["method"], record.value, record.bound, certified, transfers, ended, record)
 
 
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
@@ -340,13 +353,31 @@ def _answer(page: Reproduction, rows: pd.DataFrame, worth: pd.DataFrame) -> None
 def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
     """Seconds of ring, double tree, NVLS and one SHARP tree beside ours, None where one has no schedule."""
     found = []
-    for row in rows[rows["bytes"].isin(COMPARED)].to_dict("records"):
+    for row in rows.to_dict("records"):
+        if row["bytes"] not in (*COMPARED, *LARGE.get((row["machine"], row["collective"]), ())):
+            continue
         question = Question(row["machine"], MACHINES[row["machine"]], row["collective"], row["bytes"])
         told = {name: row[name] for name in ("machine", "collective", "bytes")} | {"ours": row["time"]}
         instance = question.instance
         runs = _solved(page, instance, _beside(question, len(instance.members)))
         found.append(told | {run.method: run.value for run in runs})
     return pd.DataFrame(found)
+
+
+def _on_many_ranks(page: Reproduction) -> Iterator[dict[str, Any]]:
+    """How every run of rings and trees on 16 and 64 boxes ended, or why there is none."""
+    asked = product((one for one in MACHINES if one.endswith((" x16", " x64"))), AROUND, RINGS)
+    for machine, collective, method in asked:
+        for size in SIZES:
+            told: dict[str, Any] = {"machine": machine, "collective": collective, "method": method, "bytes": size}
+            told["value"] = None
+            if not knows(method, collective):
+                yield told | {"ended": nvls_tables.UNKNOWN}
+            elif size not in LARGE.get((machine, collective), ()):
+                yield told | {"ended": nvls_tables.NOT_RUN}
+            else:
+                [run] = _solved(page, Question(machine, MACHINES[machine], collective, size).instance, [method])
+                yield told | {"value": run.value, "ended": run.ended}
 
 
 def _measurements(page: Reproduction) -> None:

@@ -13,6 +13,7 @@ GIB = 2**30
 WIDE = 0.15  # of a gap
 LITTLE = 1.1  # times as fast, below which it is worth less than a tenth
 BOXES_OF = ("dgx-h100-nvls", "dgx-b200-nvls")
+UNKNOWN, NOT_RUN = "unknown collective", "not run"  # beside the words with which a run ends
 
 
 def in_words(table: pd.DataFrame) -> pd.DataFrame:
@@ -84,6 +85,31 @@ def beside_ours(beside: pd.DataFrame) -> pd.DataFrame:
     told = {name: [None if pd.isna(v) else times(v) for v in mine[name] / mine["ours"]] for name in others}
     sizes = [shown(float(size), "bytes") for size in mine["bytes"]]
     return mine.assign(bytes=sizes, ours=[shown(value, "s") for value in mine["ours"]], **told)
+
+
+def on_many_ranks(runs: pd.DataFrame) -> str:
+    """Of runs on 16 and 64 boxes: how many have a time, which have none and why."""
+    unknown, absent = (runs[runs["ended"] == why] for why in (UNKNOWN, NOT_RUN))
+    begun = runs.drop([*unknown.index, *absent.index])
+    empty = begun[begun["value"].isna()]
+    methods = " and ".join(f"`{name}`" for name in runs["method"].unique())
+    said = [f"On 16 and 64 boxes {methods} were run {len(begun)} times; {len(begun) - len(empty)} have a time."]
+    for method, rows in unknown.groupby("method", sort=False):
+        said.append(f"`{method}` does not know {' and '.join(rows['collective'].unique())}.")
+    for (machine, ended), rows in empty.groupby(["machine", "ended"], sort=False):
+        said.append(f"Without a schedule on {machine!s}, {str(ended).replace('_', ' ')}: {_listed(rows)}.")
+    for machine, rows in absent.groupby("machine", sort=False):
+        said.append(f"Not run on {machine!s}: {_listed(rows)}.")
+    return " ".join(said)
+
+
+def _listed(rows: pd.DataFrame) -> str:
+    """The runs of a machine by collective and sizes, methods together."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for (collective, method), here in rows.groupby(["collective", "method"], sort=False):
+        sizes = ", ".join(shown(float(size), "bytes") for size in here["bytes"])
+        found.setdefault((str(collective), sizes), []).append(f"`{method}`")
+    return "; ".join(f"{' and '.join(names)}, {collective} ({sizes})" for (collective, sizes), names in found.items())
 
 
 def drawn(worth: pd.DataFrame) -> Any:

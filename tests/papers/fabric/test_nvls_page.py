@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import statistics
 
+import pandas as pd
 from published import PUBLISHED, below
 
 from synth.records.optimality import gap
 from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
-from synth_papers.fabric.nvls import ADD_RATES, MACHINES, MEASURED, MOST_KEPT
+from synth_papers.fabric.nvls import ADD_RATES, LARGE, MACHINES, MEASURED, MOST_KEPT, RINGS, SIZES, WORTH
+from synth_papers.fabric.nvls_tables import NOT_RUN, UNKNOWN, on_many_ranks
 
 
 def tables() -> dict[str, list[dict[str, str]]]:
@@ -73,6 +76,38 @@ def test_published_schedules_are_those_of_the_table() -> None:
     told = [cell for row in beside for cell in row.values() if cell.endswith("×")]
     assert len(told) > 25
     assert all(float(cell.removesuffix("×")) >= 1 for cell in told)
+
+
+def test_rings_and_trees_on_many_boxes_stand_where_they_were_run() -> None:
+    """A time where one was run and has one, none elsewhere; and the page counts both."""
+    with (PUBLISHED / "nvls" / "beside.csv").open() as file:
+        rows = {(row["machine"], row["collective"], int(row["bytes"])): row for row in csv.DictReader(file)}
+    many = {key: row for key, row in rows.items() if key[0].endswith((" x16", " x64"))}
+    asked = {(*key, size) for key, sizes in LARGE.items() for size in sizes}
+    assert asked <= set(many)
+    times = [row[name] for row in many.values() for name in RINGS if row[name]]
+    assert all(not any(row[name] for name in RINGS) for key, row in many.items() if key not in asked)
+    assert all(float(row[name]) >= float(row["ours"]) for row in many.values() for name in RINGS if row[name])
+    assert f"; {len(times)} have a time." in (PUBLISHED / "nvls.md").read_text()
+
+
+def test_what_has_no_time_is_named_with_the_reason() -> None:
+    """Each run once, under how it ended."""
+    rows = [("m x16", "allreduce", "a", 2**10, 1.0, "finished"), ("m x16", "allreduce", "a", 2**20, None, "time_limit")]
+    rows += [("m x16", "allgather", "b", size, None, UNKNOWN) for size in (2**10, 2**20)]
+    rows += [("m x64", "allreduce", "a", size, None, NOT_RUN) for size in (2**10, 2**20)]
+    names = ["machine", "collective", "method", "bytes", "value", "ended"]
+    assert on_many_ranks(pd.DataFrame(rows, columns=names)) == (
+        "On 16 and 64 boxes `a` and `b` were run 2 times; 1 have a time. `b` does not know allgather. Without a "
+        "schedule on m x16, time limit: `a`, allreduce (1.00 MiB). Not run on m x64: `a`, allreduce (1.00 KiB, 1.00 "
+        "MiB)."
+    )
+
+
+def test_worth_is_told_at_every_size_that_was_asked() -> None:
+    worth = tables()["What copies and sums in switches are worth: allreduce"]
+    told = {row["machine"]: sum(cell.endswith("×") for cell in row.values()) for row in worth}
+    assert told == {name: len(WORTH.get(name, SIZES)) for name in MACHINES if WORTH.get(name, SIZES)}
 
 
 def test_no_bound_of_the_machine_with_nvls_lies_below_a_measurement() -> None:
