@@ -16,14 +16,16 @@ from models.fabric.small_machines import schedule_of
 from models.fabric.small_several import ONE_LINK, as_schedule, drawn, several
 
 import synth
+from synth.clock.deadline import OutOfTime
 from synth.errors import InputError
-from synth.family import get_family
+from synth.family import Outcome, get_family
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.references import one_after_another, pull
 from synth_models.fabric.solution import Schedule, pack, unpack
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.table import table
@@ -246,6 +248,28 @@ def test_one_after_another_waits_for_shared_ranks_and_links_only() -> None:
     assert record["verified"]["facts"]["ends_s"] in ([3.0, 3.0, 6.0], [6.0, 6.0, 3.0])
     together = synth.solve(several(rows, star), "together", time_limit=10)
     assert together.value == 3.0  # broadcasts 0 -> 1, 1 -> 2, 2 -> 3 use links of their own
+
+
+def out_of_time(*_: object) -> Outcome:
+    """What the clock does to a method that is not ready."""
+    raise OutOfTime
+
+
+@pytest.mark.parametrize("name", ["one_after_another", "together"])
+def test_a_method_that_its_time_ends_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Two broadcasts one after the other: 1.5 + 4 + 2 s, or 2 + 4 s if the second one comes first."""
+    monkeypatch.setattr(one_after_another, "_ours", lambda: {"hierarchical": out_of_time, "pull": pull.solve})
+    record = synth.solve(one_link(), name, time_limit=60)
+    assert record.ok
+    assert record.value == 6.0
+
+
+def test_what_has_no_schedule_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pull, "_grown", out_of_time)
+    monkeypatch.setattr(pull, "hold_first", lambda *_: None)
+    record = synth.solve(one_link(), "pull", time_limit=60)
+    assert (record["termination"], record.value) == ("time_limit", None)
+    assert record["message"] == "collective 0: stopped at the time limit"
 
 
 def test_sums_stay_what_they_are() -> None:

@@ -84,7 +84,7 @@ def solve_parts(instance: FabricInstance, options: RunOptions, name: str, solve:
     schedules: list[Schedule] = []
     for number, part in enumerate(instance.parts):
         share = FOR_PARTS / (FOR_PARTS * (len(instance.parts) - number) + 1 - FOR_PARTS)
-        own = options.part(share)
+        own, found = options.part(share), Outcome("time_limit", message="stopped at the time limit")
         with own.in_time():
             found = solve(part, own)
         if found.solution is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+from synth.clock.deadline import OutOfTime
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -54,7 +55,7 @@ def _ours() -> dict[str, Callable[[FabricInstance, RunOptions], Outcome]]:
 
 
 def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[Schedule, str]:
-    """Raises :class:`UnsupportedError` where no method has a schedule."""
+    """Raises :class:`UnsupportedError` where no method has a schedule, :class:`OutOfTime` where none is in time."""
     least = quick_bound(part)
     best: tuple[Fraction, Fraction, Schedule, str] | None = None
     for name, run in {**_ours(), **IN_USE}.items():
@@ -62,13 +63,12 @@ def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[S
             break
         if not knows(name, part.collective):
             continue
-        own = options.part(EACH)
+        own, solution = options.part(EACH), None
         try:
             with own.in_time():
-                found = run(part, own)
+                solution = run(part, own).solution
         except UnsupportedError:
             continue
-        solution = found.solution
         if solution is None and own.held.solution is not None:
             solution = own.held.solution()
         if solution is not None:
@@ -76,6 +76,8 @@ def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[S
             seconds = chunks.seconds(part, made)
             one = seconds * (1 + Fraction(made.transfers) / Fraction(most)), seconds, made, name
             best = min(best or one, one, key=lambda one: one[0])
+    if best is None and options.out_of_time():
+        raise OutOfTime
     if best is None:
         raise UnsupportedError(f"no method has a schedule for {part.collective} alone")
     return best[2], best[3]
