@@ -106,6 +106,8 @@ FAMILY = Family(
         Page("tuned", "What runs, against what was scheduled: exported algorithms on machines people have",
              "MSCCL's and MSCCL++'s executors; NCCL's and MPI's algorithms exported beside ours",
              _PAGES + ".tuned:reproduce", in_parts=True),
+        Page("several", "Several collectives at once, beside one after the other",
+             "What libraries run on one stream", _PAGES + ".several:reproduce"),
         Page("outside", "Simulators of others beside our replay",
              "SimGrid (S4U), ASTRA-sim (analytical backend) and LogGOPSim (LogGP) on our schedules",
              "synth_papers.outside.page:reproduce"),

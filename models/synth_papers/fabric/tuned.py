@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -153,10 +154,10 @@ def _apart(rows: pd.DataFrame, machine: Machine, collective: str) -> tuple[pd.Da
     return rows[mine], rows[~mine]
 
 
-def state_of_the_code() -> str:
+def state_of_the_code(packages: Sequence[ModuleType] = DECIDE) -> str:
     """The state of the code and machines that decide what a row says: twelve hexadecimal digits."""
     digest = hashlib.sha256()
-    for package in DECIDE:
+    for package in packages:
         folder = Path(package.__path__[0])
         for path in sorted(one for suffix in ("py", "json") for one in folder.rglob(f"*.{suffix}")):
             digest.update(f"{package.__name__} {path.relative_to(folder).as_posix()}\n".encode() + path.read_bytes())
