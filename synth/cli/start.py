@@ -18,7 +18,7 @@ def run() -> None:
 def keep_bytecode() -> None:
     """Keep compiled modules in synth's own cache where ``PYTHONDONTWRITEBYTECODE`` keeps them out of source folders.
 
-    With that variable, as container images have it, every process would compile what it imports anew, more than 2 s
+    With that variable, as container images have it, every process would compile all that it imports, more than 2 s
     each where pandas was installed uncompiled. Nothing is written beside a source. A ``PYTHONPYCACHEPREFIX`` or the
     option ``-B`` is followed as it is; so is the variable where the cache cannot be written. The processes that the
     command starts inherit the choice.

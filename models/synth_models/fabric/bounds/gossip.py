@@ -90,13 +90,19 @@ def counts_each(links: Links) -> bool:
     return switching.mode == "cut_through" and forks
 
 
-def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
-    """The strongest bound of an allreduce by messages that is found while ``more()``, or ``known``."""
+def windows(links: Links) -> tuple[IntArray, IntArray]:
+    """In which time an allreduce can use each link, ticks, shape (links,): not before a member's data can be there, and
+    not so late that it reaches none any more; :data:`UNREACHABLE` where never."""
     members = np.zeros(links.nodes, dtype=bool)
     members[links.members] = True
     begin = distances(links, links.delay, members)[links.src]
     left = distances(links.reverse, links.delay, members)[links.dst]
-    left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
+    return begin, np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
+
+
+def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], known: Proven) -> Proven:
+    """The strongest bound of an allreduce by messages that is found while ``more()``, or ``known``."""
+    begin, left = windows(links)
     resources = resources_of(links, look, begin, left, each=counts_each(links))
     best = _strongest_partition(links, begin, left, more, known)
     passing = links.instance.special_switches and links.instance.switching.mode == "cut_through"

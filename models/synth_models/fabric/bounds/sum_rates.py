@@ -26,9 +26,8 @@ from synth.arrays import IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
-from synth_models.fabric.bounds.gossip import counts_each, only_members
+from synth_models.fabric.bounds.gossip import counts_each, only_members, windows
 from synth_models.fabric.bounds.link_prices import resources_of, time_to_pay
-from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.exact import exact
 
@@ -37,11 +36,7 @@ def strongest_sum_rates(links: Links, look: Colours, best: Proven) -> Proven:
     """What an allreduce costs at equal prices a byte, and a second, of links into members, or ``best``."""
     if not applies(links):
         return best
-    members = np.zeros(links.nodes, dtype=bool)
-    members[links.members] = True
-    begin = distances(links, links.delay, members)[links.src]
-    left = distances(links.reverse, links.delay, members)[links.dst]
-    left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
+    begin, left = windows(links)
     resources = resources_of(links, look, begin, left, each=counts_each(links))
     for length in _prices(links):
         worth = _worth(links, length) * links.instance.bytes

@@ -144,7 +144,7 @@ class _Choices:
         return counts[least] if least < len(counts) else self.gpus + 1
 
     def _fits(self, sums: Mapping[int, int], load: int, members: int, c: int) -> bool:
-        """Whether c new links, ``load`` pairs on each, leave orbits in whose mean the distances are no more than the
+        """Whether c new links, ``load`` pairs on each, leave orbits whose mean distances do not exceed what the
         links carry: a mixture of two kinds of orbits, as the least sum is convex in the mean number of such pairs."""
         new = c * load * members  # in the mean, times the GPUs
         below = [(count, total) for count, total in sums.items() if count * self.gpus <= new]
