@@ -89,6 +89,7 @@ class stopping:
     def __init__(self, remaining: Callable[[], float | None], clock: Clock | None = None) -> None:
         self.remaining, self.clock = remaining, clock
         self.interrupts = remaining() is not None and _can_interrupt()
+        self.raised = False  # OutOfTime, by a signal
         self.before = signal.getsignal(signal.SIGALRM) if self.interrupts else None
         self.continues = signal.getsignal(signal.SIGCONT) if self.interrupts else None
 
@@ -107,11 +108,10 @@ class stopping:
             signal.signal(signal.SIGCONT, self.continues)
             if _limits:
                 _set_timer()
-        # numba makes a SystemError of a signal that comes while it hands over arguments or results
-        late = isinstance(error, OutOfTime) or (
-            isinstance(error, SystemError) and isinstance(error.__cause__, OutOfTime)
-        )
-        if not late:
+        # compiled code that a signal interrupts may report an error of its own: numba a SystemError where it hands over
+        # arguments or results, numpy a TypeError where it compares
+        of_signal = self.raised and isinstance(error, (SystemError, TypeError))
+        if not (isinstance(error, OutOfTime) or of_signal):
             return False
         if self.clock is None:
             raise OutOfTime from error
@@ -169,6 +169,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     if (_limits[-1].remaining() or 0.0) > 0:  # what is not counted has put the end off
         _set_timer()
         return
+    _limits[-1].raised = True
     raise OutOfTime
 
 

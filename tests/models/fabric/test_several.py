@@ -25,7 +25,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references import one_after_another, pull
+from synth_models.fabric.references import direct, one_after_another, pull
 from synth_models.fabric.solution import Schedule, pack, unpack
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.table import table
@@ -270,6 +270,20 @@ def test_what_has_no_schedule_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -
     record = synth.solve(one_link(), "pull", time_limit=60)
     assert (record["termination"], record.value) == ("time_limit", None)
     assert record["message"] == "collective 0: stopped at the time limit"
+
+
+def test_a_collective_cut_by_the_clock_keeps_what_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two broadcasts, one after the other in 6 s: each has what it held before its search was stopped."""
+
+    def held_then_stopped(incumbent: Any, restarts: int) -> None:
+        made = direct.solve(incumbent.instance, incumbent.options).solution
+        incumbent.options.held.offer(lambda: made, 1.0, "stand in")
+        raise OutOfTime
+
+    monkeypatch.setattr(pull, "_grown", held_then_stopped)
+    record = synth.solve(one_link(), "pull", time_limit=60)
+    assert record.ok
+    assert record.value == 6.0
 
 
 def test_sums_stay_what_they_are() -> None:

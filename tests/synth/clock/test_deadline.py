@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -179,6 +180,23 @@ def test_a_stop_between_kernels_is_no_error() -> None:
     with kernels.mode("compiled"), limited(0.3).in_time():
         while True:
             _many(200_000)
+
+
+@pytest.mark.parametrize("kind", [SystemError, TypeError])
+def test_compiled_code_may_report_a_stop_as_an_error_of_its_own(kind: type[Exception]) -> None:
+    """As numpy does in a comparison; the same error without a stop stays one."""
+
+    def compared(loop: Any) -> None:
+        with suppress(OutOfTime):
+            loop()
+        raise kind("no comparison")
+
+    options = limited(0.05)
+    with options.in_time():
+        compared(loop_for_ever)
+    assert options.clock.cut
+    with pytest.raises(kind, match="no comparison"), limited(1000.0).in_time():
+        compared(lambda: None)
 
 
 def test_a_run_that_is_stopped_hands_over_what_it_holds() -> None:

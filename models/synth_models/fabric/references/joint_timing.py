@@ -87,6 +87,8 @@ def solve_parts(instance: FabricInstance, options: RunOptions, name: str, solve:
         own, found = options.part(share), Outcome("time_limit", message="stopped at the time limit")
         with own.in_time():
             found = solve(part, own)
+        if found.solution is None and own.held.solution is not None:
+            found.solution = own.held.solution()
         if found.solution is None:
             found.message = f"collective {number}: {found.message or found.termination}"
             return Outcome(found.termination, message=found.message)
