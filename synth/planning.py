@@ -99,9 +99,10 @@ def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:
     """What plans demands on a machine: an instance whose machine and process group are meant, or a machine's name or
     file with the ``keys`` of ``synth make`` (``boxes=8``, ``failed="broken.txt"``).
 
-    >>> planner = synth.Planner("dgx-h100", boxes=2)
-    >>> planner.plan([[0 if i == j else 2**20 for j in range(16)] for i in range(16)]).check().ok
-    True
+    Examples:
+        >>> planner = synth.Planner("dgx-h100", boxes=2)
+        >>> planner.plan([[0 if i == j else 2**20 for j in range(16)] for i in range(16)]).check().ok
+        True
 
     Raises :class:`synth.errors.InputError` listing every fault.
     """

@@ -169,12 +169,16 @@ ROLE = re.compile(r":(?:class|func|mod|meth|data|attr|exc):<code>~?")
 IMAGE = re.compile(r'(<img alt="[^"]*" src="([^"]+)"[^>]*>)')
 LONG = 30  # characters of a formula in a line, from which on it may be wider than a phone
 PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
+CELL = re.compile(r"(<td[^>]*>)(.*?)(?=</td>)")
+WIDE = 30  # characters of code in a cell, from which on it may break behind a slash or a comma
+LONG_CODE = re.compile(rf"<code>([^<]{{{WIDE},}})</code>")
+QUANTITY = re.compile(r"(?<=\d) (?=(?:[A-Za-z]{1,9}|%)$)")
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Formulas as MathML, which browsers draw themselves (in the table of contents as letters); roles of docstrings as
     plain code; a picture that stands alone with its caption (the results' pages have theirs); every picture a link to
-    itself, to be seen in its full size."""
+    itself, to be seen in its full size; tables that break no quantity."""
     entries = list(page.toc)
     while entries:
         entry = entries.pop()
@@ -183,7 +187,17 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     if not page.file.src_uri.startswith("results/"):
         html = PICTURE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", html)
     html = IMAGE.sub(r'<a class="picture" href="\2">\1</a>', html)
+    html = CELL.sub(lambda found: found[1] + _cell(found[2]), html)
     return MATH.sub(_mathml, ROLE.sub("<code>", html))
+
+
+def _cell(text: str) -> str:
+    """A table's cell: a number and its unit stay on one line, and long code breaks where a path or a list does."""
+
+    def breaking(code: re.Match[str]) -> str:
+        return '<code class="long">' + re.sub("([/,])", r"\1<wbr>", code[1]) + "</code>"
+
+    return QUANTITY.sub("\u00a0", LONG_CODE.sub(breaking, text))
 
 
 def _mathml(found: re.Match[str]) -> str:

@@ -32,11 +32,12 @@ HOW = """\
 ## How to read this
 
 A finding *qualifies* a claim that is true as it is stated and says less than it seems to; it *corrects* what is not
-true. Every number of ours was read from the records that the finding's page names, and each of them passed the check
-(`synth check`) when the page was made: a schedule is replayed from its instance alone, a certificate derived again. A
-finding whose record is missing, refused or does not show what the finding states leaves no page. "(by `bine`)" behind a
-published figure names the record of the published algorithm, run by us where no figure is printed. The gap is
-(value − bound) / value. All cases of all findings are rows of [cases.csv](findings/cases.csv).
+true. Every number of ours was read from the records that the finding's page names. Each of them passed the check
+(`synth check`) when the page was made. The check replays a schedule from its instance alone, and derives a certificate
+again. If a record is missing, refused or does not show what its finding states, no page is written.
+
+Where no figure is printed, we ran the published algorithm: `(by bine)` behind a published figure names that record. The
+gap is (value − bound) / value. All cases of all findings are rows of [cases.csv](findings/cases.csv).
 
 | theirs is | what ours stands beside |
 |:--|:--|

@@ -40,22 +40,15 @@ class LinksByNode(NamedTuple):
 class Network:
     """Directed multigraph: link ``e`` goes from ``src[e]`` to ``dst[e]``. Parallel links are distinct ids.
 
-    Attributes
-    ----------
-    nodes : int
-        Number of nodes; nodes are ``0..nodes-1``.
-    src, dst : int32 array, shape (links,)
-        Tail and head of every link.
-    bandwidth : float64 array, shape (links,)
-        Bytes per second, > 0.
-    latency : float64 array, shape (links,)
-        Seconds, >= 0.
-    kind : str
-        Name of the builder (``"mesh"``, …) or ``"links"``.
-    grid : tuple of int or None
-        Side lengths when node ``v`` stands at the row-major coordinates ``np.unravel_index(v, grid)``.
-    names : tuple of str or None
-        What people call the nodes, where they have names; see :meth:`name`.
+    Attributes:
+        nodes: number of nodes; nodes are ``0..nodes-1``.
+        src: int32 array, shape (links,): the tail of every link.
+        dst: int32 array, shape (links,): the head of every link.
+        bandwidth: float64 array, shape (links,), bytes per second, > 0.
+        latency: float64 array, shape (links,), seconds, >= 0.
+        kind: name of the builder (``"mesh"``, …) or ``"links"``.
+        grid: side lengths when node ``v`` stands at the row-major coordinates ``np.unravel_index(v, grid)``, or None.
+        names: what people call the nodes, or None where they have no names; see :meth:`name`.
     """
 
     def __init__(

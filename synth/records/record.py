@@ -39,7 +39,7 @@ INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file i
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its data as stored (see DESIGN in the README) and, once written or read, its path.
+    """One record: its data as stored (``models/formats/records.md``) and, once written or read, its path.
 
     ``packed`` is the solution, or for the kind ``bound`` the certificate, arrays included; the certificate that stands
     beside a solution is in ``data``, its arrays too. What follows from these is answered here and nowhere else.

@@ -191,13 +191,10 @@ class Reproduction:
         """What the bounds of this page's records rest on, in words; empty where there are none."""
         count = Counter(self.proofs.values())
         parts = [f"{count['certified']} certified (the check derives them again from certificates)"]
-        parts += [
-            f"{number} by the word of {proof}"
-            for proof, number in sorted(count.items())
-            if proof not in ("certified", "–")
-        ]
         parts += [f"{count['–']} proven by nobody, which count for nothing"] if count["–"] else []
-        return f"Bounds behind gaps, 'optimal' and 'proven' on this page: {', '.join(parts)}." if count else ""
+        stated = [f"{number} {proof}" for proof, number in sorted(count.items()) if proof not in ("certified", "–")]
+        alone = f" Stated by a solver alone: {', '.join(stated)}." if stated else ""
+        return f"Bounds behind gaps, 'optimal' and 'proven' on this page: {', '.join(parts)}.{alone}" if count else ""
 
     def solve(
         self,

@@ -126,7 +126,7 @@ def test_the_page_says_what_its_bounds_rest_on(tmp_path):
     job = made.shipped("bine", "groups-5-3-8-reduce")
     for methods in (["bound", "tree_ilp", "bine"], ["tree_ilp"]):
         assert all(record.ok for _, record in made.solve([job], methods))
-    counted = "1 certified (the check derives them again from certificates), 1 by the word of HiGHS."
+    counted = "1 certified (the check derives them again from certificates). Stated by a solver alone: 1 HiGHS."
     assert counted in page_text(made, get_family("bine"), tmp_path)
 
 

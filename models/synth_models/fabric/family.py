@@ -83,7 +83,7 @@ def _reference(name: str, summary: str, *parameters: Parameter, repeats: bool = 
 FAMILY = Family(
     name="fabric",
     title="Any machine: collectives on heterogeneous links and switches",
-    citation="the peers' territory: SCCL (PPoPP 2021), TACCL (NSDI 2023), TE-CCL (SIGCOMM 2024), TACOS (MICRO 2024), "
+    citation="Machines of six peers: SCCL (PPoPP 2021), TACCL (NSDI 2023), TE-CCL (SIGCOMM 2024), TACOS (MICRO 2024), "
     "ForestColl (2024), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",

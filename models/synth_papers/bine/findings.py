@@ -86,8 +86,8 @@ FINDINGS = (
     ),
     Finding(
         "bine-placements", "improves", PAPER, "Sections 3.1 and 4.4, butterflies",
-        "Ranks placed on a butterfly's positions so that it crosses groups least: recursive halving and doubling in "
-        "job order carry up to {most_times} as many bytes over global links, and no placement carries fewer.",
+        "Recursive halving and doubling in job order carry up to {most_times} as many bytes over global links as the "
+        "best placement of the ranks on the butterfly's positions. No placement carries fewer than ours.",
         tuple(
             _case(name, "recursive") for name in (
                 "groups-7-6-3-reducescatter-butterfly", "groups-3-3-2-allgather-butterfly",
@@ -112,8 +112,8 @@ FINDINGS = (
     ),
     Finding(
         "bine-leaders", "improves", PAPER, "Section 1 (rings carry less); tables 3 to 5, traffic",
-        "Where rounds are free, every group can take each byte in once, by a leader, whatever the groups: on these "
-        "{cases} Bine carries up to {most_times} as many bytes over global links, and nothing carries less than ours.",
+        "Where rounds are free, every group can take each byte in once, by a leader, whatever the groups. On these "
+        "{cases} Bine carries up to {most_times} as many bytes over global links. Nothing carries less than ours.",
         tuple(
             _case(name, "bine", "leaders")
             for name in ("groups-5-3-8-allreduce-large", "groups-6-7-6-allgather", "synthetic-jobs-allreduce",

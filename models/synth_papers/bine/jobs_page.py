@@ -66,8 +66,8 @@ def opening(found: Stored) -> Opening:
             f"the mean ({trees['certified']} certified as the least); Bine's tree takes {trees['bine']}, the binomial "
             f"trees {trees['binomial_halving']} (halving) and {trees['binomial_doubling']} (doubling).",
             f"A large allreduce on the {placed['jobs']} jobs of 2^k ranks sends {placed['placement']} bytes between "
-            f"groups per byte of the vector in the best placement found, {placed['bine']} by Bine and "
-            f"{placed['recursive']} by recursive doubling.",
+            f"groups per byte of the vector in the best placement found. Bine sends {placed['bine']}, "
+            f"recursive doubling {placed['recursive']}.",
             "To have this page for your own machine, name a file of its jobs with `--data`.",
         ),
         "gaps",
@@ -216,9 +216,9 @@ def _drawn(trees: pd.DataFrame, placed: pd.DataFrame) -> Figure:
 _REMARKS = (
     """A job's ranks are its nodes in the file's order, one rank a node; the broadcast starts at the first. A
     message crosses where its two nodes lie in different groups, once whatever lies between them.""",
-    """Trees have the fewest rounds, ceil(log2 p). Each least tree and each greedy placement is replayed by the
-    check; certified means that the check derives the same number as a lower bound from prices of rounds, HiGHS that
-    only the solver says so. CP-SAT's placements are counted again without a replay.""",
+    """Trees have the fewest rounds, ceil(log2 p). The check replays each least tree and each greedy placement.
+    `certified` means that it derives the same number as a lower bound, from prices of rounds. `HiGHS` means that only
+    the solver states it. CP-SAT's placements are counted again without a replay.""",
     f"""Placements are of jobs of 2^k ranks: settled up to {EXACT} ranks, above that the best that swaps and annealing
     find, between the isoperimetric count (bound) and the number shown. The count is of hypercube butterflies; Bine is
     none and may send less.""",

@@ -48,8 +48,8 @@ def reproduce(page: Reproduction) -> None:
         )
     page.note(
         "Times and 'win' shares of tables 3 to 5 are measured on the machines and have no counterpart here. Their "
-        "traffic columns are of the machines' own experiments (few allocations, up to 2048 nodes), ours of the trace's "
-        "jobs (at most 256 nodes), so the order of magnitude can agree, not the digits."
+        "traffic columns are of the machines' own experiments (few allocations, up to 2048 nodes). Ours are of the "
+        "trace's jobs (at most 256 nodes), so the order of magnitude can agree, not the digits."
     )
 
 
@@ -62,11 +62,11 @@ def opening(found: Stored) -> Opening:
     return Opening(
         (
             f"On {saves['jobs']} jobs of Leonardo (powers of two, several groups) a large allreduce by Bine sends "
-            f"{saves['mean']} % fewer bytes between groups than recursive doubling in the mean: from {saves['max']} % "
-            f"fewer to {saves['min'].removeprefix('-')} % more.",
-            f"Of the crossings of a broadcast {trees['bine_gap_mean']} % are avoidable by Bine's tree in the mean, "
-            f"{trees['halving_gap_mean']} % and {trees['doubling_gap_mean']} % by the binomial trees (halving and "
-            f"doubling); the least tree is proven in {trees['proven']} of {trees['jobs']} jobs.",
+            f"{saves['mean']} % fewer bytes between groups than recursive doubling in the mean. The range is from "
+            f"{saves['max']} % fewer to {saves['min'].removeprefix('-')} % more.",
+            f"In the mean {trees['bine_gap_mean']} % of the crossings of Bine's broadcast tree are avoidable, "
+            f"{trees['halving_gap_mean']} % and {trees['doubling_gap_mean']} % of the binomial trees' (halving and "
+            f"doubling). The least tree is proven in {trees['proven']} of {trees['jobs']} jobs.",
             f"Where the order of the ranks may be chosen, the best placements found send {places['below_bine_mean']} % "
             "fewer bytes than Bine.",
         ),
@@ -185,8 +185,8 @@ def _several_ranks(page: Reproduction, trace: tables.Trace) -> None:
         return
     table = several_ranks.traffic_by_ranks([trace.allocations[j] for j in np.flatnonzero(trace.powers)])
     title = (
-        "Several ranks a node (sections 6.1, 6.2): mean bytes between groups per byte of the vector on the trace's "
-        "power-of-two jobs, by ranks a node (rr: ranks go round the nodes)"
+        "Several ranks a node (sections 6.1, 6.2): mean bytes between groups per byte of the vector, power-of-two "
+        "jobs of the trace (rr: ranks go round the nodes)"
     )
     page.table(title, table.round(3), file="ranks-a-node")
 

@@ -165,9 +165,9 @@ def opening(found: Stored) -> Opening:
     return Opening(
         (
             f"At 1 GiB, on machines of {ranks.min():,} to {ranks.max():,} GPUs, "
-            f"{near} of {len(large)} schedules are at most {NEAR:g} % from their certified bound, and the largest gap "
-            f"is {worst['gap']} ({worst['collective']} on {worst['machine']}).",
-            f"Up to 16 MiB the median gap on {said[1]} is {said[2]} and the largest {said[3]}; on other machines the "
+            f"{near} of {len(large)} schedules are at most {NEAR:g} % from their certified bound. The largest gap is "
+            f"{worst['gap']} ({worst['collective']} on {worst['machine']}).",
+            f"Up to 16 MiB the median gap on {said[1]} is {said[2]} and the largest {said[3]}. On other machines the "
             f"largest is {widest['gap']} ({widest['collective']} of {widest['size']} on {widest['machine']}).",
             f"A schedule of 1 GiB takes at most {numbers(large['seconds']).max():g} s on two cores and "
             f"{numbers(large['memory, MB']).max():g} MB, with its check.",

@@ -190,7 +190,7 @@ def _causality(page: Reproduction) -> None:
         "TACOS, links of unequal speed",
         "the times of its rule as times of schedules.",
         "By its rule, as we read it, some transfers carry a piece that the sender did not have when they began.",
-        f"its rule run once (seed 0): {early} of {schedule.transfers} transfers; the check refuses it: {faults[0]}.",
+        f"its rule run once (seed 0): {early} of {schedule.transfers} transfers. The check refuses it: `{faults[0]}`.",
         "code",
     )
 
@@ -198,7 +198,7 @@ def _causality(page: Reproduction) -> None:
 FINDINGS = (
     Finding(
         "te-ccl", "improves", TE_CCL, "its 154 shipped results (examples/experiments/output_provided, @c128bf2)",
-        "Ours takes at most TE-CCL's time on {no_more} of its {cases} results, down to {share} of it; on the other "
+        "Ours takes at most TE-CCL's time on {no_more} of its {cases} results, down to {share} of it. On the other "
         "{beyond} its time is below the certified bound of its own machine. On {met_4} ours is within 0.01 % of the "
         "bound, on all within {largest_gap}.",
         _te_ccl, (NO_MORE_OR_BEYOND,), _share, quick=False, sources=("data",),
@@ -240,7 +240,7 @@ FINDINGS = (
     Finding(
         "sccl-most-chunks", "settles", SCCL, "DGX-1, rows of SYNTHESIS.md and its threads",
         "Its {cases} rows with a plan, but for the next finding's, have the most chunks that fit into their steps and "
-        "rounds: the plans are replayed, and more chunks are refuted by counting.",
+        "rounds. The plans are replayed, and counting refutes more chunks.",
         lambda root: [case for case in _sccl(root, "plan") if case.what != LOOSE], (MOST,), unit="chunks",
         sources=("printed",),
     ),

@@ -64,8 +64,9 @@ def reproduce(page: Reproduction) -> None:
         _failures(page)
     page.note(
         "Times are those of the check's replay in continuous time; bounds hold for every schedule on the machine. "
-        "`ring`, `double_tree`, `recursive_doubling`, `direct` and `bruck` are what NCCL and MPI run, on the same "
-        "machine under the same replay, chunks chosen at their best; no kernel launches, no protocol overheads."
+        "`ring`, `double_tree`, `recursive_doubling`, `direct` and `bruck` are what NCCL and MPI run. They "
+        "stand on the same machine under the same replay, with the number of chunks that suits them best. Kernel "
+        "launches and protocol overheads are left out."
     )
 
 
@@ -260,10 +261,10 @@ def opening(found: Stored) -> Opening:
     return Opening(
         (
             f"At 1 GiB our schedules are within {gaps.max():.2f} % of the bound on all {len(large)} pairs of machine "
-            f"and collective; from 1 to 64 KiB the gap is {small.loc['all', 'median gap']} in the median and "
+            f"and collective. From 1 to 64 KiB the gap is {small.loc['all', 'median gap']} in the median and "
             f"{small.loc['all', 'largest']} at most.",
-            f"What NCCL and MPI run takes up to {ratios.max():.2f} times as long at its best ({place[1]} on "
-            f"{place[0]}, mean over the sizes); ours is {ahead} of {instances} instances, to three digits.",
+            f"The best of what NCCL and MPI run takes up to {ratios.max():.2f} times as long ({place[1]} on "
+            f"{place[0]}, mean over the sizes). Ours is {ahead} of {instances} instances, to three digits.",
             "Everything is replayed on the same model of the machine, without kernel launches and protocol overheads.",
         ),
         "bandwidth",

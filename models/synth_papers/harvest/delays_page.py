@@ -300,9 +300,9 @@ _REMARKS = (
     """A delay per circuit: a change takes (circuits set up) / (GPUs * ports) of the delay on the axis, so that a
     change of everything costs what it did. A circuit is set up when the link was not there before (parallel links
     one by one); one that only ends costs nothing. Both columns are over one set of candidates: the published ones
-    and topologies that keep circuits (`synth_models/harvest/parts/kept_topologies.py`); "one delay" may therefore
-    be faster than on the page of the paper (binary broadcast: 2.77 over both, where the published candidates give
-    1.15, as the whole tree fits into two ports). A conclusion survives ("yes") when at least 90 % of its number
+    and topologies that keep circuits (`synth_models/harvest/parts/kept_topologies.py`). Therefore "one delay" may
+    be faster than on the page of the paper. The binary broadcast gains 2.77 over both, where the published candidates
+    give 1.15, as the whole tree fits into two ports. A conclusion survives ("yes") when at least 90 % of its number
     is left; "weaker" is what is still above 1.01.""",
     """Recursive doubling, Swing and the direct all-to-all exchange whole permutations in every step, so BvN and
     static cost what they did. A broadcast tree has few pairs in its first steps, so BvN sets up few circuits and
@@ -313,10 +313,10 @@ _REMARKS = (
     jumps, and two hops lead four GPUs further. On 4 GPUs nothing was found to beat the rings.""",
     """The bound of recursive doubling counts the fewest circuits in which any two topologies must differ that serve
     their steps in so many hops. Where its gap is 0.00 the schedule is optimal over all topologies. Where patterns are
-    no powers of one permutation, or GPUs have more ports, it counts one circuit a change, since it does not know what
+    no powers of one permutation, or GPUs have more ports, it counts one circuit a change. There it does not know what
     the topologies on both sides have in common.""",
-    """Overlap: before a step of recursive doubling that follows one of the reduce-scatter half, the bytes just
-    received are added up at 1 TB/s (an assumption), and that much of a reconfiguration is hidden. The allgather
+    """Overlap: the bytes received in a step of the reduce-scatter half of recursive doubling are added up before the
+    next step, at 1 TB/s (an assumption). That much of a reconfiguration is hidden. The allgather
     half has nothing to compute. The closed form and `misocp` take overlap (before a given step, a reconfiguration
     still costs the same whatever it changes); `dp_k` has the delays within its table.""",
     """Figure 8 is left out: Swing on a torus has next to nothing between static and BvN, whatever a circuit

@@ -38,8 +38,8 @@ def _double_bytes(page: Reproduction) -> None:
         "Appendix A, (12) and (15)",
         "demand D = m_i * M_i together with theta_i * T_i >= beta * m_i.",
         "unit demands M_i in (12); m_i stays in (15).",
-        f"n = 8, reduce-scatter half on the ring, beta = 1: doubling m from 1 to 2 multiplies the printed time by "
-        f"{total(2, 2) / total(1, 2):g} ({total(1, 2):g} to {total(2, 2):g}) and the corrected one by "
+        f"n = 8, reduce-scatter half on the ring, beta = 1. Doubling m from 1 to 2 multiplies the printed time by "
+        f"{total(2, 2) / total(1, 2):g} ({total(1, 2):g} to {total(2, 2):g}). It multiplies the corrected one by "
         f"{total(2, 1) / total(1, 1):g} ({total(1, 1):g} to {total(2, 1):g}, which is (8): 1.5 beta m).",
     )
 
@@ -53,8 +53,8 @@ def _no_latency(page: Reproduction) -> None:
         "Appendix A, (9)",
         "the objective is the sum of the transmission times T_i alone.",
         "alpha + delta * l_i belongs to a step's time, as in (3) and (4); ours keeps it (`latency=off` gives theirs).",
-        f"recursive doubling, n = 64, 1 KiB, alpha_r = 1 us, delta = 500 ns: the schedule that is best without latency "
-        f"has {np.count_nonzero(np.diff(blind))} reconfigurations and takes {paid * 1e6:.4g} us, the best one "
+        f"recursive doubling, n = 64, 1 KiB, alpha_r = 1 us, delta = 500 ns. The schedule that is best without latency "
+        f"has {np.count_nonzero(np.diff(blind))} reconfigurations and takes {paid * 1e6:.4g} us. The best one takes "
         f"{best * 1e6:.4g} us.",
     )
 

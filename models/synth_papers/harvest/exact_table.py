@@ -1,4 +1,4 @@
-"""Markdown table of the records of ``misocp``: ``python -m synth_papers.harvest.exact_table FOLDER``."""
+"""Markdown page of the records of ``misocp``: ``python -m synth_papers.harvest.exact_table FOLDER``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,45 @@ import sys
 from pathlib import Path
 
 from synth.errors import InputError
+from synth.options import RELATIVE_GAP
 from synth.records.folder import read_all
+from synth.records.record import Record
+from synth.text.quantities import percent
 
 
-def table(folder: Path) -> str:
-    """One row for every instance and solver with a record ``*/misocp-<solver>.json`` in ``folder``.
+def page(folder: Path) -> str:
+    """Title, answer and table of the records ``*/misocp-<solver>.json`` in ``folder``."""
+    found = records(folder)
+    gaps = {f"`{record['instance']}` by {record['solver']}": record.gap for record in found if record.gap is not None}
+    widest = max(gaps, key=lambda name: gaps[name])
+    settled = [record for record in found if record["termination"] == "optimal"]
+    instances = len({record["instance"] for record in found})
+    return f"""\
+# Harvest over all topologies: the program of appendix A
+
+`misocp` searches all topologies of {instances} workloads of up to 8 GPUs. In {len(settled)} of {len(found)} runs the
+solver proves the schedule optimal within {percent(RELATIVE_GAP)}. The largest gap is {percent(gaps[widest])}
+({widest}).
+
+Made by `harvest/exact.sh`. Seconds are those of a machine beside other work.
+
+{table(found)}
+"""
+
+
+def records(folder: Path) -> list[Record]:
+    """The records of ``misocp`` that lie one folder below ``folder``."""
+    found = []
+    for record in read_all([folder]):
+        if isinstance(record, InputError):
+            raise record
+        if record["method"] == "misocp" and record.path is not None and record.path.parents[1] == folder:
+            found.append(record)
+    return found
+
+
+def table(found: list[Record]) -> str:
+    """One row for every instance and solver.
 
     Times in microseconds, seconds on the machine of the record (loaded or not, so compare them with care).
     """
@@ -18,11 +52,7 @@ def table(folder: Path) -> str:
         "| instance | solver | time (us) | proven bound (us) | gap | ended | seconds |",
         "|---|---|---:|---:|---:|---|---:|",
     ]
-    for record in read_all([folder]):
-        if isinstance(record, InputError):
-            raise record
-        if record["method"] != "misocp" or record.path is None or record.path.parents[1] != folder:
-            continue
+    for record in found:
         value, bound = record.value, record.bound
         gap = f"{100 * (value - bound) / value:.4f} %" if value is not None and bound is not None else "-"
         shown = ["-" if number is None else f"{number * 1e6:.4f}" for number in (value, bound)]
@@ -34,4 +64,4 @@ def table(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    print(table(Path(sys.argv[1])))
+    print(page(Path(sys.argv[1])), end="")

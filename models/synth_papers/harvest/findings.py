@@ -27,8 +27,8 @@ FINDINGS = (
     ),
     Finding(
         "harvest-appendix-a", "settles", PAPER, "Equation 5, appendix A",
-        "Over all topologies, by the program of appendix A with its errata corrected, the optima of {cases} workloads "
-        "of up to 8 GPUs are known within {largest_gap}; the paper prints none.",
+        "The program of appendix A with its errata corrected finds the optima over all topologies of {cases} workloads "
+        "of up to 8 GPUs, within {largest_gap}. The paper prints none.",
         _cases(
             "recursive-doubling-8-p1", "recursive-doubling-8-p2", "recursive-doubling-8-static-p1",
             "recursive-doubling-8-static-p2", "recursive-doubling-8-backwards-p1",

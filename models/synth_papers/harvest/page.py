@@ -284,8 +284,8 @@ def opening(found: Stored) -> Opening:
     static, bvn, both = (numbers(table[f"over {name}, largest"]) for name in ("static", "BvN", "both"))
     return Opening(
         (
-            f"The best schedule is up to {static.max():.0f} times as fast as a topology that never changes, and up to "
-            f"{bvn.max():,.0f} times as fast as one that changes in every step (BvN). Over the better of the two it "
+            f"The best schedule is up to {static.max():.0f} times as fast as a topology that never changes. It is up "
+            f"to {bvn.max():,.0f} times as fast as one that changes in every step (BvN). Over the better of the two it "
             f"gains {both.max():.2f} times at most, on `{both.idxmax()}`.",
             f"{int((both > GAIN).sum())} of {len(both)} workloads gain more than 1 % over both at some message size "
             "and delay.",
@@ -301,10 +301,11 @@ def _remarks(page: Reproduction) -> None:
 
 
 _REMARKS = (
-    """Left open by the paper and chosen here: Figure 5 has n = 64 (which gives the printed 1 GB numbers), one port for
-    recursive doubling and all-to-all, two ports for Swing, whose printed 3.1x needs both ports on the direct links;
-    Figure 9 has 64 GPUs, 2 ports for r = 2 and the trees, 4 ports with three partners a step for r = 4, against the
-    fastest of ring, torus and Kautz network; Figure 10 has 2, 4 and 6 ports. Sizes are powers of two.""",
+    """Left open by the paper and chosen here: Figure 5 has n = 64, which gives the printed 1 GB numbers. It has one
+    port for recursive doubling and all-to-all, and two for Swing, whose printed 3.1x needs both ports on the direct
+    links. Figure 9 has 64 GPUs, 2 ports for r = 2 and the trees, and 4 ports with three partners a step for r = 4. It
+    compares with the fastest of ring, torus and Kautz network. Figure 10 has 2, 4 and 6 ports. Sizes are powers of
+    two.""",
     """Over BvN at 100 us the three printed averages are each about half of ours, and ours at 50 us are close to all
     three. That is what the model says at half of the stated delay; the text does not explain it.""",
     """The numbers over static at small sizes come from packet simulation. In the cost model the ratio tends to (steps *
@@ -315,8 +316,9 @@ _REMARKS = (
     leave out what is used up, so all end in the longest one. Pairs then stand several times in a step and their
     volumes add up, on a side of 2 from the first step on. There changing the topology for some of the steps beats
     both.""",
-    """Figure 10: the static side routes all pairs at once (a concurrent flow, one start-up time, the diameter as its
-    longest route, which is in its favour); the direct algorithm pays 63 start-up times, so it loses at small sizes.""",
+    """Figure 10: the static side routes all pairs at once, as a concurrent flow with one start-up time. Its longest
+    route counts as the diameter, which is in its favour. The direct algorithm pays 63 start-up times, so it loses at
+    small sizes.""",
     """Flows on Kautz networks and shifted tori are those that `candidates` finds: hop limits up to four above the
     least, and only as far as the routes can be listed. They may be rated slightly too slow, as candidates and as static
     topologies.""",

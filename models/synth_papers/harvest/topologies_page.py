@@ -224,6 +224,6 @@ def _draw(tables: Mapping[str, pd.DataFrame]) -> Figure:
 _REMARKS = (
     """`column_generation` never takes longer schedules than `candidates`, from whose list it begins; what it proves is
     nothing. Gaps are against `bound`, which holds for every sequence of topologies of whole links.""",
-    """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0 beyond 64 GPUs); the command
-    makes them again below `runs`, and all of them were verified when this page was made.""",
+    """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0 beyond 64 GPUs). The command
+    makes them again below `runs`. All of them were verified when this page was made.""",
 )

@@ -44,8 +44,8 @@ FINDINGS = (
     ),
     Finding(
         "mlfm-condition", "corrects", PAPER, "Section 2, condition on the block",
-        "The printed condition 1 <= l-1 <= m <= d admits blocks on which no schedule with minimal routes has as few "
-        "phases as servers: at least {least} instead of {printed} on ({c[0].case.what}).",
+        "The printed condition `1 <= l-1 <= m <= d` admits blocks on which no schedule with minimal routes has as few "
+        "phases as servers. At least {least} are needed instead of {printed} on ({c[0].case.what}).",
         (
             Case("n, l, m = 1, 2, 3, d = 3", "mlfm/blocks/mlfm/d3-n1l2m3-minimal", 6.0),
             Case("n, l, m = 1, 2, 4, d = 4", "mlfm/blocks/mlfm/d4-n1l2m4-minimal", 8.0),

@@ -195,7 +195,7 @@ def _blocks(page: Reproduction) -> None:
     page.table(f"Blocks with m > l-1 on d <= {largest}", shown)
     page.note(
         "Blocks with m > l-1: 'as expected' means max(N, n m²) phases with minimal routes for l > 1, and N in all "
-        "other cases; with detours over a third column N phases always suffice."
+        "other cases. With detours over a third column N phases always suffice."
     )
     if page.quick:
         page.skip("blocks with m > l-1: d <= 2 only; the table of gaps (--quick)")
@@ -324,7 +324,7 @@ def opening(found: Stored) -> Opening:
         (
             f"The published rule takes the fewest phases possible on {best} of the paper's {len(rule)} blocks, and "
             f"{least}{whole['closed_form']}, on the whole machine of {whole['servers']} servers.",
-            f"Its condition is printed the wrong way round: on all blocks of d <= 4 the rule works on {holds[1]} with "
+            f"Its condition is printed the wrong way round. On all blocks of d <= 4 the rule works on {holds[1]} with "
             f"m <= l-1, and on {holds[2]} with m > l-1.",
             f"With cables or spines failed, our schedules of the whole machine take {phases.min():,.0f} to "
             f"{phases.max():,.0f} phases; {int((gaps == 0).sum())} of {len(gaps)} are proven optimal, and the largest "

@@ -94,8 +94,8 @@ def _law(page: Reproduction, steps: GridSteps) -> None:
     page.note(
         "Section VI-B in numbers: on an n x n torus rows-then-columns takes the ring's count for n nodes, then that "
         "for n nodes with n items each. One item after the other this is n + 1 times the ring's count; `optree` lets "
-        "the items share wavelengths (a stage of W wavelengths takes ceil(n W / w) steps), with radices chosen for n "
-        "items, and takes fewer wherever a stage leaves wavelengths idle."
+        "the items share wavelengths (a stage of W wavelengths takes ceil(n W / w) steps). Its radices are chosen for "
+        "n items, and it takes fewer steps wherever a stage leaves wavelengths idle."
     )
 
 

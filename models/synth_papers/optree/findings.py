@@ -26,8 +26,8 @@ def _theirs(held: Sequence[Held]) -> Mapping[str, Any]:
 FINDINGS = (
     Finding(
         "optical-ring", "improves", PAPER, "Table 1; Tables 2 and 3 by its formula",
-        "An allgather on the optical ring takes {ours} where OpTree prints {printed} ({first}), {saved} fewer, and no "
-        "schedule in its step model, as we read it, takes fewer: {met} of {cases} rings of the paper's tables are "
+        "An allgather on the optical ring takes {ours} where OpTree prints {printed} ({first}), {saved} fewer. No "
+        "schedule in its step model, as we read it, takes fewer. {met} of {cases} rings of the paper's tables are "
         "settled, published steps over ours {least_times} to {most_times}.",
         (
             _ring(1024, 64, "table-1.formula"),
@@ -40,8 +40,8 @@ FINDINGS = (
     ),
     Finding(
         "optical-ring-4096", "improves", PAPER, "Table 2 by its formula, N = 4096",
-        "On the largest ring of its tables ours takes {ours} where OpTree's formula has {printed}, and no schedule "
-        "takes fewer: with w >= 3 wavelengths ceil((N-1)/(w+1)) steps are the fewest wherever they are (w-1)/2 or more "
+        "On the largest ring of its tables ours takes {ours} where OpTree's formula has {printed}. No schedule takes "
+        "fewer: with w >= 3 wavelengths `ceil((N-1)/(w+1))` steps are the fewest wherever they are (w-1)/2 or more "
         "(models/optree.md).",
         (_ring(4096, 64, published="formula"),),
         (BELOW, LEAST), sources=("reading",),

@@ -79,7 +79,7 @@ def opening(found: Stored) -> Opening:
     return Opening(
         (
             f"On a ring of 1,024 nodes with 64 wavelengths our schedule `relay` takes {one['relay']} steps where "
-            f"OpTree's formula takes {one['formula']}, and no schedule in the paper's step model takes fewer than "
+            f"OpTree's formula takes {one['formula']}. No schedule in the paper's step model takes fewer than "
             f"{one['bound']}.",
             f"On the {len(rings)} rings of Tables 2 and 3 `relay` takes {saved.min():.0f} to {saved.max():.0f} % fewer "
             f"steps than OpTree, and exactly the bound on {least} of them.",

@@ -120,8 +120,8 @@ def opening(found: Stored) -> Opening:
             "when it serves each link in the schedule's order.",
             f"ASTRA-sim does on {near['ASTRA-sim']} of {len(astra)} and LogGOPSim on {near['LogGOPSim']} of "
             f"{len(logp)}; the farthest are {astra.abs().max():.1f} % and {logp.abs().max():.1f} % away.",
-            "The remarks say which rule of each simulator makes the difference: its order on a link, a switch that "
-            "stores whole messages, or a rank that cannot send while it receives.",
+            "The remarks say which rule of each simulator makes the difference. Such rules are its order on a link, "
+            "switches that store whole messages, and ranks that cannot send while they receive.",
         ),
         "beyond",
         [("beyond", "Every schedule: the simulator's time beyond ours, in percent of ours.", partial(_draw, beyond))],

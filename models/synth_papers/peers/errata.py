@@ -41,7 +41,7 @@ def _fifteen(page: Reproduction, found: Results) -> None:
         f"alltoall of 1GB in {printed}, for two chassis, which have 16 GPUs.",
         f"15 GPUs take part. With all 16, nothing takes less than {true.bound * 1e3:.6g} ms; ours takes "
         f"{true.value * 1e3:.6g} ms there, and {rows[0].ours.value * 1e3:.6g} ms on its 15.",
-        f"The certified bound of the 16 GPUs on the same links ({record['bound_proof']}). By hand: 8 x 8 pairs of "
+        f"The certified bound of the 16 GPUs on the same links: `{record['bound_proof']}`. By hand: 8 x 8 pairs of "
         f"62.5 MB leave a chassis at 12.5 GB/s, 320 ms.",
         "data",
     )
@@ -86,7 +86,7 @@ def _slower_than_slow(page: Reproduction, found: Results) -> None:
         "TE-CCL, finer epochs that give longer schedules",
         f"{len(worse)} results in fast epochs are longer than the same in slow ones.",
         f"Fast epochs allow what slow ones do, but for latencies that are left out where they are short against an "
-        f"epoch; theirs is up to {100 * (ratio - 1):.0f} % longer ({row.printed.words}).",
+        f"epoch. Theirs is up to {100 * (ratio - 1):.0f} % longer ({row.printed.words}).",
         f"From its own results: {told}.",
         "data",
     )

@@ -59,6 +59,7 @@ def machines(page: Reproduction) -> None:
         )
     page.table("ForestColl's machines: throughput bound and trees of an allgather", pd.DataFrame(rows), "forestcoll")
     page.note(
-        "ForestColl: 'trees' are distinct out-trees of all roots together, 'a root' counts multiplicities; 'finite "
-        "schedule' is what a schedule of 256 MiB in pieces loses against the bound, latency left out on both sides."
+        "ForestColl: 'trees' are distinct out-trees of all roots together, 'a root' counts multiplicities. The "
+        "column 'finite schedule' is what a schedule of 256 MiB in pieces loses against the bound, latency left out on "
+        "both sides."
     )

@@ -46,7 +46,7 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> str:
     ours, theirs = (summary[name].sum() for name in ("ours, all [s]", "Gurobi, all [s]"))
     ratio = others["ours / theirs"].dropna()
     return (
-        f"Ours takes at most the printed time in {within} of TE-CCL's {len(every)} results; in {beyond} the printed "
+        f"Ours takes at most the printed time in {within} of TE-CCL's {len(every)} results. In {beyond} the printed "
         f"time is below the certified bound of the machine, so that nothing can reach it{missed}. Ours over TE-CCL's "
         f"time is {every['ours / theirs'].median():.3f} in the median; over TACCL's it is {ratio.min():.2f} to "
         f"{ratio.max():.3f} in {len(ratio)} results. All our methods together took {ours:.0f} s for TE-CCL's results, "

@@ -95,7 +95,7 @@ def table(page: Reproduction) -> None:
     page.table("SCCL on a DGX-1: S steps, R rounds, C chunks", pd.DataFrame(rows), "sccl")
     page.note(
         f"SCCL: {answered} of {len(rows)} questions have the answer that is expected of them (a plan, or for (2, 4, 3) "
-        f"none); in {maximal} C is proven the most for S and R. That no more chunks fit than the most found is "
+        f"none). In {maximal} C is proven the most for S and R. That no more chunks fit than the most found is "
         f"certified by counting in {settled['counted']} rows, a solver's word in {settled['none']}, open in "
         f"{settled['open']}. Rows without an entry under SCCL are cases to try, not quoted from it. Reduce-scatter, "
         "reduce and scatter are allgather, broadcast and gather backwards, as the machine's links come in equal "

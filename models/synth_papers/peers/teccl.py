@@ -273,8 +273,9 @@ def beyond_the_bound(page: Reproduction, found: Results) -> None:
     if rows:
         page.table("TE-CCL: printed times below the bound of the machine", pd.DataFrame(rows), "teccl-below-bound")
         page.note(
-            "Its epochs leave out latencies of less than a tenth of an epoch, and the time to enter a switch. 'Without "
-            "what epochs leave out': the same machine with those latencies 0, switches cutting through and copying."
+            "Its epochs leave out latencies of less than a tenth of an epoch, and the time to enter a switch. The "
+            "columns 'without what epochs leave out' are of the machine with those latencies 0, whose switches cut "
+            "through and copy."
         )
 
 

@@ -45,7 +45,7 @@ def reproduce(page: Reproduction) -> None:
         _shipped(page)
         _alone(page)
     page.note(
-        "TTO and TidalMesh are reconstructions from one sentence each; the originals may be faster, but never "
+        "TTO and TidalMesh are reconstructions from one sentence each, so the originals may be faster. They are never "
         "faster than the bound of any algorithm on the mesh, which stands beside them everywhere."
     )
 
@@ -246,8 +246,8 @@ def _what_is_left(page: Reproduction, found: list[bandwidth.Curves]) -> None:
         most.append(f"{bounds:.2f}x on {mesh}")
     page.note(
         f"What is left of the paper's {stated.text} in an allreduce: its baselines leave part of the mesh's bandwidth "
-        f"unused. `forest`, which is ours and no baseline of the paper's, reaches {' and '.join(shares)} of the most "
-        "that any algorithm on the mesh can reach, at 1 GiB. Over a mesh that runs it, XTree on EquiMesh gains "
+        f"unused. `forest` is ours and no baseline of the paper's. At 1 GiB it reaches {' and '.join(shares)} of the "
+        "most that any algorithm on the mesh can reach. Over a mesh that runs it, XTree on EquiMesh gains "
         f"{', '.join(gains)}. The bounds of the two networks differ by {' and '.join(most)}. The rows beside the "
         f"printed {stated.value} that do not name `forest`, and the columns 'best mesh baseline' and 'speedup' of the "
         "language models, stay with the paper's own baselines."
@@ -278,7 +278,7 @@ def _workloads(page: Reproduction, found: dict[tuple[int, int, str], bandwidth.C
         page.beside(stated["mean"], what, llm.geometric_mean(rows[llm.OVER_FOREST]), remark)
     page.note(
         f"Figure 9: {llm.TOKENS} tokens, batch 1, one allgather and one allreduce of the activations per block, both "
-        "exposed in the forward pass; the paper states neither these nor what overlaps in the backward pass. In our "
+        "exposed in the forward pass. The paper states neither these nor what overlaps in the backward pass. In our "
         "model communication outweighs compute, so the backward pass gains more than theirs unless the allgathers are "
         "hidden completely. The two backward variants bracket the unstated overlap; that one comes close to the "
         "printed mean does not show that it is theirs."

@@ -11,5 +11,5 @@ from synth_papers.harvest import exact_table
 
 def test_the_published_table_is_that_of_its_records() -> None:
     folder = PUBLISHED / "harvest"
-    assert exact_table.table(folder) + "\n" == (folder / "exact.md").read_text()
+    assert exact_table.page(folder) == (folder / "exact.md").read_text()
     assert re.findall(r"python -m (\S+)", (folder / "exact.sh").read_text()) == [exact_table.__name__]
