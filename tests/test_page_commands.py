@@ -51,6 +51,7 @@ FILES = {
     "demand.csv": "src,dst,bytes\n0,1,4096\n5,9,1024\n",
     "servers.txt": "0 0 0\n0 1 1\n1 2 0\n",
     "pairs.csv": "0,0,0,1,1,1,2\n",
+    "layers.csv": "name,collective,bytes\nsums,allreduce,4MiB\ntokens,alltoall,1MiB\n",
 }
 OTHER_FILES = {"models/mlfm.md": {"broken.txt": "link 0 0 0 1\n"}}
 

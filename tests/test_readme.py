@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from command import flat
 from published import PUBLISHED, ROOT, held_for, published, readme
 
 import synth
@@ -92,6 +93,22 @@ def test_counts_of_instances_solved_to_optimality(family):
         certified += left == 0
     row = f"| `{family}` | {closed} of {len(files)} | {certified} | {near or '–'} |"
     assert row in (ROOT / "models" / "README.md").read_text()
+
+
+def test_harvest_counts_in_words_what_the_table_counts():
+    row = re.search(r"\| `harvest` \| (\d+) of (\d+) \| \d+ \| (\d+) ", readme("models/README.md"))
+    closed, of, near = row.groups()
+    text = flat(readme("models/harvest.md"))
+    assert f"Of {of} shipped instances {int(closed) + int(near)} are within 0.01 % of their bound." in text
+    assert f"{int(closed) + int(near)} of {of} shipped instances are within 0.01 %," in text
+
+
+def test_fabric_says_of_the_peers_what_their_page_says():
+    text, page = flat(readme("models/fabric.md")), flat(readme("results/published/peers.md"))
+    epochs = re.search(r"at most the printed number in (\d+ of \d+) results of .*?, proven fewest in (\d+)\.", page)
+    assert f"never more than printed in {epochs[1]} counts, proven fewest in {epochs[2]}." in text
+    asked = re.search(r"SCCL: (\d+) of \1 questions have the answer that is expected", page)
+    assert f"all {asked[1]} questions are answered" in text
 
 
 def reached():

@@ -203,12 +203,13 @@ def _drawn(trees: pd.DataFrame, placed: pd.DataFrame) -> Figure:
                 [0.0, *share, 100.0],
                 where="post",
                 color=f"C{place}",
+                linestyle=("-", "--", ":")[place],
                 label=label,
             )
         axes.set_title(f"{title} ({len(table)} jobs)", fontsize=10)
         axes.set_xlabel("gap, % of the algorithm's")
         axes.set_xlim(right=100)
-        axes.legend(loc="lower right")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     panels[0].set_ylabel("jobs with at most this gap, %")
     return figure
 

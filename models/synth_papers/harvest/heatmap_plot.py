@@ -17,6 +17,7 @@ SIZE_TICKS = {2.0**10: "1 KiB", 2.0**15: "32 KiB", 2.0**20: "1 MiB", 2.0**25: "3
 DELAY_TICKS = {1e-8: "10 ns", 1e-7: "100 ns", 1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms"}
 GAIN = 1.01  # a speed-up of less than this is drawn as none
 LEVELS = (1.5, 2.0, 4.0, 10.0, 30.0)
+BRIGHT = 10.0  # from this level on the map is so bright that its line and label are dark
 
 
 def draw(
@@ -72,9 +73,9 @@ def _lines(axes: Axes, sizes: FloatArray, delays: FloatArray, values: FloatArray
         axes.contour(sizes, delays, values.T, levels=[limit], colors="black" if diverging else "white", linewidths=2)
     inside = [level for level in LEVELS if max(limit, values.min()) < level < values.max()]
     if inside:
-        colour = "0.25" if diverging else "0.9"
-        drawn = axes.contour(sizes, delays, values.T, levels=inside, colors=colour, linewidths=0.7)
-        axes.clabel(drawn, fmt=lambda level: f"{level:g}×", fontsize=7)
+        colours = ["0.25" if diverging or level >= BRIGHT else "0.9" for level in inside]
+        drawn = axes.contour(sizes, delays, values.T, levels=inside, colors=colours, linewidths=0.7)
+        axes.clabel(drawn, fmt=lambda level: f"{level:g}×", fontsize=7, colors=colours)
 
 
 def _ticks(axes: Axes) -> None:

@@ -96,7 +96,8 @@ def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: Floa
     axes.set_aspect("equal")
     axes.axis("off")
     switches = int(machine.is_switch.sum())
-    axes.set_title(f"{machine.nodes - switches} ranks, {switches} switches (squares), {machine.links} links")
+    squares = f"{switches} switches (squares), " if switches else ""
+    axes.set_title(f"{machine.nodes - switches} ranks, {squares}{machine.links} links")
     figure.colorbar(ScalarMappable(scale, colours), ax=axes, label="share of time in use", shrink=0.7)
 
 
