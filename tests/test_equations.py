@@ -82,6 +82,7 @@ WRITTEN = [
     ("bine/groups-2-3-3-allreduce-large-g2-costs-0-1-3-butterfly", "placement", "highs", {}),
     ("harvest/recursive-doubling-4-p1", "misocp", "highs", {}),
     ("harvest/recursive-doubling-8-p2", "misocp", "highs", {}),
+    ("harvest/recursive-doubling-8-circuits-p1", "misocp", "highs", {}),
     ("fabric/star-6-scatter-6KiB", "flow", "highs", {}), ("fabric/kautz-12x3-alltoall-12MiB", "flow", "highs", {}),
     ("fabric/full-4-allgather-4KiB", "epochs", "highs", {"counting": "off", "start": "off", "chunks": "2"}),
     ("fabric/kautz-12x3-alltoall-12MiB", "epochs", "highs", {"counting": "off", "start": "off"}),

@@ -52,15 +52,22 @@ def indices_of(component: Any) -> Sequence[Any]:
 
 
 def name_of(element: Any) -> str | None:
-    """The name of a Pyomo variable or constraint; None where nobody gave it letters."""
+    """The name of a Pyomo variable or constraint; None where nobody gave it letters. In one of several blocks the
+    block's index stands behind: ``links_u0_v1_i2`` in a block with the letter ``i``."""
     component = element.parent_component()
     name = getattr(component, "index_name", None)
-    if name is not None:
-        return str(name(element.index()))
-    if not component.is_indexed():
-        return str(component.local_name)
     letters = getattr(component, "index_letters", None)
-    return None if letters is None else named(component.local_name, letters, element.index())
+    if name is not None:
+        own = str(name(element.index()))
+    elif not component.is_indexed():
+        own = str(component.local_name)
+    elif letters is not None:
+        own = named(component.local_name, letters, element.index())
+    else:
+        return None
+    block = element.parent_block()
+    blocks = getattr(block.parent_component(), "index_letters", None)
+    return own if blocks is None else named(own, blocks, block.index())
 
 
 def name_variables(model: Any, name: str, letters: str, variables: Mapping[Any, Any]) -> None:

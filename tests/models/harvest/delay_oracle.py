@@ -167,6 +167,46 @@ def random_instance(number: int, gpus: int) -> dict[str, Any]:
     return raw
 
 
+def random_trade_off(number: int, gpus: int) -> dict[str, Any]:
+    """Instance ``number`` of an endless list in which a change costs about what it saves: 2 or 3 steps of 0.1 to 10 us
+    a pair, up to all pairs in a step, changes of 0.1 to 20 us that depend on what changes, a hop's delay on, off or 0,
+    some steps with overlap."""
+    random = np.random.default_rng([3535, gpus, number])
+    every = [(u, v) for u in range(gpus) for v in range(gpus) if u != v]
+    steps = []
+    for _ in range(int(random.integers(2, 4))):
+        if random.random() < 0.4:
+            moved = random.permutation(gpus).tolist()
+            pairs = [[u, v] for u, v in enumerate(moved) if u != v] or [[0, 1]]
+        else:
+            count = int(random.integers(1, len(every) // 2 + 1))
+            pairs = [list(every[i]) for i in random.permutation(len(every))[:count]]
+        step = {"bytes": 0.0 if random.random() < 0.1 else float(random.uniform(1e4, 1e6)), "pairs": pairs}
+        if random.random() < 0.3:
+            step["volumes"] = random.integers(1, 4, len(pairs)).tolist()
+        if random.random() < 0.3:
+            step["overlap"] = float(random.choice([2e-7, 1e-6, 5e-6]))
+        steps.append(step)
+    kind = number % 3  # by circuit, by ports, both
+    raw = random_instance(number, gpus) | {
+        "name": f"trade-off-{number}",
+        "delta": float(random.choice([0.0, 5e-7, 3e-6])),
+        "latency": str(random.choice(["on", "on", "off"])),
+        "reconfiguration_delay": float(random.choice([0.0, 1e-7, 2e-6])),
+        "steps": steps,
+    }
+    ports = raw["ports"] = 1 if gpus == 4 else 1 + int(random.random() < 0.5)
+    raw = {key: value for key, value in raw.items() if not key.startswith("delay_")}
+    if kind != 1:
+        raw["delay_per_circuit"] = float(random.choice([1e-7, 3e-7, 1e-6, 3e-6]))
+    if kind != 0:
+        most = 2 * gpus * ports
+        rows = sorted({2, *random.integers(2, most, 2).tolist(), most})
+        times = np.sort(random.choice([0.0, 2e-7, 1e-6, 3e-6, 2e-5], len(rows)))
+        raw["delay_by_ports"] = [[rows[i], float(times[i])] for i in range(len(rows))]
+    return raw
+
+
 def one_port_optimum(
     gpus: int, shifts: tuple[int, ...], message: float, bandwidth: float, alpha: float, delta: float, per_circuit: float
 ) -> float:

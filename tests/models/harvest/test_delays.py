@@ -15,7 +15,7 @@ from models.harvest import delay_oracle as oracle
 from models.harvest.instances import SWITCHES, made, stated
 
 import synth
-from synth.errors import InputError, UnsupportedError
+from synth.errors import InputError
 from synth.family import defaults_for
 from synth.instance import parse
 from synth.options import RunOptions
@@ -196,13 +196,6 @@ def test_misocp_takes_overlap(gpus, number):
     assert found.termination == "optimal"
     assert check_schedule(instance, found.solution).value == pytest.approx(best, rel=2e-4)
     assert found.bound <= best * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("field", [{"delay_per_circuit": 1e-6}, {"delay_by_ports": [[8, 1e-6]]}])
-def test_misocp_refuses_delays_that_depend_on_what_changes(field):
-    instance = stated(ports=1, steps=[{"bytes": 1.0, "shift": 1}, {"bytes": 1.0, "shift": 2}], **field)
-    with pytest.raises(UnsupportedError, match="the same whatever it changes"):
-        misocp.solve(instance, RunOptions(method=SWITCHES))
 
 
 def test_a_delay_of_nothing_is_the_constant_one():

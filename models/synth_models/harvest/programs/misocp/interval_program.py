@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from synth.arrays import SOLVED, IntArray
+from synth.arrays import SAME, SOLVED, IntArray
 from synth.errors import SizeLimitError
+from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo
@@ -64,6 +65,11 @@ class IntervalProgram:
         self.programs, self.build_s, self.solve_s = 0, 0.0, 0.0
         self._profiles: dict[tuple[Any, Any, bytes], Profile] = {}
 
+    @property
+    def form(self) -> str:
+        """The program's form in words."""
+        return "forced routes of one port" if self.one_port else "cone" if self.cone else "tangent cuts"
+
     def profile(self, block: Block, links: IntArray) -> Profile:
         """The block's profile on a topology, in loads of a pair of largest volume, computed once."""
         key = (block.pairs, block.volumes, links.tobytes())
@@ -91,12 +97,12 @@ class IntervalProgram:
     def relaxation(self, blocks: Sequence[Block]) -> float | None:
         """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
         model = self._model(
-            blocks, self._layers(blocks, [], 0.0), _first_tangents(self.instance.ports, blocks), cone=False
+            blocks, self.layers(blocks, [], 0.0), first_tangents(self.instance.ports, blocks), cone=False
         )
         relax(model)
         result, _ = mathprog.solve_lp(model, self.options, [])
         self.solve_s += result.solve_s
-        return _seconds(model, result.objective) if result.termination == "optimal" else None
+        return program_seconds(model, result.objective) if result.termination == "optimal" else None
 
     def improve(self, blocks: Sequence[Block], floor: float, cutoff: float, known: Sequence[IntArray]) -> Answer:
         """Raise the bound ``floor`` to ``cutoff`` or to the optimum, whichever is smaller (all in seconds).
@@ -105,20 +111,20 @@ class IntervalProgram:
         longer than the program counts, layers; until the topology's own time meets the bound or the cutoff is refuted.
         """
         answer = Answer(floor)
-        tangents = _first_tangents(self.instance.ports, blocks)
-        layers = self._layers(blocks, known, floor)
+        tangents = first_tangents(self.instance.ports, blocks)
+        layers = self.layers(blocks, known, floor)
         narrow = self.strengthening and not self.one_port
         ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
         tolerance = self.options.relative_gap / 2
         while True:
             model = self._model(blocks, layers, tangents, self.cone, ranges)
             at_most(model, cutoff)
-            result = self._solved(model, tolerance / 2)
+            result = self.solved(model, tolerance / 2)
             if result.termination == "infeasible":
-                answer.bound = max(answer.bound, cutoff * (1 - SOLVED) / _raised(model))
+                answer.bound = max(answer.bound, cutoff * (1 - SOLVED) / raised_by(model))
                 return answer
             if result.bound is not None:
-                answer.bound = max(answer.bound, min(_seconds(model, result.bound), cutoff / _raised(model)))
+                answer.bound = max(answer.bound, min(program_seconds(model, result.bound), cutoff / raised_by(model)))
             points = self._rated(blocks, model, answer) if result.has_point else []
             own = _total(blocks, points)
             if points and own - answer.bound <= tolerance * own:
@@ -126,7 +132,7 @@ class IntervalProgram:
             if result.termination == "limit" or self.options.out_of_time():
                 answer.ended = "time_limit"
                 return answer
-            finer = self._finer(model, tangents, layers, points)
+            finer = self.finer(model, tangents, layers, points)
             if finer is None:
                 answer.ended = "stuck"
                 return answer
@@ -135,7 +141,7 @@ class IntervalProgram:
                 cutoff = own * (1 - tolerance / 2)
                 ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
 
-    def _solved(self, model: Any, gap: float) -> SolverResult:
+    def solved(self, model: Any, gap: float) -> SolverResult:
         """The program to within a relative gap. Raises ``RuntimeError`` where the solver fails."""
         options = replace(self.options, relative_gap=gap)
         result = mathprog.solve(model, options, bounded=True, quadratic=self.cone and not self.one_port)
@@ -147,13 +153,13 @@ class IntervalProgram:
 
     def _rated(self, blocks: Sequence[Block], model: Any, answer: Answer) -> list[Point]:
         """The program's topology rated by itself, and kept if all pairs are reached on it."""
-        links = _links(model)
+        links = links_of(model)
         points = self.best_points(blocks, links)
         if points:
             answer.topologies.append(links)
         return points
 
-    def _finer(
+    def finer(
         self, model: Any, tangents: list[list[float]], layers: int, points: Sequence[Point]
     ) -> tuple[list[list[float]], int] | None:
         """More tangents, or more layers, for the next program; None where neither says more about its topology."""
@@ -172,7 +178,7 @@ class IntervalProgram:
     def _most_layers(self) -> int:
         return self.instance.gpus - 1 if self.instance.hop_delay > 0 else 1
 
-    def _layers(self, blocks: Sequence[Block], known: Sequence[IntArray], floor: float) -> int:
+    def layers(self, blocks: Sequence[Block], known: Sequence[IntArray], floor: float) -> int:
         """As many hops as the best known topology needs if it is close to the bound, else the fewest: they give a valid
         bound and a small program, whose topology says how many are needed."""
         best = min(known, key=lambda links: self.seconds(blocks, links), default=None)
@@ -185,26 +191,31 @@ class IntervalProgram:
     ) -> list[tuple[float, float]]:
         """Strengthening: the smallest and largest rate of every block in the linear relaxation of topologies that take
         at most ``cutoff`` seconds, slightly widened. They bound what late routes carry, so the relaxation tightens."""
-        ranges = [rate_range(block, self.instance.ports) for block in blocks]
         model = self._model(blocks, layers, tangents, cone=False)
         at_most(model, cutoff)
+        return self.narrowed(model, [model])[0]
+
+    def narrowed(self, model: Any, parts: Sequence[Any]) -> list[list[tuple[float, float]]]:
+        """The ranges of the rates of every part of a program whose cost is limited, by its linear relaxation."""
+        found = [list(part.ranges) for part in parts]
         relax(model)
-        for k, (least, most) in enumerate(ranges):
-            if least == most:
-                continue
-            for sign in (1, -1):
-                del model.objective
-                model.objective = pyo.Objective(expr=sign * model.rate[k])
-                result, _ = mathprog.solve_lp(model, self.options, [])
-                self.solve_s += result.solve_s
-                if result.termination != "optimal" or result.objective is None:
-                    return ranges  # out of time, or nothing is left: the program itself will tell
-                if sign == 1:
-                    least = max(least, result.objective * (1 - WIDER))
-                else:
-                    most = min(most, -result.objective * (1 + WIDER))
-            ranges[k] = (least, most)
-        return ranges
+        for ranges, part in zip(found, parts, strict=True):
+            for k, (least, most) in enumerate(ranges):
+                if least == most:
+                    continue
+                for sign in (1, -1):
+                    del model.objective
+                    model.objective = pyo.Objective(expr=sign * part.rate[k])
+                    result, _ = mathprog.solve_lp(model, self.options, [])
+                    self.solve_s += result.solve_s
+                    if result.termination != "optimal" or result.objective is None:
+                        return found  # out of time, or nothing is left: the program itself will tell
+                    if sign == 1:
+                        least = max(least, result.objective * (1 - WIDER))
+                    else:
+                        most = min(most, -result.objective * (1 + WIDER))
+                ranges[k] = (least, most)
+        return found
 
     def _model(
         self,
@@ -215,38 +226,56 @@ class IntervalProgram:
         ranges: Sequence[tuple[float, float]] | None = None,
     ) -> Any:
         started = time.monotonic()
-        pairs = sum(len(block.pairs) for block in blocks)
-        if pairs * (layers + 1) * self.instance.gpus**2 > MOST_FLOWS:
-            raise SizeLimitError(
-                f"{pairs} pairs on {self.instance.gpus} GPUs make more than {MOST_FLOWS} flows; try candidates, bound"
-            )
+        demand_size(self.instance, sum(len(block.pairs) for block in blocks) * (layers + 1))
         with mathprog.building():
-            model: Any
-            if self.one_port:
-                model = one_port.build(self.instance, blocks)
-                one_port.distances_differ(model)
-            else:
-                model = build(self.instance, blocks, layers, None if cone else tangents, ranges)
-                if self.strengthening:
-                    strengthening_rows.direct_or_late(model)
-                    strengthening_rows.moore(model)
+            model = self.part(blocks, layers, tangents, cone, ranges)
             if self.symmetry:
-                strengthening_rows.symmetry_breaking(model)
+                strengthening_rows.symmetry_breaking(model, model.links)
         self.build_s += time.monotonic() - started
         return model
 
+    def part(
+        self,
+        blocks: Sequence[Block],
+        layers: int,
+        tangents: list[list[float]],
+        cone: bool,
+        ranges: Sequence[tuple[float, float]] | None = None,
+        loops: bool = True,
+    ) -> Any:
+        """The program of one topology without what breaks its symmetries."""
+        if self.one_port:
+            model: Any = one_port.build(self.instance, blocks, loops)
+            one_port.distances_differ(model)
+            return model
+        model = build(self.instance, blocks, layers, None if cone else tangents, ranges, loops)
+        if self.strengthening:
+            strengthening_rows.direct_or_late(model)
+            strengthening_rows.moore(model)
+        return model
 
-def _seconds(model: Any, value: float | None) -> float:
+
+def demand_size(instance: HarvestInstance, pairs: int) -> None:
+    """Raises :class:`SizeLimitError` where flows of so many ``pairs`` (one a layer each) are too many."""
+    if pairs * instance.gpus**2 > MOST_FLOWS:
+        raise SizeLimitError(
+            f"{pairs} pairs times layers on {instance.gpus} GPUs make more than {MOST_FLOWS} flows; "
+            "try candidates, bound"
+        )
+
+
+def program_seconds(model: Any, value: float | None) -> float:
+    """A value of the program in seconds, lowered by what the solver's tolerances may leave out: a bound stays one."""
     total = float(model.fixed_cost + model.unit * (value or 0.0))
-    return total * (1 - SOLVED) / _raised(model)
+    return total * (1 - SOLVED) / raised_by(model)
 
 
-def _raised(model: Any) -> float:
+def raised_by(model: Any) -> float:
     """What times can be too large by, as a factor, because shares of the largest volume were raised; mostly 1."""
     return 1 + float(model.ports * max(block.raised for block in model.blocks))
 
 
-def _links(model: Any) -> IntArray:
+def links_of(model: Any) -> IntArray:
     gpus = range(model.gpus)
     rows = [(u, v, round(model.links[u, v].value or 0)) for u in gpus for v in gpus if u != v]
     return np.array([(u, v, links) for u, v, links in rows if links > 0], dtype=np.int64).reshape(-1, 3)
@@ -259,7 +288,7 @@ def _total(blocks: Sequence[Block], points: Sequence[Point]) -> float:
     return sum(block.count * point.seconds for block, point in zip(blocks, points, strict=True))
 
 
-def _first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
+def first_tangents(ports: int, blocks: Sequence[Block]) -> list[list[float]]:
     """Rates between the smallest and the largest possible: small fractions and a geometric grid."""
     found: list[list[float]] = []
     for block in blocks:
@@ -289,3 +318,10 @@ def _refined(tangents: list[list[float]], model: Any, points: Sequence[Point]) -
         new = [r for r in wanted if r > 0 and all(abs(r / old - 1) > 1e-7 for old in known)]
         refined.append(sorted({*known, *new}))
     return refined
+
+
+def certified(outcome: Outcome, counted: Outcome) -> Outcome:
+    """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
+    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - SAME):
+        return outcome
+    return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)

@@ -7,20 +7,20 @@ first and only as far as needed, until the two meet; before the first, the searc
 good topologies. Intervals with the same steps, and those that are another one's
 with all pairs reversed, are one problem. An interval takes no less time than its parts do, each on its own
 topology, so bounds of short intervals carry over to long ones. What a reconfiguration before a step costs may differ
-from step to step (overlap), not with what it changes: then the intervals do not come apart, and the method refuses.
+from step to step (overlap). Where it depends on what changes, the intervals do not come apart, and
+:mod:`synth_models.harvest.programs.misocp.coupled_method` solves all steps as one program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from synth.arrays import SAME, SOLVED, FloatArray, IntArray
-from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.sequences import single_steps
@@ -32,8 +32,9 @@ from synth_models.harvest.parts.routing import route_steps
 from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.column_generation.method import own_topologies
+from synth_models.harvest.programs.misocp import coupled_method
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of, reversed_blocks, reversed_links
-from synth_models.harvest.programs.misocp.interval_program import IntervalProgram
+from synth_models.harvest.programs.misocp.interval_program import IntervalProgram, certified
 from synth_models.harvest.references.baselines import hold_ring
 from synth_models.harvest.solution import Schedule
 
@@ -103,13 +104,10 @@ class State:
 def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """Method ``misocp``; parameters ``symmetry``, ``strengthening``, ``cone``.
 
-    Raises :class:`UnsupportedError` where delays depend on what changes.
+    Raises :class:`SizeLimitError` where a program has too many flows.
     """
     if instance.delay_varies:
-        raise UnsupportedError(
-            "misocp finds the best topology of every interval by itself, which takes that a reconfiguration costs the "
-            "same whatever it changes; with delay_per_circuit or delay_by_ports use candidates, and bound"
-        )
+        return coupled_method.solve(instance, options)
     hold_ring(instance, options, "the first schedule")
     delays = Delays(instance, ())
     program = IntervalProgram(instance, options)
@@ -152,7 +150,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
         message += f"; {_left_over(state, path, (value - bound) / value, options.relative_gap)}"
     proof = _proof(program, options.solver or "highs")
     outcome = Outcome(termination, schedule, min(bound, value), proof, None, message, program.build_s, program.solve_s)
-    return _certified(outcome, single_steps(instance))
+    return certified(outcome, single_steps(instance))
 
 
 def _left_over(state: State, path: Sequence[tuple[int, int]], gap: float, wanted: float) -> str:
@@ -179,16 +177,9 @@ def _a_share(options: RunOptions) -> RunOptions:
     return options.part(SEARCH)
 
 
-def _certified(outcome: Outcome, counted: Outcome) -> Outcome:
-    """Where counting proves as much as the programs did, its bound, words and certificate instead of theirs."""
-    if outcome.bound is None or counted.bound is None or counted.bound < outcome.bound * (1 - SAME):
-        return outcome
-    return replace(outcome, bound=counted.bound, bound_proof=counted.bound_proof, certificate=counted.certificate)
-
-
 def _proof(program: IntervalProgram, solver: str) -> str:
-    form = "forced routes of one port" if program.one_port else "cone" if program.cone else "tangent cuts"
-    return f"shortest path over lower bounds of all intervals; each a program over all topologies ({form}), {solver}"
+    words = f"each a program over all topologies ({program.form}), {solver}"
+    return f"shortest path over lower bounds of all intervals; {words}"
 
 
 def _intervals(instance: HarvestInstance) -> list[Interval]:

@@ -54,10 +54,12 @@ def build(
     layers: int,
     tangents: Sequence[Sequence[float]] | None,
     ranges: Sequence[tuple[float, float]] | None = None,
+    loops: bool = True,
 ) -> pyo.ConcreteModel:
     """The model of one interval; ``tangents`` (rates per block) replace the cone (16) by cuts, None keeps the cone.
-    ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed."""
-    model = start(instance, blocks)
+    ``ranges`` are smallest and largest rates per block where those of :func:`rate_range` can be narrowed. ``loops`` as
+    for :func:`start`."""
+    model = start(instance, blocks, loops)
     model.layers = layers
     model.ranges = [rate_range(block, instance.ports) for block in blocks] if ranges is None else list(ranges)
     latency = instance.hop_delay > 0
@@ -87,16 +89,19 @@ def rate_range(block: Block, ports: int) -> tuple[float, float]:
     return least, ports / block.degree if block.seconds > 0 else least
 
 
-def start(instance: HarvestInstance, blocks: Sequence[Block]) -> Any:
+def start(instance: HarvestInstance, blocks: Sequence[Block], loops: bool = True) -> Any:
     """A model with the sizes, the unit of time (about the interval's transmission time, or a small part of its
-    propagation where that is all there is) and the link counts."""
+    propagation where that is all there is) and the link counts. Without ``loops`` (10) and (11) are at most ``ports``:
+    where a link more costs something, any output and any input may stay idle."""
     model: Any = pyo.ConcreteModel()
     model.gpus, model.ports, model.blocks = instance.gpus, instance.ports, tuple(blocks)
     transmission = sum(block.count * block.seconds for block in blocks)
     propagation = sum(block.count for block in blocks) * instance.hop_delay
     model.unit = max(transmission, propagation * SMALLEST_UNIT) or 1.0
     nodes = range(instance.gpus)
-    model.links = variables("u v", product(nodes, nodes), domain=pyo.Integers, bounds=(0, instance.ports))
+    ends = [(u, v) for u, v in product(nodes, nodes) if loops or u != v]
+    model.links = variables("u v", ends, domain=pyo.Integers, bounds=(0, instance.ports))
+    model.ports_used = "==" if loops else "<="
     return model
 
 
@@ -157,14 +162,16 @@ def least_total_time(model: Any, cost: list[Term], fixed: float) -> None:
 def out_degree(model: Any) -> None:
     """(10): ``ports`` links leave every GPU, idle ports being loops."""
     nodes = range(model.gpus)
-    rows: dict[int, Row] = {u: ([(1, model.links[u, v]) for v in nodes], "==", model.ports) for u in nodes}
+    leaving = {u: [(1, model.links[u, v]) for v in nodes if (u, v) in model.links] for u in nodes}
+    rows: dict[int, Row] = {u: (terms, model.ports_used, model.ports) for u, terms in leaving.items()}
     add_rows(model, "out_degree", rows, "u")
 
 
 def in_degree(model: Any) -> None:
     """(11): ``ports`` links enter every GPU, idle ports being loops."""
     nodes = range(model.gpus)
-    rows: dict[int, Row] = {v: ([(1, model.links[u, v]) for u in nodes], "==", model.ports) for v in nodes}
+    entering = {v: [(1, model.links[u, v]) for u in nodes if (u, v) in model.links] for v in nodes}
+    rows: dict[int, Row] = {v: (terms, model.ports_used, model.ports) for v, terms in entering.items()}
     add_rows(model, "in_degree", rows, "v")
 
 

@@ -38,11 +38,12 @@ from synth_models.harvest.programs.misocp.model import LEAST_DELAY, in_degree, l
 MOST_PARTNERS = 6  # subsets of a GPU's partners are listed up to this many
 
 
-def build(instance: HarvestInstance, blocks: Sequence[Block]) -> pyo.ConcreteModel:
-    """The model of one interval. Raises ``ValueError`` with more than one port."""
+def build(instance: HarvestInstance, blocks: Sequence[Block], loops: bool = True) -> pyo.ConcreteModel:
+    """The model of one interval; ``loops`` as for :func:`~synth_models.harvest.programs.misocp.model.start`. Raises
+    ``ValueError`` with more than one port."""
     if instance.ports != 1:
         raise ValueError("routes are forced with one port only")
-    model = start(instance, blocks)
+    model = start(instance, blocks, loops)
     gpus = model.gpus
     kinds = range(len(blocks))
     keys = [

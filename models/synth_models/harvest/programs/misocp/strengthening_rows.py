@@ -26,8 +26,9 @@ from synth_models.harvest.programs.misocp.blocks import relabellings
 MOST_COMBINATIONS = 200
 
 
-def symmetry_breaking(model: Any) -> None:
-    """(22): of all topologies that relabellings of the GPUs turn into each other, keep one.
+def symmetry_breaking(model: Any, links: Any) -> None:
+    """(22): of all topologies that relabellings of the GPUs turn into each other, keep one. ``links`` are those of the
+    topology, or of one of several that are relabelled together.
 
     With any weights W on the links, the orbit's member of largest W satisfies W(x) >= W(g x) for all relabellings g.
     The weights favour links of GPU 0 (of the first pair's source) to its partners, heaviest steps first.
@@ -43,9 +44,9 @@ def symmetry_breaking(model: Any) -> None:
         for (u, v), weight in weights.items():
             moved = relabelling.link(u, v)
             difference[moved] = difference.get(moved, 0.0) - weight
-        kept = tuple(sorted((link, c) for link, c in difference.items() if c))
+        kept = tuple(sorted((link, c) for link, c in difference.items() if c and link in links))
         if kept:
-            rows[kept] = ([(c, model.links[link]) for link, c in kept], ">=", 0)
+            rows[kept] = ([(c, links[link]) for link, c in kept], ">=", 0)
     add_rows(model, "symmetry_breaking", list(rows.values()))
 
 
