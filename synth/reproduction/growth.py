@@ -16,6 +16,10 @@ from matplotlib.figure import Figure
 from synth.views.figure_style import MOST_LINES, looks
 
 SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
+MORE = (  # lines beyond those that a figure tells apart in grey: thin dashes, markers of their own
+    {"color": "#7a4a21", "linestyle": (0, (1, 3)), "marker": "P"},
+    {"color": "#c2255c", "linestyle": (0, (10, 3)), "marker": "<"},
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Growth:
         """Two panels, time and memory over nodes, both axes logarithmic."""
         figure, panels = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
         names = [name for name, _ in self._lines()]
-        styles = looks(names[:MOST_LINES])
+        styles = looks(names[:MOST_LINES]) | dict(zip(names[MOST_LINES:], MORE, strict=False))
         for axes, (column, title) in zip(panels, ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
             for name, rows in self._lines():
                 exponent = self._exponent(name, column)
