@@ -55,7 +55,12 @@ def text(rows: Sequence[Row], history: Sequence[Before]) -> str:
     parts.append(_open(selected or rows))
     if history:
         last = sorted(history, key=lambda one: one.when)[-MOST_OPEN:]
-        cells = ((one.family, one.instance, one.what, one.number, one.by, one.when) for one in last)
+        units = {row.sha256: row.unit for row in rows}
+        numbers = [shown(float(one.number), units.get(one.sha256, "")) for one in last]
+        cells = (
+            (one.family, one.instance, one.what, number, one.by, one.when)
+            for one, number in zip(last, numbers, strict=True)
+        )
         parts.append("\n## Replaced\n\n" + _table(("family", "instance", "what", "number", "by", "since"), cells))
     return "".join(parts)
 
