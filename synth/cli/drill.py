@@ -53,7 +53,7 @@ class Aim:
 class Effort:
     """How long, and from where on."""
 
-    time_limit: Annotated[str, Option(help="Per run: 20s, 5m or none.")] = "20s"
+    time_limit: Annotated[str, Option(help="Per run: 20s, 5m or none.")] = "1m"
     gap: Annotated[float, Option(min=0.0, max=1.0, help="No further method runs once the gap is at most this.")] = 0.02
     jobs: Annotated[int | None, AT_ONCE] = None
     resume: Annotated[bool, Option("--resume", help="Take over what an earlier call left in the folder.")] = False

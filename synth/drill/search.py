@@ -36,7 +36,7 @@ class Question:
     share: str | None = None
     most_pairs: int | None = None
     methods: tuple[str, ...] = ()
-    limit: str = "20s"
+    limit: str = "1m"
     seed: int = 0
     gap: float = ENOUGH
 

@@ -25,6 +25,7 @@ from synth_models.fabric.references.share_weights import (
     evenly_numbered,
     in_turn,
     least_busy,
+    whole_shares,
 )
 
 
@@ -33,14 +34,15 @@ def test_no_weights_of_a_grid_are_better(seed: int) -> None:
     """One share, not helped or in two ways."""
     rng = np.random.default_rng(seed)
     down, up = rng.integers(0, 5, (2, 4, HELPED)).astype(float)
-    alike = float((down + up)[:, 0].max())
+    alike, used = float((down + up)[:, 0].max()), (down + up).any(axis=1)
+    lost = rng.integers(0, 4, 4) / 4
 
     def worth(weight: np.ndarray) -> float:
         both = max(float((down @ weight).max()), float((up @ weight).max()))
         helped = HELP * alike * float(weight[1:].sum())
-        return float(((down + up) @ weight).max()) + ALONE * both + helped
+        return float(((down + up) @ weight + lost)[used].max()) + ALONE * both + helped
 
-    found = least_busy(down, up)
+    found = least_busy(down, up, lost)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(1)
     grid = [np.array(w) / 20 for w in product(range(21), repeat=3) if sum(w) == 20]
@@ -53,23 +55,28 @@ def test_pieces_are_dealt_out_by_weight_and_mixed(seed: int) -> None:
     weight = np.array([chooser.choice([0, 1, 2, 5]) + 0.001 for _ in range(6)])
     weight /= weight.sum()
     roots, pieces = np.arange(10, 16), chooser.randint(1, 200)
-    found = dealt_out(roots, weight, pieces)
+    seconds = np.array([[chooser.randint(0, 3) for _ in roots] for _ in range(9)], dtype=float)
+    count = whole_shares(seconds, np.zeros(9), weight, pieces)
+    assert count.sum() == pieces
+    assert np.all(count >= np.floor(weight * pieces))
+    found = dealt_out(roots, count)
     assert len(found) == pieces
-    for root, share in zip(roots, weight, strict=True):
-        assert abs(np.count_nonzero(found == root) - share * pieces) < 1
+    assert [np.count_nonzero(found == root) for root in roots] == count.tolist()
     number = evenly_numbered(found)
+    turn = Dealt(found, np.zeros_like(found)).turn
     for root in roots:
         mine = number[found == root]
         assert np.all(np.diff(mine) > 0) or len(mine) < 2
+        assert turn[found == root].tolist() == list(range(len(mine)))
 
 
 def test_shares_are_helped_only_where_that_saves_time() -> None:
     """Two links, a share that takes the first for 2 s, helped the second for 2 s: half of each takes 1 s instead of 2.
     Where help saves nothing nobody is helped."""
     down = np.array([[2.0, 0.0, 9.0], [0.0, 2.0, 9.0]])
-    assert least_busy(down, 0 * down) == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
+    assert least_busy(down, 0 * down, np.zeros(2)) == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
     alike = np.ones((2, HELPED))
-    assert least_busy(alike, alike) == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
+    assert least_busy(alike, alike, np.zeros(2)) == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
 
 
 def test_ways_in_turn() -> None:
@@ -84,7 +91,7 @@ def test_pieces_of_helped_shares_are_dealt_out_too() -> None:
     for helped in range(HELPED):
         dealt = Dealt(np.repeat(roots, 2), np.full(18, helped))
         assert dealt.numbered[1].tolist() == [0, 1] * 9
-    found = Dealt.out(roots, np.full(9 * HELPED, 1 / 27), 270)
+    found = Dealt.out(roots, np.full(9 * HELPED, 10))
     assert np.bincount(found.rank).tolist() == [30] * 9
     assert np.bincount(found.helped).tolist() == [90] * HELPED
 

@@ -80,7 +80,8 @@ class Rails(NamedTuple):
                 raise UnsupportedError(f"no direct route joins ranks {members[0]} and {boxes[other][0]}")
             for u in members:
                 if self.enters[u, other] == NOBODY:
-                    ahead = [gates[(self.number[u] + turn) % len(gates)] for turn in range(len(gates))]
+                    first = int(self.number[u] - self.box[u]) + other  # other boxes, other gates
+                    ahead = [gates[(first + turn) % len(gates)] for turn in range(len(gates))]
                     several[u, other] = [(gate, int(self.enters[gate, other])) for gate in ahead]
         for (u, other), ((leaves, enters), *_) in several.items():
             self.leaves[u, other], self.enters[u, other] = leaves, enters

@@ -173,24 +173,32 @@ def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
 
 
 def from_everyone(
-    rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray, helped: IntArray | None = None
+    rails: Rails,
+    holder: IntArray,
+    chunk: IntArray,
+    plan: Plan,
+    order: IntArray,
+    helped: IntArray | None = None,
+    turn: IntArray | None = None,
 ) -> Sends:
     """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
     then inside each. ``order``: of the boxes, shape (boxes,). ``helped``: how pieces are spread in each box
-    (:meth:`Rails.helpers`), shape (pieces,)."""
+    (:meth:`Rails.helpers`), shape (pieces,). ``turn``: whose it is where several serve a piece, shape (pieces,); else
+    its ``chunk``."""
+    turn = chunk if turn is None else turn
     place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1
     sends = Collected(rails, plan.chain)
     first_step = chunk * (count if plan.by_chunk else 1)
-    helper = None if helped is None else rails.helpers(holder, chunk, helped)
+    helper = None if helped is None else rails.helpers(holder, turn, helped)
     at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step, helper=helper)
     for ahead in range(1, count):
         step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
         box = order[(place[rails.box[holder]] + ahead) % count]
-        came = sends.to_the_box(piece, at, brought, box, step, chunk, helped)
+        came = sends.to_the_box(piece, at, brought, box, step, turn, helped)
         if plan.passed_on:
-            (_, at), brought = rails.between(at, box, chunk), came
+            (_, at), brought = rails.between(at, box, turn), came
     return sends.all()
 
 

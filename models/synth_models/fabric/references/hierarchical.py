@@ -64,7 +64,15 @@ from synth_models.fabric.references.box_trees import NOBODY, Growth, around, nea
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
-from synth_models.fabric.references.share_weights import HELPED, Dealt, in_turn, least_busy, seconds_of_shares
+from synth_models.fabric.references.share_weights import (
+    HELPED,
+    Dealt,
+    in_turn,
+    least_busy,
+    lost_seconds,
+    seconds_of_shares,
+    whole_shares,
+)
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.from_afar import LONG, from_afar, timed_from_near_and_afar
@@ -72,7 +80,7 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
-from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.reversal import ends, joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -83,7 +91,9 @@ MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
-BEHIND = 4  # of an allreduce of unequal shares, the part of all pieces by which the way down is behind
+BEHIND = (
+    16  # of an allreduce of unequal shares, the part of all turns by which sums that no other box waits for come later
+)
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
@@ -318,9 +328,8 @@ def _near(there: FabricInstance, plan: Plan, sizes: list[int], whole: float) -> 
 
 
 def _unequal(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
-    """An allreduce of unequal shares. On every link the pieces in their order, each on its way down together with those
-    that go up a part of all pieces (:data:`BEHIND`) later, so that both ways fill all links together; and where one way
-    after the other does so too, that."""
+    """An allreduce of unequal shares: :func:`_turn_by_turn`, and where one way after the other fills the links, that
+    too."""
     pieces = len(sizes[0])
     roots = np.asarray(roots_of_shares(_boxes(instance, plan)), dtype=np.int64)
     turns = max(1, min(pieces // len(roots), MOST_PROBED))
@@ -330,16 +339,35 @@ def _unequal(instance: FabricInstance, there: FabricInstance, sizes: list[list[i
         parts = [Dealt(np.tile(roots, turns), np.full(len(probe[0]), helped)) for helped in range(HELPED)]
         ways = [seconds_of_shares(one, _transfers(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
         seconds.append(np.concatenate(ways, axis=1))
-    weight = least_busy(seconds[0], seconds[1])
-    dealt_to = Dealt.out(roots, weight, pieces)
-    back = reversed_transfers(there, _transfers(there, sizes, plan, dealt_to=dealt_to))
-    down = _transfers(instance, sizes, plan, dealt_to=dealt_to)
-    late = replace(down, priority=down.piece + pieces // BEHIND)
-    found = [timed(instance, joined(instance.machine, replace(back, priority=back.piece), late, later=False))]
-    if in_turn(seconds[0], seconds[1], weight):
+    down_s, up_s = seconds
+    lost = lost_seconds(instance) / instance.bytes
+    weight = least_busy(down_s, up_s, lost)
+    dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
+    found = [_turn_by_turn(instance, there, sizes, plan._replace(by_chunk=True), dealt_to)]
+    if in_turn(down_s, up_s, weight):
         up = _transfers(there, sizes, plan, True, dealt_to)
+        down = _transfers(instance, sizes, plan, dealt_to=dealt_to)
         found.append(_one_way_after_the_other(instance, there, up, down, plan))
     return min(found, key=partial(chunks.seconds, instance))
+
+
+def _turn_by_turn(
+    instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan, dealt_to: Dealt
+) -> Schedule:
+    """Both ways of an allreduce in the same order, turn by turn to the next box, the one after that, and so on, so that
+    the boxes of a rail take turns (two that send to each other would leave a third one idle); on every link the way up
+    before the way down. What is summed up in the box that the whole sum is for comes a part of all turns
+    (:data:`BEHIND`) later than what another box waits for."""
+    forth, down = (_transfers(one, sizes, plan, dealt_to=dealt_to) for one in (there, instance))
+    back = reversed_transfers(there, forth)
+    box = np.zeros(instance.machine.nodes, dtype=np.int64)
+    for number, members in enumerate(_boxes(instance, plan)):
+        box[list(members)] = number
+    source, target = ends(instance.machine, back)
+    at_home = (box[source] == box[target]) & (box[target] == box[dealt_to.rank[back.piece]])
+    later = (int(forth.priority.max(initial=0)) + 1) // BEHIND
+    back = replace(back, priority=forth.priority + at_home * later)
+    return timed(instance, joined(instance.machine, back, down))
 
 
 def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
@@ -377,11 +405,12 @@ def _transfers(
     root = _root(instance, plan)
     if root is None:
         holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
-        helped = None if dealt_to is None else dealt_to.helped
+        helped, turn = (None, None) if dealt_to is None else (dealt_to.helped, dealt_to.turn)
         order = np.arange(len(boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))
-        sends = from_everyone(rails, holder, chunk.max() - chunk if last_first else chunk, plan, order, helped)
+        step = chunk.max() - chunk if last_first else chunk
+        sends = from_everyone(rails, holder, step, plan, order, helped, turn)
         return _as_transfers(routes, block, size, sends)
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if plan.between == DEALT:
