@@ -124,6 +124,33 @@ def demand_cut(instance: Any, case: search.Case) -> None:
     assert {frozenset(names.index(name) for name in part) for part in case.cut.parts} == alike
 
 
+@pytest.mark.parametrize("seed", some_of(range(8)))
+def test_pairs_of_failures(seed: int, tmp_path: Path) -> None:
+    """All pairs, each in one orbit; those that part the ranks have a cut, others a schedule that uses neither (own
+    replay) and is not below its bound."""
+    instance = small(seed + 80, "allgather")
+    drill = search.prepared(search.Question(instance, tmp_path, most_pairs=1000))
+    pairs = [case for case in drill.cases if case.orbit is not None and len(case.orbit.representative.parts) == 2]
+    singles = sum(len(case.orbit.members) for case in drill.cases if case.orbit is not None and case not in pairs)
+    assert sum(len(case.orbit.members) for case in pairs if case.orbit is not None) == singles * (singles - 1) // 2
+    for case in pairs:
+        assert case.orbit is not None
+        if case.cut is not None:
+            demand_cut(instance, case)
+            continue
+        target: Any = case.instance
+        record = synth.solve(target, "forest", time_limit=10)
+        bound = synth.solve(target, "bound", time_limit=10).bound
+        assert record.value is not None
+        assert bound is not None
+        solution = load(FABRIC.unpack)(target, record.packed)
+        seconds = replay(table_of(target, solution), json.loads(target.to_json()))
+        assert float(seconds) == pytest.approx(record.value, rel=1e-12)
+        assert bound <= record.value * (1 + 1e-12)
+        net, gone = target.machine.network, case.orbit.representative.pairs
+        assert not {(int(net.src[link]), int(net.dst[link])) for link in solution.link.tolist()} & gone
+
+
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_slower_links(seed: int, tmp_path: Path) -> None:
     """Schedules at half the rate are what the check replays there."""
@@ -202,6 +229,18 @@ def test_an_nic_and_its_cables_are_solved_once(tmp_path: Path) -> None:
     for failure in ("node 1/nic1", "link 0/nic1 ib1", "link 1/gpu0 1/nic0"):
         command.run("drill", "out/drawer", "--answer", failure, "-o", "now.json", cwd=tmp_path)
         assert synth.check(tmp_path / "now.json").ok
+
+
+def test_a_rank_and_the_switch_behind_its_nic_name_the_nic(tmp_path: Path) -> None:
+    """Nodes between which an NIC alone stands; others have no link, and an NVSwitch is none of those."""
+    whole: Any = synth.make("fabric", machine="dgx-a100", boxes=2, collective="allgather", bytes="64MiB")
+    breakable = search.prepared(search.Question(whole, tmp_path)).breakable
+    assert breakable.find("link 0/gpu3 ib1", None).name == "node 0/nic3"
+    assert breakable.find("link ib1 0/gpu3", None).name == "node 0/nic3"
+    assert breakable.find("link 0/gpu3 ib1", "1/2").name == "link 0/gpu3 0/nic3"
+    for far in ("link 0/gpu3 ib0", "link 0/gpu3 0/gpu4", "link 0/gpu3 1/gpu3"):
+        with pytest.raises(InputError, match="there is no link between"):
+            breakable.find(far, None)
 
 
 def test_the_command_from_machine_to_answer(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
-much: :mod:`synth_models.fabric.references.share_weights`), piece by piece.
+much: :mod:`synth_models.fabric.references.share_weights`), turn by turn.
 
 Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
 also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a

@@ -120,7 +120,8 @@ class Breakable:
         return [(root, set(members))] if outwards else [(u, {root}) for u in members]
 
     def find(self, text: str, share: str | None) -> Failure:
-        """The failure that a person means by ``text``, as the machine names nodes. Raises :class:`InputError`."""
+        """The failure that a person means by ``text``, as the machine names nodes; where a single switch (an NIC) joins
+        two nodes and nothing else, the link between these is it. Raises :class:`InputError`."""
         singles = every_failure(self.machine, share is not None)
         names = {failure.name: failure for failure in singles}
         if text.strip() in names:  # a group, or a name with blanks
@@ -131,8 +132,22 @@ class Breakable:
                 return failure
         if isinstance(word, int):
             raise InputError(f"{text!r}: of nodes, switches with links may fail{self._not_slow(share)}")
+        between = self._between(*min(word))
+        for failure in singles if len(between) == 1 else ():  # an NIC: of a rank and a switch, who names both means it
+            [part] = failure.parts
+            if between[0] in part.ends and (part.kind == "switch") == (share is None):
+                return failure
         ends = " and ".join(self.machine.names[v] for v in min(word))
         raise InputError(f"{text!r}: there is no link between {ends}")
+
+    def _between(self, u: int, v: int) -> list[int]:
+        """The switches of which these two nodes are the only neighbours."""
+        net = self.machine.network
+        near: dict[int, set[int]] = {}
+        for a, b in zip(net.src.tolist(), net.dst.tolist(), strict=True):
+            near.setdefault(a, set()).add(b)
+            near.setdefault(b, set()).add(a)
+        return [w for w, others in near.items() if self.machine.is_switch[w] and others == {u, v}]
 
     @staticmethod
     def _not_slow(share: str | None) -> str:
