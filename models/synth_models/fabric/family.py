@@ -108,6 +108,8 @@ FAMILY = Family(
              _PAGES + ".tuned:reproduce", in_parts=True),
         Page("several", "Several collectives at once, beside one after the other",
              "What libraries run on one stream", _PAGES + ".several:reproduce"),
+        Page("drill", "Every single failure of a machine, before it happens",
+             "The bounds that our own records prove", _PAGES + ".drill:reproduce"),
         Page("outside", "Simulators of others beside our replay",
              "SimGrid (S4U), ASTRA-sim (analytical backend) and LogGOPSim (LogGP) on our schedules",
              "synth_papers.outside.page:reproduce"),

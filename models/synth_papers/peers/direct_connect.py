@@ -45,7 +45,7 @@ def networks(page: Reproduction) -> None:
                 "all our methods [s]": round(found.seconds, 2),
             }
         )
-    page.table("Breadth-first broadcast, without latency", pd.DataFrame(rows), "direct-connect")
+    page.table("Breadth-first broadcast, without latency", pd.DataFrame(rows))
 
 
 def _instance(name: str) -> FabricInstance:

@@ -57,7 +57,7 @@ def machines(page: Reproduction) -> None:
                 "finite schedule, 256 MiB": percent(1 - found.bound / found.value),
             }
         )
-    page.table("ForestColl's machines: throughput bound and trees of an allgather", pd.DataFrame(rows), "forestcoll")
+    page.table("ForestColl's machines: throughput bound and trees of an allgather", pd.DataFrame(rows))
     page.note(
         "ForestColl: 'trees' are distinct out-trees of all roots together, 'a root' counts multiplicities. The "
         "column 'finite schedule' is what a schedule of 256 MiB in pieces loses against the bound, latency left out on "

@@ -51,7 +51,7 @@ def torus(page: Reproduction) -> None:
     rows = [("torus " + f"{side}x{side}", steps, least, round(found.records["pull"].run_s, 1),
              round(found.records["bound"].run_s, 1), percent(found.gap))]  # fmt: skip
     columns = ["network", "steps, pull", "bound", "pull [s]", "bound [s]", "gap"]
-    page.table("TACOS's torus, allgather of a chunk a rank", pd.DataFrame(rows, columns=columns), "tacos")
+    page.table("TACOS's torus, allgather of a chunk a rank", pd.DataFrame(rows, columns=columns))
     if not page.quick:
         page.note(f"TACOS prints {PRINTED['tacos.seconds'].text} for that torus.")
 

@@ -223,7 +223,7 @@ def _summary(page: Reproduction, found: Results) -> None:
                 "ours, all [s]": round(sum(row.ours.seconds for row in _distinct(group)), 1),
             }
         )
-    page.table(SUMMARY, pd.DataFrame(rows), "teccl-summary")
+    page.table(SUMMARY, pd.DataFrame(rows))
     within = sum(row.within for row in found.rows)
     beyond = [row for row in found.rows if row.beyond]
     others = [row for row in found.rows if not row.within and not row.beyond]
