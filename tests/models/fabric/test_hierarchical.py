@@ -12,6 +12,7 @@ import pytest
 from examples import some_of
 
 import synth
+from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
@@ -137,6 +138,29 @@ def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
     for size, hops in ((1024, 2 if collective == "allreduce" else 1), (2**20, 2)):
         value = replayed(cluster("dgx-h100", 8, collective, size), None)
         assert value <= 1.08 * (hops * hop + 2 * inside + size / 400e9)
+
+
+def test_a_short_broadcast_leaves_the_root_s_box_over_all_its_rails() -> None:
+    """64 boxes: eight sends of a NIC one after the other, where the root's alone would take 63 (8 % longer)."""
+    hop, inside, one = 4 * 0.65e-6, 2 * 0.35e-6, 1024 / 50e9
+    value = replayed(cluster("dgx-h100", 64, "broadcast", 1024), None)
+    assert value <= 1.01 * (hop + 2 * inside + 8 * one)
+
+
+def test_what_a_large_first_schedule_keeps_waiting_is_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped within the first of its plans, an allreduce among ranks that are boxes of their own goes over one."""
+
+    def stopped(*_: object) -> None:
+        raise OutOfTime
+
+    monkeypatch.setattr(hierarchical, "QUICK", 100)
+    monkeypatch.setattr(chunks, "most_promising", stopped)
+    shape = {"network": "dragonfly", "groups": "3", "routers": "2", "hosts": "2"}
+    instance = synth.make("fabric", **shape, collective="allreduce", bytes="12KiB")
+    record = synth.solve(instance, "hierarchical", time_limit=60)
+    assert record.ok, record["verified"]["faults"]
+    assert record.value is not None
+    assert record["message"] == "the plan of fewest transfers; stopped at the time limit"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
-DEALT = "dealt"  # a broadcast
+DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
 MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
@@ -44,8 +44,9 @@ class Plan(NamedTuple):
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
     from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or over
-    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all;
-    in an allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it
+    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all,
+    or ``shared out``: every rank of the root's box sends everything to a part of the boxes; in an allreduce also
+    exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it
     received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
     other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
     everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
@@ -67,7 +68,7 @@ class Plan(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Whether its rounds fit each other so well that every link is to keep to them."""
-        return self.between not in ("trees", DEALT)
+        return self.between not in ("trees", DEALT, SHARED_OUT)
 
     def __str__(self) -> str:
         if self.between in (SHARES, EVERYTHING):
@@ -76,6 +77,7 @@ class Plan(NamedTuple):
             )
         said = {
             DEALT: "dealt to all, ",
+            SHARED_OUT: "over all rails of the root's box, ",
             "leaders": "by way of leaders, ",
             "own rail": "over the root's rail, ",
             "two trees": "over two trees, ",
@@ -238,6 +240,25 @@ def dealt(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
         step = arrives[to] + ahead + rounds.between
         came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step - SOONER)
         sends.into_the_box(piece[to], enters[to], came, step + rounds.inside, but=root, apart=1)
+    return sends.all()
+
+
+def shared_out(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
+    """From the root every piece to its box, each rank of which sends it along its rail to a part of the other boxes,
+    and on inside each. For short messages: the NICs of a box take turns, and the root's begins while others wait.
+    """
+    home, count = int(rails.box[root]), len(rails.size)
+    piece = np.arange(pieces, dtype=np.int64)
+    sends = Collected(rails, chain=False)
+    brought = sends.into_the_box(piece, np.full_like(piece, root), np.full_like(piece, NOBODY), piece, apart=1)
+    free = np.full(int(rails.size[home]), rounds.inside)
+    free[rails.number[root]] = 0
+    for ahead in range(1, count):
+        number = int(np.argmin(free))
+        step = int(free[number]) + count * piece
+        free[number] += 1
+        at, box = rails.rank[home, number], (home + ahead) % count
+        sends.to_the_box(piece, np.full_like(piece, at), brought, np.full_like(piece, box), step)
     return sends.all()
 
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -52,6 +53,7 @@ from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
     ROUND,
+    SHARED_OUT,
     SHARES,
     Plan,
     Sends,
@@ -59,6 +61,7 @@ from synth_models.fabric.references.box_sends import (
     from_everyone,
     from_one,
     roots_of_shares,
+    shared_out,
 )
 from synth_models.fabric.references.box_trees import NOBODY, Growth, around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
@@ -125,13 +128,29 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
     """The quickest of all plans."""
     plans = _plans(instance)
-    found = chunks.most_promising(instance, options, [_variant(instance, plan) for plan in plans], least)
+    variants = [_variant(instance, plan) for plan in plans]
+    _hold_small(instance, options, variants)
+    found = chunks.most_promising(instance, options, variants, least)
     assert found is not None
     number, count, schedule = found
     plan = plans[number]
     boxes = f"{len(plan.groups)} groups of near ranks" if plan.groups else f"{len(instance.boxes)} boxes"
     words = f"{boxes}, {plan}, {chunks.in_words(count)}"
     return Candidate(chunks.seconds(instance, schedule), schedule, words)
+
+
+def _hold_small(instance: FabricInstance, options: RunOptions, variants: Sequence[chunks.Variant]) -> None:
+    """Have the run hold the schedule of fewest transfers for the case that the first one, a large one, takes longer
+    than there is time."""
+    amounts = [variant.transfers(variant.first) for variant in variants]
+    if amounts[0] <= QUICK or min(amounts) > QUICK:
+        return
+    small = variants[amounts.index(min(amounts))]
+    with suppress(UnsupportedError):
+        made = small.make(small.first)
+        if made is not None:
+            seconds = float(chunks.seconds(instance, made))
+            options.held.offer(partial(replace, made), seconds, "the plan of fewest transfers")
 
 
 def has_boxes(instance: FabricInstance) -> bool:
@@ -193,6 +212,9 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
 def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
     two = [Plan(between="two trees", gates=gates) for gates in (2, 1)]
     led = [Plan(between=between) for between in ("leaders", "own rail")]
+    spread = Plan(between=SHARED_OUT)
+    if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
+        led = [spread, *led]
     plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
     all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
     return [*two, *([] if all_pairs and not alike else led), *plain]
@@ -226,7 +248,7 @@ def _shares_each(instance: FabricInstance, plan: Plan) -> int:
         return len(boxes[0])
     if plan.between == DEALT:
         return len(instance.members) - 1
-    if plan.between in (EVERYTHING, "own rail"):
+    if plan.between in (EVERYTHING, SHARED_OUT, "own rail"):
         return 1
     root = _root(instance, plan)
     if root is not None:
@@ -415,6 +437,8 @@ def _transfers(
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if plan.between == DEALT:
         return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
+    if plan.between == SHARED_OUT:
+        return _as_transfers(routes, block, size, shared_out(rails, root, len(block), rounds))
     trees = None
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
