@@ -5,7 +5,8 @@ The two-level algorithms of MPI libraries and of NCCL's tree and PAT, with every
 in the next box, the one after that, and so on; whatever arrives goes to the others of the box at once. Broadcast: the
 data are dealt out to the ranks of the root's box; each spreads its share along its rail, over 2^n boxes by the n
 edge-disjoint binomial trees of Johnsson and Ho ("Optimum broadcasting and personalized communication in hypercubes",
-IEEE Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009). Reduce-scatter
+IEEE Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009); a short one goes
+whole to every rank of the root's box, and from each to a part of the other boxes. Reduce-scatter
 and reduce are these backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short
 messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 
