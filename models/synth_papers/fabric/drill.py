@@ -115,8 +115,8 @@ def _answer(drilled: list[Drilled]) -> str:
     few = str(min(files)) if len(set(files)) == 1 else f"{min(files)} to {max(files)}"
     return (
         f"For every single failure of a link, NIC or switch ({machines}) there is a schedule within "
-        f"{percent(max(gaps))} of a certified bound. The dearest is `{worst.name}` ({dearest.title}), which takes {times(1 + loss)} as long "
-        f"as the whole machine; an NIC costs {percent(min(nics))} to {percent(max(nics))}. "
+        f"{percent(max(gaps))} of a certified bound. The dearest is `{worst.name}` ({dearest.title}), which takes "
+        f"{times(1 + loss)} as long as the whole machine; an NIC costs {percent(min(nics))} to {percent(max(nics))}. "
         f"{few} schedules a machine and size, their ranks renumbered, cover all failures within {WITHIN:.0%} of the "
         f"best known."
     )
