@@ -18,13 +18,12 @@ def page(folder: Path) -> str:
     gaps = {f"`{record['instance']}` by {record['solver']}": record.gap for record in found if record.gap is not None}
     widest = max(gaps, key=lambda name: gaps[name])
     settled = [record for record in found if record["termination"] == "optimal"]
-    instances = len({record["instance"] for record in found})
+    instances, runs = len({record["instance"] for record in found}), f"{len(settled)} of {len(found)} runs"
     return f"""\
 # Harvest over all topologies: the program of appendix A
 
-`misocp` searches all topologies of {instances} workloads of up to 8 GPUs. In {len(settled)} of {len(found)} runs the
-solver proves the schedule optimal within {percent(RELATIVE_GAP)}. The largest gap is {percent(gaps[widest])}
-({widest}).
+`misocp` searches all topologies of {instances} small workloads. In {runs} the solver proves
+the schedule optimal within {percent(RELATIVE_GAP)}. The largest gap is {percent(gaps[widest])} ({widest}).
 
 Made by `harvest/exact.sh`. Seconds are those of a machine beside other work.
 

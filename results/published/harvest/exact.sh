@@ -11,6 +11,8 @@ for solver in highs scip; do
 done
 .venv/bin/synth solve instances/harvest/demand-6-*.json instances/harvest/recursive-doubling-8-overlap-p2.json -m misocp \
   --solver highs --time-limit 5m --threads 2 --results $out --resume
+.venv/bin/synth solve instances/harvest/recursive-doubling-8-circuits-p1.json \
+  instances/harvest/binomial-broadcast-16-circuits-p2.json -m misocp --solver highs --time-limit 5m --threads 2 --results $out --resume
 .venv/bin/synth solve instances/harvest/recursive-doubling-4-p1.json -m misocp --solver gurobi --results $out --resume
 .venv/bin/synth pack $out/harvest
 .venv/bin/synth check $out/harvest
