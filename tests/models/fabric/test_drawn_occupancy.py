@@ -18,6 +18,9 @@ from synth_models.fabric.check.route_hops import hops_of
         ({"machine": "dgx1"}, "alltoall", 2**26, "direct"),
         ({"machine": "dgx1"}, "allgather", 2**28, "ring"),
         ({"machine": "dgx1"}, "allreduce", 2**20, "ring"),
+        ({"machine": "dgx-h100-nvls"}, "allreduce", 2**12, "in_network"),  # hubs
+        ({"machine": "dgx-h100-nvls"}, "reduce", 2**12, "steiner"),  # in-trees
+        ({"machine": "dgx-h100-nvls"}, "allreduce", 2**14, "nvls"),  # in-trees and out-trees
     ],
 )
 def test_what_is_drawn_of_a_schedule_is_its_occupancy(
