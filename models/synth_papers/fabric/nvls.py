@@ -1,8 +1,9 @@
 """Switches that copy and add, beside the same machines without: the page ``nvls``.
 
 The best schedule of every row with at most :data:`MOST_KEPT` transfers, its bound and what stands beside it are
-published; a second run takes them as they are. Records of all runs lie below ``nvls/tables``, numbers of those on more
-than :data:`KEPT` ranks in ``runs.csv`` too, and are taken from there.
+published, but for rings and trees on more than :data:`MOST_FEW` ranks; a second run takes them as they are. Records of
+all runs lie below ``nvls/tables``, numbers of those on more than :data:`KEPT` ranks in ``runs.csv`` too, and are taken
+from there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.reach import knows
 from synth_papers.fabric import nvls_tables
 from synth_papers.fabric.grid import made
 
@@ -34,13 +34,13 @@ SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 SIZES = (*SMALL, GIB)
 KEPT = 16  # ranks up to which numbers stand in records alone
 MOST_KEPT = 5_000_000  # transfers up to which schedules are published
-NUMBERS = ("dgx-b200-nvls x64",)  # machines of whose short messages the schedules are numbers alone: a megabyte each
 TIME_LIMIT = 60.0
+LONG_LIMIT = 600.0  # of rings and trees on many ranks: they are to be as quick as they can
 COMPARED = (MIB, GIB)  # sizes at which what users have today is run
-MOST_FEW = 32  # ranks up to which all that users have today is run, at those sizes
-AROUND = ("allreduce", "allgather", "reduce_scatter")
-TODAY = {"nvls": AROUND[:1], "sharp": AROUND[:1], "ring": AROUND, "double_tree": AROUND[:1]}  # for which collectives
-RINGS = ("ring", "double_tree")  # what on more ranks is run where LARGE says
+MOST_FEW = 32  # ranks up to which rings and trees are published
+TODAY = {"nvls": ALL[:1], "sharp": ALL[:1], "ring": ALL[:3], "double_tree": ALL[:1]}  # for which collectives
+RINGS = ("ring", "double_tree")  # of which on more ranks only times are kept
+MANY = {"x16": SIZES, "x64": (GIB,)}  # how many boxes have more, and at which sizes they are run there
 FAT_TREES = (
     "On fat trees the schedules of allgather and reduce_scatter were the loose side: sent in the order of distance, "
     "data leave a port idle until the farthest arrive. Where switches copy or add, `in_network` places trees to the "
@@ -48,7 +48,8 @@ FAT_TREES = (
 )
 ABSENT = (
     "Where `sharp` and `nvls` have no time: SHARP's tree needs a switch that all ranks reach over switches that add, "
-    "which boxes on rails have not, and NVLS needs boxes, which these fat trees have not."
+    "which boxes on rails have not, and NVLS needs boxes, which these fat trees have not. `double_tree` "
+    "stands beside allreduce alone, for which NCCL uses trees."
 )
 LOOSE = (
     "Which side of a short message's gap was loose: between boxes the bound. A cut sees what one box takes in, not "
@@ -136,14 +137,6 @@ MACHINES: dict[str, Maker] = {
 }
 
 
-WORTH = {"dgx-h100-nvls x64": (GIB,), "dgx-b200-nvls x64": ()}  # not all sizes
-
-X16, X64 = ("dgx-h100-nvls x16", "dgx-b200-nvls x16"), "dgx-b200-nvls x64"
-LARGE: dict[tuple[str, str], tuple[int, ...]]  # at which sizes, by machine and collective
-LARGE = dict.fromkeys(product(X16[:1], AROUND[1:]), SIZES)
-LARGE |= dict.fromkeys([*product(X16, AROUND[:1]), *product((X64,), AROUND[1:]), (X16[1], AROUND[2])], (MIB,))
-
-
 def questions() -> Iterator[Question]:
     """All rows, the smallest machines first."""
     for machine, make in MACHINES.items():
@@ -172,12 +165,13 @@ def reproduce(page: Reproduction) -> None:
     page.table("Times with and without, and the least time without", worth, file="worth", linked=True)
     beside = _beside_today(page, rows)
     page.table("Allreduce as NCCL does it, beside ours", nvls_tables.beside_ours(beside))
-    page.table("Seconds of these for all collectives", beside, file="beside", linked=True)
+    page.table("Seconds of these, by collective", beside, file="beside", linked=True)
     _measurements(page)
     page.note(
-        f"The limit of a run is {TIME_LIMIT:.0f} s. Schedules on up to {KEPT} ranks and of up to {MOST_KEPT:,} "
-        "transfers are published with their bounds. Of short messages on 64 B200 boxes the bounds are: their schedules "
-        "are as large as those on H100 boxes, and their times stand in `runs.csv`."
+        f"The limit of a run is {TIME_LIMIT:.0f} s, of rings and trees on 16 and 64 boxes {LONG_LIMIT:.0f} s. "
+        f"Schedules on up to {KEPT} ranks and of up to {MOST_KEPT:,} transfers are published with their bounds. Of "
+        "rings and trees on 16 and 64 boxes the times are, on 64 boxes at 1 GiB alone: a run there can take over a "
+        "minute."
     )
     page.note(ABSENT)
     if not page.quick:
@@ -223,23 +217,27 @@ def _best(page: Reproduction, question: Question) -> tuple[Run, Run]:
     ranks, boxes = len(instance.members), len(instance.boxes)
     methods = question.methods(boxes if boxes < ranks else 0)
     ours = [name for name in methods if (instance.name, name) in _published(page.folder)]
-    runs = _solved(page, instance, [*(ours or methods), *_beside(question, ranks)])
+    runs = _solved(page, instance, [*(ours or methods), *_beside(question)])
     best = min(runs, key=lambda run: float("inf") if run.value is None else run.value)
-    numbers = question.machine in NUMBERS and question.size < GIB
-    if question.able and best.record is None and best.transfers <= MOST_KEPT and not numbers:  # its numbers alone
+    if question.able and best.record is None and best.transfers <= MOST_KEPT:  # its numbers alone
         [best] = _solved(page, instance, [best.method], again=True)
     [bound] = _solved(page, instance, ["bound"])
     if question.able:
-        beside = [run for run in runs if run.method in TODAY and run.value is not None]
-        _publish(page, instance, _part(instance, numbers), [bound] if numbers else [best, bound, *beside])
+        kept = [name for name in TODAY if ranks <= MOST_FEW or name not in RINGS]
+        beside = [run for run in runs if run.method in kept and run.value is not None]
+        _publish(page, instance, _part(question, instance), [best, bound, *beside])
     page.say(f"{question.machine}, {question.collective}, {question.size}: {percent(gap(best.value, bound.bound))}")
     return best, bound
 
 
-def _part(instance: FabricInstance, numbers: bool) -> str:
-    """The folder of a row's records."""
+def _part(question: Question, instance: FabricInstance) -> str:
+    """The folder of a row's records, about a megabyte each: by the number of boxes, 64 also by what they are."""
     boxes = len(instance.boxes)
-    return "bounds-alone" if numbers else f"boxes-{boxes}" if boxes < len(instance.members) else "fat-trees"
+    if boxes == len(instance.members):
+        return "fat-trees"
+    if boxes == max(BOXES):
+        return f"boxes-{boxes}-{question.machine.split('-')[1]}"
+    return "boxes-1-2" if boxes <= 2 else f"boxes-{boxes}"
 
 
 def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequence[Run]) -> None:
@@ -250,16 +248,13 @@ def _publish(page: Reproduction, instance: FabricInstance, part: str, runs: Sequ
             page.publish(run.record, part)
 
 
-def _beside(question: Question, ranks: int) -> Sequence[str]:
+def _beside(question: Question) -> Sequence[str]:
     """What users have today, where it is run beside ours."""
     if not question.able:
         return ()
+    many = MANY.get(question.machine.split()[-1], COMPARED)
     names = [name for name, known in TODAY.items() if question.collective in known]
-    here = names if question.size in COMPARED else []
-    if ranks <= MOST_FEW:
-        return here
-    large = question.size in LARGE.get((question.machine, question.collective), ())
-    return [name for name in names if (large if name in RINGS else name in here)]
+    return [name for name in names if question.size in (many if name in RINGS else COMPARED)]
 
 
 @cache
@@ -273,7 +268,6 @@ def _published(folder: Path) -> dict[tuple[str, str], Record]:
 def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str], again: bool = False) -> list[Run]:
     """The runs of methods on an instance: published ones; on more than :data:`KEPT` ranks without a record those in
     ``runs.csv``, but ``again``."""
-    words: dict[str, Any] = {"time_limit": TIME_LIMIT, "part": "tables"}
     file = page.folder / "runs.csv"
     table = pd.read_csv(file) if file.is_file() else pd.DataFrame(columns=["instance", *Run._fields[:-1]])
     found = []
@@ -285,13 +279,13 @@ def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]
             found.append(_run(known))
             continue
         if len(instance.members) <= KEPT:
-            [(_, record)] = page.solve([page.keep(instance, "tables")], [method], **words)
+            [(_, record)] = page.solve([page.keep(instance, "tables")], [method], **_words(instance, method))
             found.append(_run(record))
             continue
         here = (table["instance"] == instance.name) & (table["method"] == method)
         rows = table[here].to_dict("records")
         if again or not rows or (page.folder / "tables" / "fabric" / instance.name / f"{method}.json").is_file():
-            [(_, record)] = page.solve([page.keep(instance, "tables")], [method], **words)
+            [(_, record)] = page.solve([page.keep(instance, "tables")], [method], **_words(instance, method))
             found.append(_run(record))
             row = {"instance": instance.name} | found[-1]._asdict()
             table = pd.DataFrame([*table[~here].to_dict("records"), row]).drop(columns="record")
@@ -303,6 +297,12 @@ def _solved(page: Reproduction, instance: FabricInstance, methods: Sequence[str]
     return found
 
 
+def _words(instance: FabricInstance, method: str) -> dict[str, Any]:
+    """How a method is run."""
+    long = method in RINGS and len(instance.members) > MOST_FEW
+    return {"time_limit": LONG_LIMIT if long else TIME_LIMIT, "part": "tables"}
+
+
 def _run(record: Record) -> Run:
     transfers = (record["verified"]["facts"] or {}).get("transfers") or 0
     certified, ended = record.proof == "certified", str(record["termination"])
@@ -312,7 +312,7 @@ def _run(record: Record) -> Run:
 def _worth(page: Reproduction) -> Iterator[dict[str, Any]]:
     """Allreduce with and without copies and sums."""
     for machine, make in _machines(page).items():
-        for size in WORTH.get(machine, SIZES):
+        for size in SIZES:
             able, _ = _best(page, Question(machine, make, "allreduce", size))
             plain, least = _best(page, Question(machine, make, "allreduce", size, able=False))
             assert able.value is not None
@@ -354,30 +354,22 @@ def _beside_today(page: Reproduction, rows: pd.DataFrame) -> pd.DataFrame:
     """Seconds of ring, double tree, NVLS and one SHARP tree beside ours, None where one has no schedule."""
     found = []
     for row in rows.to_dict("records"):
-        if row["bytes"] not in (*COMPARED, *LARGE.get((row["machine"], row["collective"]), ())):
-            continue
         question = Question(row["machine"], MACHINES[row["machine"]], row["collective"], row["bytes"])
         told = {name: row[name] for name in ("machine", "collective", "bytes")} | {"ours": row["time"]}
         instance = question.instance
-        runs = _solved(page, instance, _beside(question, len(instance.members)))
-        found.append(told | {run.method: run.value for run in runs})
+        runs = _solved(page, instance, _beside(question))
+        if runs:
+            found.append(told | {run.method: run.value for run in runs})
     return pd.DataFrame(found)
 
 
 def _on_many_ranks(page: Reproduction) -> Iterator[dict[str, Any]]:
-    """How every run of rings and trees on 16 and 64 boxes ended, or why there is none."""
-    asked = product((one for one in MACHINES if one.endswith((" x16", " x64"))), AROUND, RINGS)
-    for machine, collective, method in asked:
-        for size in SIZES:
-            told: dict[str, Any] = {"machine": machine, "collective": collective, "method": method, "bytes": size}
-            told["value"] = None
-            if not knows(method, collective):
-                yield told | {"ended": nvls_tables.UNKNOWN}
-            elif size not in LARGE.get((machine, collective), ()):
-                yield told | {"ended": nvls_tables.NOT_RUN}
-            else:
-                [run] = _solved(page, Question(machine, MACHINES[machine], collective, size).instance, [method])
-                yield told | {"value": run.value, "ended": run.ended}
+    """How every run of rings and trees on 16 and 64 boxes ended."""
+    for machine, collective, method in product(MACHINES, ALL, RINGS):
+        for size in MANY.get(machine.split()[-1], ()) if collective in TODAY[method] else ():
+            [run] = _solved(page, Question(machine, MACHINES[machine], collective, size).instance, [method])
+            told = {"machine": machine, "collective": collective, "method": method, "bytes": size}
+            yield told | {"value": run.value, "ended": run.ended, "transfers": run.transfers}
 
 
 def _measurements(page: Reproduction) -> None:

@@ -13,7 +13,6 @@ GIB = 2**30
 WIDE = 0.15  # of a gap
 LITTLE = 1.1  # times as fast, below which it is worth less than a tenth
 BOXES_OF = ("dgx-h100-nvls", "dgx-b200-nvls")
-UNKNOWN, NOT_RUN = "unknown collective", "not run"  # beside the words with which a run ends
 
 
 def in_words(table: pd.DataFrame) -> pd.DataFrame:
@@ -88,18 +87,15 @@ def beside_ours(beside: pd.DataFrame) -> pd.DataFrame:
 
 
 def on_many_ranks(runs: pd.DataFrame) -> str:
-    """Of runs on 16 and 64 boxes: how many have a time, which have none and why."""
-    unknown, absent = (runs[runs["ended"] == why] for why in (UNKNOWN, NOT_RUN))
-    begun = runs.drop([*unknown.index, *absent.index])
-    empty = begun[begun["value"].isna()]
+    """Of runs on 16 and 64 boxes: how many have a time, which have none and why; sizes and transfers by boxes."""
+    empty = runs[runs["value"].isna()]
     methods = " and ".join(f"`{name}`" for name in runs["method"].unique())
-    said = [f"On 16 and 64 boxes {methods} were run {len(begun)} times; {len(begun) - len(empty)} have a time."]
-    for method, rows in unknown.groupby("method", sort=False):
-        said.append(f"`{method}` does not know {' and '.join(rows['collective'].unique())}.")
+    said = [f"On 16 and 64 boxes {methods} were run {len(runs)} times; {len(runs) - len(empty)} have a time."]
+    for boxes, rows in runs.groupby(runs["machine"].str.split(" x").str[1].astype(int)):
+        sizes = ", ".join(shown(float(size), "bytes") for size in sorted(rows["bytes"].unique()))
+        said.append(f"Run on {boxes} boxes: {sizes}, up to {rows['transfers'].max():,} transfers.")
     for (machine, ended), rows in empty.groupby(["machine", "ended"], sort=False):
         said.append(f"Without a schedule on {machine!s}, {str(ended).replace('_', ' ')}: {_listed(rows)}.")
-    for machine, rows in absent.groupby("machine", sort=False):
-        said.append(f"Not run on {machine!s}: {_listed(rows)}.")
     return " ".join(said)
 
 
