@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import struct
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import synth
 from synth.errors import SynthError
+from synth.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 VERIFY = ROOT / "results" / "published" / "verify.py"
@@ -39,3 +44,36 @@ def opinions(text: str, folder: Path) -> tuple[str, str, str, str]:
     except SynthError as wrong:
         theirs, why = "refuse", str(wrong)
     return ours, theirs, reason, why
+
+
+def whole(made: Record) -> dict[str, Any]:
+    """A record of kind bound with its arrays and its instance in its text."""
+    record: dict[str, Any] = json.loads(
+        json.dumps({**made.data, "solution": made.certificate}, default=lambda array: array.tolist())
+    )
+    return record | {"solution_file": None, "instance_text": made.find_instance().to_json(), "progress": None}
+
+
+def greatest(record: dict[str, Any]) -> float:
+    """The greatest bound that its certificate proves to the second checker."""
+    instance, held = verify.read_instance(record["instance_text"], str(ROOT)), verify.Held(record["solution"])
+
+    def proves(bits: int) -> bool:
+        try:
+            instance.certify(held, Fraction(as_double(bits)))
+        except verify.Fault:
+            return False
+        return True
+
+    low, high = (struct.unpack("<Q", struct.pack("<d", record["bound"] * by))[0] for by in (0.05, 2.0))
+    assert proves(low)
+    assert not proves(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if proves(middle) else (low, middle)
+    return as_double(low)
+
+
+def as_double(bits: int) -> float:
+    """The double of these bits: doubles from 0 on are in the order of their bits."""
+    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])

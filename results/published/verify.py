@@ -11,12 +11,9 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 
 Not looked at: how a run went (seconds, options, progress, solver), and plans. Not covered: more than 2^20 transfers
 (fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth;
-switches that store and add, buffer, do not copy or limit streams; fabric's arguments steps, sum_rates, moments and
-orbit_moments; xtree's relaxations; harvest's delays by ports, bundles of prices, chains, several partners of a GPU;
-mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
-
-Order: 1 numbers, files, arrays · 2 records · 3 networks · 4 collectives and their replay · 5 xtree · 6 fabric ·
-7 harvest · 8 mlfm · 9 optree · 10 bine · 11 the command.
+switches that store and add, buffer, do not copy or limit streams; fabric's arguments steps and sum_rates; xtree's
+relaxations; harvest's delays by ports, bundles of prices, chains, several partners of a GPU; mlfm's forms but tables;
+optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
 """
 
 import ast
@@ -34,13 +31,13 @@ from bisect import bisect_left
 from collections import Counter, defaultdict, namedtuple
 from fractions import Fraction
 from functools import cache
-from itertools import accumulate, combinations, pairwise, product
+from itertools import accumulate, combinations, islice, pairwise, permutations, product
 from pathlib import Path
 from reprlib import repr as short
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
-INFINITE = float("inf")  # only ever compared with, never calculated with
+INFINITE = float("inf")  # compared with, or a cost that nobody pays
 LEAST = 5e-324  # the least double above 0
 
 
@@ -94,20 +91,15 @@ def read_json(text):
         need(len(dict(pairs)) == len(pairs), "JSON: a key stands twice in an object")
         return dict(pairs)
 
-    def finite(digits):
-        return number(float(digits), "JSON")
-
-    return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
+    floats = {"parse_float": lambda digits: number(float(digits), "JSON"), "parse_constant": int}  # int: refuses NaN
+    return json.loads(text, object_pairs_hook=once, **floats)
 
 
-TYPES = {"|u1": "B", "|i1": "b", "|b1": "B", "<u2": "H", "<i2": "h", "<u4": "I", "<i4": "i",
-         "<u8": "Q", "<i8": "q", "<f8": "d"}  # fmt: skip
+TYPES = dict(zip(["|u1", "|i1", "|b1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8", "<f8"], "BbBHhIiQqd"))
 Array = namedtuple("Array", "shape values")  # the numbers stand row after row
 
 
-class Arrays:
-    """The arrays of one .npz file."""
-
+class Arrays:  # of one .npz file
     def __init__(self, path):
         name, found = Path(path).name, hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
         need(name.split(".")[-2:] == [found, "npz"], f"{name}: its hash is {found}")
@@ -171,23 +163,21 @@ class Held(dict):
         need(fits or (stored[0] == 0 and shape[0] in (None, 0)), f"{key}: its shape is {stored}, not {shape}")
         return list(values)
 
-    def arrays(self, keys, least, most, shape=(None,)):
-        return [self.array(key, least, most, shape) for key in keys.split()]
+    def rows(self, **limits):
+        """Return the rows of some arrays of one length, each with its range of numbers; absent ``adds`` are all 0."""
+        self.setdefault("adds", [0] * len(self.shaped(next(iter(limits))).values))
+        return list(zip(*(self.array(key, among[0], among[-1]) for key, among in limits.items()), strict=True))
 
     def starts(self, key, end, count=None):
         """Return where each of some runs of rows begins, and where the last one ends."""
         found = self.array(key, 0, 2**31, (count,))
-        rises = found and found[0] == 0 and found[-1] == end and found == sorted(found)
-        need(rises, f"{key}: does not rise from 0 to {end}")
+        need(found == sorted(found) and found[0] == 0 and found[-1] == end, f"{key}: does not rise from 0 to {end}")
         return found
 
 
 # --- 2  Records ---
-
-OBJECTIVES = {
-    "xtree": ("timesteps", "timesteps"), "mlfm": ("phases", "phases"), "optree": ("steps", "steps"),
-    "bine": ("bytes on global links", "bytes"), "harvest": ("completion time", "s"), "fabric": ("completion time", "s"),
-}  # fmt: skip
+UNITS = {"xtree": "timesteps", "mlfm": "phases", "optree": "steps", "bine": "bytes", "harvest": "s", "fabric": "s"}
+OBJECTIVES = {"s": "completion time", "bytes": "bytes on global links"}  # by unit; the others are called as their units
 EMPTY = ("unsupported", "killed", "out_of_memory")  # terminations of records that hold nothing
 TERMINATIONS = ("finished", "optimal", "infeasible", "time_limit", "size_limit", "error", *EMPTY)
 
@@ -199,13 +189,12 @@ def check_statement(record):
     one_of(record["termination"], TERMINATIONS, "termination")
     handed_in = (record["kind"] == "submitted", record["method"] == "submitted", "submitted" in record)
     one_of(handed_in, (3 * (True,), 3 * (False,)), "kind, method and submitted")
-    texts = [record[key] for key in ("instance_file", "solution_file", "solver", "message")]
-    texts += [record.get(key) for key in ("instance_text", "bound_proof")]
-    need({*map(type, texts)} <= {str, type(None)}, "a record's texts are texts or null")
+    texts = ("instance_file", "solution_file", "solver", "message", "instance_text", "bound_proof")
+    need("message" in record and {type(record.get(key)) for key in texts} <= {str, type(None)}, "texts: texts or null")
     need((record["solver"] is None) == (record.get("solver_version") is None), "solver, solver_version: both or none")
-    objective, verified = record["objective"], record["verified"]
+    objective, verified, unit = record["objective"], record["verified"], UNITS[record["family"]]
     stated = [objective.get(key) for key in ("name", "unit", "sense")]
-    need(stated == [*OBJECTIVES[record["family"]], "minimise"], f"objective: {short(objective)}")
+    need(stated == [OBJECTIVES.get(unit, unit), unit, "minimise"], f"objective: {short(objective)}")
     for value in (objective["value"], record["bound"]):
         number(0 if value is None else value, "objective.value, bound")
     need(verified.get("ok") is True and verified.get("faults") == [], f"verified: {short(verified)}")
@@ -235,8 +224,7 @@ def check_claims(record, value, bound, held, certified):
     elif termination == "infeasible":
         need(not held and (bound is None or record["kind"] != "bound"), "infeasible with a solution or a bound")
         need(record["message"] or proof, "infeasible: neither message nor bound_proof says by what")
-    elif termination == "finished":
-        need(held or bound is not None, "finished without a solution or a bound")
+    need(termination != "finished" or held or bound is not None, "finished without a solution or a bound")
     need(termination not in EMPTY or (record["solution"] is None and bound is None), f"{termination}: holds something")
 
 
@@ -271,7 +259,6 @@ def read_instance(text, folder):
 
 
 # --- 3  Networks ---
-
 GRIDS = {"line": "nodes", "ring": "nodes", "hypercube": "dimension", "mesh": "rows cols layers",
          "torus": "rows cols layers", "equimesh": "rows cols"}  # fmt: skip
 Link = namedtuple("Link", "tail head bandwidth latency")  # bandwidth (bytes/s) and latency (s): exact fractions
@@ -318,12 +305,10 @@ def simple_network(network):
         switches, links = leaves + len(spines), [x for u, v, b in ends for x in ((u, v, b), (v, u, b))]
     else:
         ranks, degree = size("nodes"), size("degree", None if kind == "kautz" else 1)
-        links = {
-            "kautz": ((u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1)),
-            "full": (x for u, v in combinations(range(ranks), 2) for x in ((u, v), (v, u))),
-            "ring": ((v, (v + 1) % ranks) for v in range(ranks)),
-        }[kind]
-        links = [link for link in links if link[0] != link[1]]
+        makers = {"full": (x for u, v in combinations(range(ranks), 2) for x in ((u, v), (v, u)))}
+        makers["kautz"] = ((u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1))
+        makers["ring"] = ((v, (v + 1) % ranks) for v in range(ranks))
+        links = [link for link in makers[kind] if link[0] != link[1]]
     return ranks, switches, [(u, v, *(bandwidth or [near])) for u, v, *bandwidth in links]
 
 
@@ -366,8 +351,7 @@ class Network(Instance):
     def distances(self, starts, costs=None, passes=None, back=False):
         """Return a dict node → least cost (or hops) of a path from any start (with ``back``: to any of them).
 
-        Starts may have costs of their own. With ``passes`` only nodes for which it is true, and starts, are inner nodes
-        of a path. Absent: not reachable."""
+        Starts may have costs of their own. Inner nodes of a path are starts, or ``passes`` is true for them."""
         best = dict(starts) if isinstance(starts, dict) else dict.fromkeys(starts, 0)
         starts, queue, out = set(best), sorted((cost, v) for v, cost in best.items()), self.into if back else self.out
         while queue:
@@ -384,20 +368,19 @@ class Network(Instance):
 # --- 4  Collectives: what has to go where, and whether it does ---
 def ends_of(collective, root, u, v):
     """Return (origin, goal) of what a collective brings from rank u to rank v; None: from, or to, all members."""
-    ends = {
-        "allgather": (u, None), "reduce_scatter": (None, v), "allreduce": (None, None), "alltoall": (u, v),
-        "broadcast": (root, None), "reduce": (None, root), "gather": (u, root), "scatter": (root, v), "demand": (u, v),
-    }  # fmt: skip
+    ends = {"allgather": (u, None), "reduce_scatter": (None, v), "allreduce": (None, None), "alltoall": (u, v)}
+    ends |= {"broadcast": (root, None), "reduce": (None, root), "gather": (u, root), "scatter": (root, v)}
+    ends["demand"] = (u, v)
     return ends[one_of(collective, ends, "collective")]
 
 
 def check_possession(ends, moves, members, switches=(), ordered=False):
     """Check that every item comes from its origin to its goal, and that transfers carry what is there.
 
-    moves[item]: rows (start, way, adds); a way is two lists (node, ticks from the start): it leaves, it arrives.
-    Held are sets of contributions, as bits: without ``adds`` one has to be complete, with it nothing may come twice. At
-    a time copies arrive before additions (``ordered``: as rows stand), and both before anything leaves; what comes to a
-    switch leaves at that time only. What differs from an earlier item by its start alone is not replayed again."""
+    moves[item]: rows (start, way, adds); a way is two lists (node, ticks from the start): it leaves, it arrives. Held
+    are sets of contributions, as bits: without ``adds`` one has to be complete, with it nothing may come twice. Copies
+    arrive before additions (``ordered``: as rows stand), both before anything leaves; what comes to a switch leaves at
+    that time only. What differs from an earlier item by its start alone is not replayed again."""
     everybody, alone, seen = (1 << len(members)) - 1, {v: 1 << i for i, v in enumerate(members)}, set()
     for item, (origin, goal) in enumerate(ends):
         rows, have, carried, events = moves[item], {}, {}, []
@@ -407,10 +390,8 @@ def check_possession(ends, moves, members, switches=(), ordered=False):
         seen.add(like)
         have = dict(alone) if origin is None else {origin: everybody}
         for i, (start, (leaves, arrives), adds) in enumerate(rows):
-            for v, after in leaves:
-                events.append((4 * (start + after) + 2, i, v))
-            for v, after in arrives:
-                events.append((4 * (start + after) + (adds and not ordered), i, v))
+            events += [(4 * (start + after) + 2, i, v) for v, after in leaves]
+            events += [(4 * (start + after) + (adds and not ordered), i, v) for v, after in arrives]
         for time, i, v in sorted(events):
             there = (v, time // 4) if v in switches else v
             held = have.get(there, 0)
@@ -435,28 +416,22 @@ class Xtree(Network):
         self.chunks = whole(data["chunks"], 1, 2**31, "chunks")
         nodes, _, links = links_of(network, network.get("bandwidth", 128e9), network.get("latency", 20e-9))
         self.connect(nodes, links)
-        reached = [len(self.distances([0], back=back)) for back in (False, True)]
-        need(reached == [nodes, nodes], "network: is not strongly connected")
+        need(all(len(self.distances([0], back=x)) == nodes for x in (False, True)), "network: not strongly connected")
         self.arguments = {"cut": self.cut, "late arrivals": self.late, "diameter": self.diameter,
                           "volume": self.volume, "relaxation": lambda held: cover(False, "relaxations")}  # fmt: skip
 
     def replay(self, held):
-        """Return the greatest timestep of a schedule that does what is asked."""
         cover("generators" not in held, "a quotient")
-        steps, N, wanted = held.array("step", 1, 2**62), self.nodes, range(self.nodes * self.chunks)
-        links = held.array("link", 0, len(self.links) - 1, (len(steps),))
-        chunks = held.array("chunk", 0, len(wanted) - 1, (len(steps),))
-        adds = held.array("adds", 0, 1, (len(steps),), default=[0] * len(steps))
-        need(self.collective != "allgather" or 1 not in adds, "adds: nothing is added in an allgather")
-        small = len(steps) <= MOST_TRANSFERS and len(wanted) * N <= MOST_CELLS
-        cover(small, f"{len(steps)} transfers of {len(wanted)} chunks")
-        need(len(set(zip(steps, links))) == len(steps), "two transfers of a timestep use one link")
+        N, wanted, adds = self.nodes, range(self.nodes * self.chunks), range(1 if self.collective == "allgather" else 2)
+        rows = held.rows(step=range(1, 2**62), link=range(len(self.links)), chunk=wanted, adds=adds)
+        cover(len(rows) <= MOST_TRANSFERS and len(wanted) * N <= MOST_CELLS, f"{len(rows)} transfers on {N} nodes")
+        need(len({row[:2] for row in rows}) == len(rows), "two transfers of a timestep use one link")
         moves, ways = [[] for _ in wanted], [(((link.tail, 0),), ((link.head, 1),)) for link in self.links]
-        for step, e, chunk, add in zip(steps, links, chunks, adds):
+        for step, e, chunk, add in rows:
             moves[chunk].append((step, ways[e], add))
         homes = (k // self.chunks for k in wanted)
         check_possession([ends_of(self.collective, None, v, v) for v in homes], moves, range(N))
-        return max(steps, default=0)
+        return max((row[0] for row in rows), default=0)
 
     def cut(self, held):
         inside = set(held.array("inside", 0, self.nodes - 1))
@@ -484,7 +459,6 @@ class Xtree(Network):
         return ceiling(2 * once if self.collective == "allreduce" else once, len(self.links))
 
 
-# --- 6  fabric: seconds of a collective on any machine ---
 def machine_file(name, folder):
     """Return the machine that a data file describes; with ``like`` all else is another file's."""
     need(re.fullmatch(r"[A-Za-z0-9._-]+", name), f"network.name: {short(name)}")
@@ -517,11 +491,10 @@ def built_machine(network, folder):
     for link in joins:
         for b in range(1 if boxes == 2 and link.get("both", True) else boxes):
             add(link, b, (b + 1) % boxes)
-    spines = 0
-    if leaf is not None:
-        ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
-        over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
-        spines = network.get("spines") or max(1, round(boxes * len(ports) / over / 64))
+    ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
+    over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
+    most = max(1, round(boxes * len(ports) / over / 64))
+    spines = 0 if leaf is None else network.get("spines") or most
     for (g, name), spine in product(leaves, range(spines)):
         mine = [port for port in ports if name in (port["src"], port["dst"])]
         bandwidth = leaf * sum(port["bandwidth"] for port in mine) / over / spines
@@ -533,8 +506,7 @@ def built_machine(network, folder):
 
 
 class Fabric(Network):
-    """A fabric instance: the links in use (numbered anew), who takes part, and the blocks (origin, goal, bytes) to be
-    moved; an origin or goal None stands for all members."""
+    """6  fabric: seconds on any machine. Links in use are numbered anew; blocks: origin, goal (None: all), bytes."""
 
     def __init__(self, data, folder):
         network, failed, abilities = data["network"], data.get("failed") or {}, {}
@@ -548,32 +520,24 @@ class Fabric(Network):
         self.is_switch = [v >= ranks or v in named for v in nodes]
         self.ranks = [v for v in nodes if not self.is_switch[v]]
         dead, cut = set(failed.get("nodes", ())), {tuple(pair) for pair in failed.get("links", ())}
-        working, members = set(self.ranks) - dead, data.get("ranks")
-        self.members = sorted(working) if members is None else list(members)
-        need(0 < len(working.intersection(self.members)) == len(self.members), "ranks: each works, none stands twice")
-        idle = dead | (set() if data.get("relay") else set(self.ranks) - set(self.members))
+        working = set(self.ranks) - dead
+        self.members = members = sorted(working) if data.get("ranks") is None else list(data["ranks"])
+        need(0 < len(working.intersection(members)) == len(members), "ranks: each works, none stands twice")
+        idle = dead | (set() if data.get("relay") else set(self.ranks) - set(members))
         in_use = [x for x in links if (x.tail, x.head) not in cut and not idle & {x.tail, x.head}]
         self.connect(len(nodes), in_use)
-        self.set_switching(data.get("switching") or {}, [abilities.get(v) or {} for v in nodes])
-        self.set_blocks(data)
-
-    def set_switching(self, switching, abilities):
-        modes, every = ("cut_through", "store_and_forward"), range(self.nodes)
-        self.stores = one_of(switching.get("mode", "cut_through"), modes, "switching.mode") == "store_and_forward"
+        switching, abilities = data.get("switching") or {}, [abilities.get(v) or {} for v in nodes]
+        mode = one_of(switching.get("mode", "cut_through"), ("cut_through", "store_and_forward"), "switching.mode")
+        self.stores, self.multicast = mode == "store_and_forward", bool(switching.get("multicast"))
         plain = switching.get("copies", True) and not switching.get("buffer") and not switching.get("adds")
         cover(plain or not self.stores, "switches that store and buffer, add or do not copy")
-        self.multicast, adds = bool(switching.get("multicast")), switching.get("adds")
-        self.copies, self.adds = (
-            [self.is_switch[v] and bool(every_switch or abilities[v].get(what)) for v in every]
-            for what, every_switch in (("copies", self.multicast), ("adds", adds))
-        )
+        self.copies = [self.is_switch[v] and bool(self.multicast or abilities[v].get("copies")) for v in nodes]
+        self.adds = [self.is_switch[v] and bool(switching.get("adds") or abilities[v].get("adds")) for v in nodes]
         self.limited = any(ability.get(key) for ability in [*abilities, switching] for key in ("streams", "add_rate"))
-        linked = [v for v in every if self.is_switch[v] and (self.out[v] or self.into[v])]
+        linked = [v for v in nodes if self.is_switch[v] and (self.out[v] or self.into[v])]
         self.able = [v for v in linked if self.copies[v] or self.adds[v]]  # where switches cut through
         self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
-
-    def set_blocks(self, data):
-        collective, members, M = data["collective"], self.members, whole(data["bytes"], 1, 2**62, "bytes")
+        collective, M = data["collective"], whole(data["bytes"], 1, 2**62, "bytes")
         cover(collective != "several", "several collectives")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")
@@ -628,9 +592,8 @@ class Fabric(Network):
             need(all(x <= y for x, y in zip(sorted(ends[e]), sorted(mine)[1:])), f"link {e}: two transfers at a time")
         switches = {v for v in range(self.nodes) if self.is_switch[v]} if self.stores else ()
         check_possession([self.blocks[block][:2] for block in blocks], moves, self.members, switches)
-        exact = Fraction(last, T)
-        nearest = float(exact)
-        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, INFINITE)
+        nearest = float(Fraction(last, T))
+        return nearest if Fraction(nearest) >= Fraction(last, T) else math.nextafter(nearest, INFINITE)
 
     def route(self, T, route, size):
         """Return links in use (link, (from, to)), a way, and its last arrival: in ticks from the start."""
@@ -674,7 +637,7 @@ class Fabric(Network):
             left[u], streams = e, streams - {u} | {v}
             rest.pop(0)
         need(len(streams) == 1, f"route {route}: its streams do not meet")
-        (hub,), used = streams, {}
+        (hub,) = streams
         behind = {hub: (0, 0)}  # of a node: the latency from it to the hub, and the slowest link on the way there
         for u, e in reversed(left.items()):
             (alpha, duration), (far, slow) = ticks[e], behind[self.links[e].head]
@@ -686,29 +649,29 @@ class Fabric(Network):
 
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
-        arguments = {
-            "nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "cut": Fabric.cut,
-            "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition,
-            "deliveries": Fabric.windows, "sums": Fabric.windows,
-        }  # fmt: skip
-        cover(held.get("argument") not in ("steps", "sum_rates", "moments", "orbit_moments"), "steps and moments")
-        prove = arguments[one_of(held.get("argument"), arguments, "argument")]
+        cover(held.get("argument") not in ("steps", "sum_rates"), "steps and rates of sums")
+        proofs = {"nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "deliveries": Fabric.windows}
+        proofs |= {"sums": Fabric.windows, "moments": Fabric.moments, "orbit_moments": Fabric.moments}
+        proofs |= {"cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition}
+        name = one_of(held.get("argument"), proofs, "argument")
         need(bound >= 0, "bound: below 0")
+        of_allreduce = self.collective == "allreduce" and self.blocks
+        need(name not in ("gossip", "partition", "sums") or of_allreduce, f"{name}: only of an allreduce")
         greatest = max([link.latency for link in self.links], default=Fraction(0))
         self.P, self.bound, me = math.lcm(*(link.latency.denominator for link in self.links)), bound, self
         if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
             self.P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
         self.latencies = [int(link.latency * self.P) for link in self.links]
-        if prove is Fabric.windows and held.get("backwards"):  # links turned round, origins and goals exchanged
+        fits = type(held.get("backwards", 0)) in (bool, int) and held.get("backwards", 0) in (0, 1)
+        need(name != "orbit_moments" or fits, "backwards: neither 0 nor 1")
+        if held.get("backwards") and name in ("deliveries", "sums", "orbit_moments"):  # turned round, ends exchanged
             me = copy.copy(self)
             me.connect(self.nodes, [link._replace(tail=link.head, head=link.tail) for link in self.links])
             me.blocks = [(goal, origin, n) for origin, goal, n in self.blocks]
-        prove(me, held)
+        proofs[name](me, held)
 
     def enough(self, needed, *windows):
-        """Check the inequality that every argument ends with: at their prices, links carry no more than is needed.
-
-        In a window link e is of use from ``begin[e]`` ticks on until ``left[e]`` ticks before the bound (None: not)."""
+        """Check that links carry no more than is needed: link e from tick begin[e] until left[e] before the bound."""
         capacity, end = Fraction(0), self.bound * self.P
         for link, price, begin, left in (row for window in windows for row in zip(self.links, *window)):
             if price > 0 and begin is not None and left is not None:
@@ -723,9 +686,9 @@ class Fabric(Network):
         return [before.get(link.tail) for link in self.links], left
 
     def cut(self, held):
-        lists = held.arrays("inside origins goals", 0, self.nodes - 1)
+        lists = [held.array(key, 0, self.nodes - 1) for key in ("inside", "origins", "goals")]
         inside, origins, goals = map(set, lists)
-        need([*map(len, lists)] == [len(inside), len(origins), len(goals)], "inside, origins, goals: one stands twice")
+        need(all(len(set(nodes)) == len(nodes) for nodes in lists), "inside, origins, goals: one stands twice")
         need(origins and origins <= inside.intersection(self.members), "origins: members inside")
         need(goals and goals <= set(self.members) - inside, "goals: members not inside")
         price = [int(link.tail in inside and link.head not in inside) for link in self.links]
@@ -743,18 +706,15 @@ class Fabric(Network):
         self.enough(sum(payments), (length, *self.between(sources, goals)))
 
     def gossip(self, held):
-        need(self.collective == "allreduce" and self.blocks, "gossip: only of an allreduce")
-        outside = [v for v in set(self.ranks) - set(self.members) if self.out[v] or self.into[v]]
-        need(not outside, f"ranks {outside[:3]} are no members and have links in use")
+        outside = any(self.out[v] or self.into[v] for v in set(self.ranks) - set(self.members))
+        need(not outside, "gossip: a rank that is no member has links in use")
         able, members = [] if self.stores else self.able, self.members
         length = held.array("length", 0, 2**40, (len(self.links),))
-        in_switches = any(self.adds[v] for v in able) or (able and not self.multicast)
-        need(self.pay_alone or in_switches, "gossip: a transfer may pay for several")
+        need(self.pay_alone or any(self.adds[v] for v in able) or (able and not self.multicast), "may pay for several")
         ends = members + able
         ahead, tree, group = [self.distances([u], length) for u in ends], 0, list(range(len(ends)))
-        edges = []
-        for i, j in combinations(group, 2):
-            edges.append((min(ahead[i].get(ends[j], INFINITE), ahead[j].get(ends[i], INFINITE)), i, j))
+        pairs = combinations(group, 2)
+        edges = [(min(ahead[i].get(ends[j], INFINITE), ahead[j].get(ends[i], INFINITE)), i, j) for i, j in pairs]
         for cost, i, j in sorted(edges):  # members come first, so a group with a member has a member for its number
             a, b = sorted((group[i], group[j]))
             if a != b:
@@ -764,7 +724,6 @@ class Fabric(Network):
         self.enough(2 * self.bytes * tree, (length, *self.between(members, members)))
 
     def partition(self, held):
-        need(self.collective == "allreduce" and self.blocks, "partition: only of an allreduce")
         part = held.array("part", 0, self.nodes - 1, (self.nodes,))
         need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
         price = [int(part[link.tail] != part[link.head]) for link in self.links]
@@ -776,19 +735,13 @@ class Fabric(Network):
         need(self.pay_alone, "transfers may pay for several: switches in use copy or add")
         need(type(held.get("backwards")) is bool, "backwards: true or false")
         need(held.whole("ticks_per_s", 1, 2**62) == self.P, f"ticks_per_s: should be {self.P}")
-        windows = [Held(window) for window in held.list("windows")]
+        windows, size = [Held(window) for window in held.list("windows")], (len(self.links),)
         need(1 <= len(windows) <= 4, "windows: 1 to 4 of them")
-        size = (len(self.links),)
         rows = [(x.array("length", 0, 2**38, size), x.array("after", 0, 2**61, size)) for x in windows]
         groups, begins = [(members, self.bytes)], Counter()  # bytes of which ranks have the same, or parts of a sum
-        if held["argument"] == "sums":
-            need(self.collective == "allreduce" and self.blocks, "sums: only of an allreduce")
-        else:
+        if held["argument"] == "deliveries":
             for origin, goal, n in self.blocks:
-                need(
-                    origin is not None and goal is None,
-                    "deliveries: every block goes (backwards: comes) from one to all",
-                )
+                need(origin is not None and goal is None, "deliveries: a block that is not from one to all")
                 begins[origin] += n
             groups = [([u], n) for u, n in begins.items()]
 
@@ -798,15 +751,6 @@ class Fabric(Network):
             at = [moments.get(link.tail, -1) for link in self.links]
             return [sum(x[e] for x, after in rows if moment >= after[e]) for e, moment in enumerate(at)]
 
-        def passed(known):
-            """Least payment from any rank that knows something, over at least one link and switches, to each member."""
-            costs = paid(known)
-            least = self.distances(list(known), costs, switch)
-            last = {
-                v: [(u, costs[e]) for e, u in self.into[v] if u in known or (switch[u] and u in least)] for v in members
-            }
-            return {v: min([least[u] + cost for u, cost in links], default=INFINITE) for v, links in last.items()}
-
         starts, needed = [u for group, _ in groups for u in group], 0
         alone = {u: self.distances([u], paid([u]), switch) for u in starts}  # least payment over switches alone
         for group, n in groups:
@@ -815,8 +759,11 @@ class Fabric(Network):
                 for w, ticks in self.distances([u], latencies).items():
                     if w != u and not switch[w]:
                         known[w] = min(known.get(w, INFINITE), ticks)
-            on = passed(known)
-            needed += n * sum(min(sum(alone[u].get(v, INFINITE) for u in group if u != v), on[v]) for v in members)
+            costs = paid(known)  # of what is passed on over at least one link, and switches
+            least = self.distances(list(known), costs, switch)
+            near = {u for u in least if u in known or switch[u]}
+            on = {v: [least[u] + costs[e] for e, u in self.into[v] if u in near] for v in members}
+            needed += n * sum(min(sum(alone[u].get(v, INFINITE) for u in group if u != v), *on[v]) for v in members)
         need(needed < INFINITE, "a member cannot be reached")
         begin, left = self.between(starts, members, switch)
         shift = [ticks * held["backwards"] for ticks in latencies]  # a latency turned round passes before, not behind
@@ -824,21 +771,125 @@ class Fabric(Network):
         late = [[None if x is None else max(x, y) + z for x, y, z in zip(begin, after, shift)] for _, after in rows]
         self.enough(needed, *((length, after, left) for (length, _), after in zip(rows, late)))
 
+    def moments(self, held):
+        """Ranks know a demand's block only from some moments on: what is open at a link in time has to cross it."""
+        orbital, switch, links = held["argument"] == "orbit_moments", self.is_switch, self.links
+        need(self.pay_alone or (orbital and not self.stores), "transfers may pay for several: switches copy or add")
+        share, finer = held.array("share", 0, 1024, (len(links),)), held.whole("finer", 1, 2**40)
+        ticks = [finer * latency for latency in self.latencies]
+        multiply = closure(self.able, lambda v: {w for _, w in self.out[v] + self.into[v] if switch[w]})
+        unpaid = [not multiply.isdisjoint(link[:2]) for link in links]
+        need(not any(free and n for free, n in zip(unpaid, share)), "share: of a link at switches that copy or add")
+        prices = [INFINITE if free else n for free, n in zip(unpaid, share)]
+        costs = [self.distances([u], prices, switch) for u in self.ranks]
+        worth = min(x[v] for u, x in zip(self.ranks, costs) for v in x if v != u and not switch[v])
+        need(0 < worth < INFINITE, "share: a path from rank to rank costs nothing")
+        demands, needed, blocks = self.demands(held, orbital), -Fraction(1, 10**12), set()
+        for block, weight, known, target in demands:
+            need(self.bound * self.P * finer <= known[target], "since: a target's moment is before the bound")
+            needed, blocks = needed + worth * weight * self.blocks[block][2], blocks | {block}
+        for u in self.ranks if any(unpaid) else ():
+            free = self.distances([u], [t if x else INFINITE for t, x in zip(ticks, unpaid)], switch)
+            for v, known in ((v, known) for v in free if not switch[v] for _, _, known, _ in demands):
+                need(known[v] <= known[u] + free[v], "since: over links that are not paid for a block comes earlier")
+        images, pairs, opened = self.images(held) if orbital else [], permutations(self.ranks, 2), defaultdict(Counter)
+        orbit_of, pairs_of = orbits(pairs, lambda pair: {(g[pair[0]], g[pair[1]]) for g, _ in images})
+        for (block, weight, known, _), ((u, v), orbit) in product(demands, orbit_of.items()):
+            opened[block, orbit][known[u], known[v]] += weight
+        toll_of, tolls = self.tolls(held, share, worth) if orbital and "toll_at" in held else ([0] * len(links), [[]])
 
-# --- 7  harvest: seconds of a collective on a network whose links are set up between its steps ---
+        def most_open(e):
+            """Return the integral over time of the greatest sum of weights that are open at link e for one pair."""
+            tail, head, bandwidth, _ = links[e]
+            before, after = self.distances([tail], ticks, switch, back=True), self.distances([head], ticks, switch)
+            behind = [(v, ticks[e] + after[v]) for v in (self.ranks if switch[head] else [head]) if v in after]
+            ahead = set() if switch[tail] else {(tail, 0, 0)}
+            for f, (u, v, other, _) in enumerate(links):
+                if switch[tail] and switch[v] and not switch[u] and v in before:
+                    slower = bandwidth >= other if held.get("backwards") else bandwidth <= other
+                    ahead.add((u, ticks[f] + before[v], toll_of[f] * slower))
+            groups = {(b, orbit_of[u, v], *x, y) for b in blocks for u, *x in ahead for v, y in behind if u != v}
+            sums, sizes, events, total, now = [0] * len(groups), [], [], 0, 0
+            for i, (block, orbit, x, toll, y) in enumerate(groups):
+                sizes.append(len(pairs_of[orbit]))
+                windows = [(b + x, c - y, n) for (b, c), n in opened[block, orbit].items() if b + x < c - y]
+                events += [event for b, c, n in windows for event in ((b, i, n), (c, i, -n))]
+                if all(b >= t + x for b, _, _ in windows for t, _ in tolls[toll][:1]):
+                    events += [(t + x, i, -n * sizes[i]) for t, n in tolls[toll]]
+            for time, i, n in sorted(events):
+                if time > now:
+                    total += (time - now) * max(0, *map(ceiling, sums, sizes))
+                now, sums[i] = time, sums[i] + n
+            return total
+
+        capacity = Fraction(0)
+        for mine in orbits(range(len(links)), lambda e: {moved[e] for _, moved in images})[1]:
+            need(len({(share[e], toll_of[e]) for e in mine}) == 1, "images: move links to others' shares or tolls")
+            if share[mine[0]] > 0:
+                capacity += sum(links[e].bandwidth * share[e] for e in mine) * most_open(mine[0])
+        capacity += sum(links[e].bandwidth * -sum(t * n for t, n in tolls[k]) for e, k in enumerate(toll_of))
+        need(needed > 0 and capacity <= needed * self.P * finer, f"needed is {float(needed)}: links carry more by then")
+
+    def demands(self, held, orbital):
+        """Return (block, weight, since when ranks may know it, target) of every row."""
+        nodes, weights, demands = range(self.nodes), range(1, 2**30 + 1), []
+        if orbital:
+            need(len(self.blocks) == 1, "orbit_moments: only of one block")
+            pairs, n = [(0, *pair) for pair in held.rows(source=nodes, target=nodes)], len(self.ranks)
+            classes = held.array("classes", 0, 2**31, (len(pairs) * n,))
+            rows = held.rows(of=range(len(pairs)), weight=weights)
+            rows = [(*pairs[d], weight, classes[d * n : d * n + n]) for d, weight in rows]
+        else:
+            classes = range(len(self.ranks))
+            rows = held.rows(block=range(len(self.blocks)), source=nodes, target=nodes, weight=weights)
+            rows, pairs = [(*row, classes) for row in rows], [row[:3] for row in rows]
+        for block, source, target in pairs:
+            origins, goals = ([end] if end is not None else self.members for end in self.blocks[block][:2])
+            need(source in origins and target in goals and source != target, "source, target: not of the block")
+        cover(len(rows) * len(self.ranks) ** 2 <= MOST_CELLS, f"{len(rows)} demands among {len(self.ranks)} ranks")
+        since = iter(held.array("since", 0, 2**62, (len(rows) * (1 + max(classes)),)))
+        for block, source, target, weight, of_rank in rows:
+            moments = [*islice(since, 1 + max(classes))]
+            known = {u: moments[number] for u, number in zip(self.ranks, of_rank)}
+            need(known[source] == 0, "since: is not 0 at the source")
+            demands.append((block, weight, known, target))
+        return demands
+
+    def images(self, held):
+        """Return permutations of the nodes that change nothing, each with that of the links: alike, in their order."""
+        flat, nodes, images = held.array("images", 0, self.nodes - 1), range(self.nodes), []
+        keep = [nodes, self.ranks, self.members, *([end] for end in self.blocks[0][:2] if end is not None)]
+        links = sorted((x.latency, x.bandwidth, x.head, x.tail, e) for e, x in enumerate(self.links))
+        for at in range(0, len(flat), self.nodes):
+            g = flat[at : at + self.nodes]
+            need(all({g[v] for v in group} == set(group) for group in keep), "images: move a member, origin or goal")
+            moved = sorted((x.latency, x.bandwidth, g[x.head], g[x.tail], e) for e, x in enumerate(self.links))
+            need([x[:4] for x in moved] == [x[:4] for x in links], "images: change links")
+            images.append((g, {x[4]: y[4] for x, y in zip(moved, links)}))
+        return images
+
+    def tolls(self, held, share, worth):
+        """Return of every link the number of its toll, and of every toll when it changes by how much."""
+        at, flat, tolls = held.array("toll_at", 0, 2**62), held.array("toll", 0, 2**62), [[]]
+        need(len(at) >= 2 and at == sorted(set(at)), "toll_at: two moments at least, ascending")
+        for k in range(0, len(flat), len(at) - 1):
+            heights = pairwise([0, *flat[k : k + len(at) - 1], 0])
+            tolls.append([(t, y - x) for t, (x, y) in zip(at, heights, strict=True) if x != y])
+            need(all(n < 0 for _, n in tolls[-1][1:]), "toll: rises again")
+        toll_of = held.array("toll_of", 0, len(tolls) - 1, (len(self.links),))
+        wrong = any(k and (n or self.is_switch[x.tail]) for k, n, x in zip(toll_of, share, self.links))
+        need(set(share) <= {0, 1} and worth == 1 and not wrong, "toll: at switches, or where shares are not 0 or 1")
+        return toll_of, tolls
+
 
 Step = namedtuple("Step", "bytes overlap volumes")  # volumes: of the pairs (source, destination), in order
 
 
 def read_step(data, gpus):
-    volumes, rows = Counter(), [(*pair, 1) for pair in data.get("pairs") or ()]
-    if data.get("shift") is not None:
-        shift = whole(data["shift"], 1, gpus - 1, "shift")
-        rows = [(u, (u + shift) % gpus, 1) for u in range(gpus)]
-    elif data.get("volumes"):
-        need(len(data["volumes"]) == len(rows), "volumes: one a pair")
-        rows = [(u, v, volume) for (u, v, _), volume in zip(rows, data["volumes"])]
-    for u, v, volume in rows:
+    volumes, shift, pairs, sizes = Counter(), data.get("shift"), data.get("pairs") or (), data.get("volumes")
+    if shift is not None:
+        pairs, sizes = [(u, (u + whole(shift, 1, gpus - 1, "shift")) % gpus) for u in range(gpus)], None
+    for (u, v), volume in zip(pairs, sizes or [1] * len(pairs), strict=True):
         need(whole(u, 0, gpus - 1, "pairs") != whole(v, 0, gpus - 1, "pairs"), "pairs: between different GPUs")
         volumes[u, v] += number(volume, "volumes", LEAST)
     need(volumes, "pairs: none")
@@ -854,8 +905,18 @@ def closure(starts, leads_to):
     return found
 
 
+def orbits(items, moved):
+    """Return a dict item → number of its orbit, and the orbits as lists; moved(item): its images, a set."""
+    orbit, members = {}, []
+    for item in items:
+        if item not in orbit:
+            members.append([*closure([item], moved)])
+            orbit.update(dict.fromkeys(members[-1], len(members) - 1))
+    return orbit, members
+
+
 class Harvest:
-    """A harvest instance."""
+    """7  harvest: seconds of a collective on a network whose links are set up between its steps."""
 
     def __init__(self, data, folder):
         self.n, self.p = whole(data["gpus"], 2, 2**20, "gpus"), whole(data["ports"], 1, 2**20, "ports")
@@ -867,28 +928,21 @@ class Harvest:
 
     def replay(self, held):
         """Return the completion time: the doubles that the page names, added exactly and rounded once."""
-        n, source = self.n, held.array("link_src", 0, self.n - 1)
-        target = held.array("link_dst", 0, n - 1, (len(source),))
-        count = held.array("link_count", 1, self.p, (len(source),))
-        topologies, terms = [], []
-        for first, last in pairwise(held.starts("topology_start", len(source))):
-            links, ports = {(source[i], target[i]): count[i] for i in range(first, last)}, Counter()
-            need(
-                len(links) == last - first and all(u != v for u, v in links), "link_src, link_dst: twice, or to itself"
-            )
+        gpus, many, topologies, terms = range(self.n), range(2**31), [], []
+        rows = held.rows(link_src=gpus, link_dst=gpus, link_count=range(1, self.p + 1))
+        for first, last in pairwise(held.starts("topology_start", len(rows))):
+            links, ports = {(u, v): count for u, v, count in rows[first:last]}, Counter()
+            need(len(links) == last - first and all(u != v for u, v in links), "links: one twice, or to itself")
             for (u, v), times in links.items():
                 ports.update({("out", u): times, ("in", v): times})
             need(max(ports.values(), default=0) <= self.p, f"link_count: more than {self.p} ports of a GPU")
             topologies.append(links)
         of_step = held.array("topology_of_step", 0, len(topologies) - 1, (len(self.steps),))
-        pair = held.array("pair", 0, 2**31)
-        cover(len(pair) <= MOST_TRANSFERS, f"{len(pair)} flows")
-        hop, share = held.array("hop", 0, 2**31, (len(pair),)), held.shaped("share").values
-        u, v = held.arrays("src dst", 0, n - 1, (len(pair),))
-        begin = held.starts("flow_start", len(share), len(self.steps) + 1)
-        need(len(share) == len(pair) and {*map(type, share)} <= {int, float}, "share: a number a row")
-        need(all(0 < x <= 1 + 1e-9 for x in share), "share: above 0 and at most 1")
-        rows = list(zip(pair, hop, u, v, share))
+        rows, share = held.rows(pair=many, hop=many, src=gpus, dst=gpus), held.shaped("share").values
+        cover(len(rows) <= MOST_TRANSFERS, f"{len(rows)} flows")
+        begin = held.starts("flow_start", len(rows), len(self.steps) + 1)
+        need({*map(type, share)} <= {int, float} and all(0 < x <= 1 + 1e-9 for x in share), "share: not in 0..1")
+        rows = [(*row, x) for row, x in zip(rows, share, strict=True)]
         for i, step in enumerate(self.steps):
             now, before = topologies[of_step[i]], topologies[of_step[max(i - 1, 0)]]
             terms += self.flows(i, step, now, rows[begin[i] : begin[i + 1]])
@@ -898,7 +952,6 @@ class Harvest:
         return math.fsum(terms)
 
     def flows(self, i, step, links, rows):
-        """Return what a step's time consists of."""
         net, load, longest, pairs = defaultdict(Fraction), defaultdict(list), 0, list(step.volumes)
         for pair, hop, u, v, share in rows:
             need(pair < len(pairs) and hop <= len(rows), f"step {i}: pair {pair}, hop {hop}")
@@ -923,11 +976,23 @@ class Harvest:
         """Check what single steps, intervals of steps on one topology and, from these, all steps are proven to take."""
         cover(held.get("chains") is None, "chains of steps")
         unit, best, up_to = 1 / Fraction(2) ** held.whole("unit_exponent", -1000, 1000), Counter(), [0]
-        stated, intervals = [*map(Held, held.list("intervals"))], [(i, i, []) for i in range(len(self.steps))]
-        intervals += [
-            (x.whole("first", 0, 2**31), x.whole("last", 0, len(intervals) - 1), x.list("rows")) for x in stated
-        ]
-        self.set_patterns(held if stated else Held({"generators": [], "bundles": []}))
+        intervals = [(i, i, []) for i in range(len(self.steps))]
+        for x in map(Held, held.list("intervals")):
+            intervals.append((x.whole("first", 0, 2**31), x.whole("last", 0, len(self.steps) - 1), x.list("rows")))
+        held = held if held["intervals"] else Held({"generators": [], "bundles": []})
+        cover(not held.list("bundles"), "bundles of prices")
+        flat, self.patterns = held.array("generators", 0, self.n - 1, (None, self.n)), []
+        generators = [flat[at : at + self.n] for at in range(0, len(flat), self.n)]
+        need(all(len(set(g)) == self.n for g in generators), "generators: a row is no permutation")
+        for step in self.steps:
+            pattern = {pair: Fraction(volume) for pair, volume in step.volumes.items()}
+            cover(all(len(set(ends)) == len(ends) for ends in zip(*pattern)), "steps with several partners of a GPU")
+            kept = all(pattern.get((g[u], g[v])) == volume for g in generators for (u, v), volume in pattern.items())
+            need(kept, "generators: change a pattern")
+            self.patterns += [pattern] if pattern not in self.patterns else []
+        self.of_step = [self.patterns.index(step.volumes) for step in self.steps]
+        pairs = sorted({pair for pattern in self.patterns for pair in pattern})
+        self.orbit, _ = orbits(pairs, lambda pair: {(g[pair[0]], g[pair[1]]) for g in generators})
         for first, last, rows in intervals:
             need(first <= last, "intervals: first is after last")
             best[first, last] = max(best[first, last], self.interval(range(first, last + 1), rows) // unit)
@@ -938,27 +1003,6 @@ class Harvest:
                 best[a, c] = max([best[a, c]] + [best[a, m] + best[m + 1, c] for m in range(a, c)])
             up_to.append(min(up_to[a] + changes[a] + best[a, c] for a in range(c + 1)))
         need(bound <= up_to[-1] * unit, f"intervals: prove {float(up_to[-1] * unit)} s, not {float(bound)} s")
-
-    def set_patterns(self, held):
-        """Set the steps' patterns, and the orbits of pairs under permutations of GPUs, with their volume in each."""
-        cover(not held.list("bundles"), "bundles of prices")
-        flat, self.patterns, self.orbit, count = held.array("generators", 0, self.n - 1, (None, self.n)), [], {}, 0
-        generators = [flat[at : at + self.n] for at in range(0, len(flat), self.n)]
-        need(all(len(set(g)) == self.n for g in generators), "generators: a row is no permutation")
-        for step in self.steps:
-            pattern = {pair: Fraction(volume) for pair, volume in step.volumes.items()}
-            one = all(len(set(ends)) == len(ends) for ends in zip(*pattern))
-            cover(one, "certificates of steps in which a GPU has several partners")
-            kept = all(pattern.get((g[u], g[v])) == volume for g in generators for (u, v), volume in pattern.items())
-            need(kept, "generators: change a pattern")
-            self.patterns += [pattern] if pattern not in self.patterns else []
-        self.of_step = [self.patterns.index(step.volumes) for step in self.steps]
-        for pair in sorted({pair for pattern in self.patterns for pair in pattern}):
-            found = (
-                () if pair in self.orbit else closure([pair], lambda arc: {(g[arc[0]], g[arc[1]]) for g in generators})
-            )
-            self.orbit.update(dict.fromkeys(found, count))
-            count += bool(found)
 
     def interval(self, steps, rows):
         """Return the seconds that rows with multipliers prove for some steps on one topology."""
@@ -993,24 +1037,20 @@ class Harvest:
         if kind == "cycle":
             walk = list(zip(nodes, nodes[1:] + nodes[:1]))
             need(p == 1 and len(nodes) >= 2 and arcs.issuperset(walk), "cycle: one port, a walk over pairs")
-            beside = defaultdict(set)
-            for u, v in arcs:
-                beside[u].add(v)
-                beside[v].add(u)
-            return Counter(("a", self.orbit[arc]) for arc in walk), len(closure(nodes[:1], beside.get))
+            joined = closure(nodes[:1], lambda u: {v for arc in arcs if u in arc for v in arc})
+            return Counter(("a", self.orbit[arc]) for arc in walk), len(joined)
         inwards, parents = row.get("inwards", False), row.array("parents", -(2**31), 2**31, (len(nodes),))
         need(type(inwards) in (bool, int) and inwards in (0, 1), "inwards: is no truth value")
         need(0 < len(nodes) == len(set(nodes)), "tree: no nodes, or one twice")
-        coefficients, paths, right, hops, missing = Counter(), [Counter()], 0, 1, len(nodes) - 1
+        coefficients, paths = Counter(), [Counter()]
         for i in range(1, len(nodes)):
             need(0 <= parents[i] < i, "tree: a parent stands before its child")
             arc = (nodes[i], nodes[parents[i]]) if inwards else (nodes[parents[i]], nodes[i])
             need(arc in arcs, f"tree: {arc} is no pair of the interval")
             paths.append(paths[parents[i]] + Counter([("a", self.orbit[arc])]))
             coefficients.update(paths[i])
-        while missing > 0:  # p GPUs are a hop away, p^2 two hops, …
-            right, missing, hops = right + hops * min(missing, p**hops), missing - p**hops, hops + 1
-        return coefficients, right
+        hops = (hop for hop in range(1, len(nodes)) for _ in range(p**hop))  # p GPUs are a hop away, p^2 two hops, …
+        return coefficients, sum(islice(hops, len(nodes) - 1))
 
 
 class Mlfm(Instance):
@@ -1021,29 +1061,25 @@ class Mlfm(Instance):
         self.columns, self.leaves, self.arguments = d + 1, d * (d + 1), {"ranks": self.busiest, "links": self.weighted}
         self.pairs, self.detour = list(combinations(range(d + 1), 2)), data.get("routes", "minimal") == "detour"
         failed, block, demand = defaultdict(list, data.get("failed") or {}), data.get("block"), data.get("demand")
-
-        def leaf(end):
-            return end[0] * (d + 1) + end[1]
-
-        dead_leaves = {leaf(end) for end in failed["leaves"]}
+        leaf = {place: number for number, place in enumerate(product(range(d), range(d + 1)))}
+        dead_leaves = {leaf[tuple(end)] for end in failed["leaves"]}
         dead_servers = {tuple(server) for server in failed["servers"]}
         dead_spines = {tuple(sorted(pair)) for pair in failed["spines"]}
-        cables = {(leaf(cable["leaf"]), tuple(sorted(cable["spine"]))) for cable in failed["links"]}
+        cables = {(leaf[tuple(cable["leaf"])], tuple(sorted(cable["spine"]))) for cable in failed["links"]}
         need(dead_spines | {pair for _, pair in cables} <= set(self.pairs), "failed: a spine that is none")
         self.works = {}  # (leaf, other column) → whether the cable from the leaf to that spine works
-        for x, c in product(range(self.leaves), range(d + 1)):
-            pair = (min(c, x % (d + 1)), max(c, x % (d + 1)))
-            if c != x % (d + 1):
-                self.works[x, c] = x not in dead_leaves and pair not in dead_spines and (x, pair) not in cables
+        for x, pair in product(range(self.leaves), self.pairs):
+            if x % (d + 1) in pair:
+                works = x not in dead_leaves and pair not in dead_spines and (x, pair) not in cables
+                self.works[x, sum(pair) - x % (d + 1)] = works
+        sides = (block["layers"], block["columns"], block["servers"]) if block else (d, d + 1, d)
+        servers = product(*map(range, sides))
         if block is None and data.get("subset") is not None:
-            servers = [tuple(server) for server in data["subset"]]
+            servers = map(tuple, data["subset"])
         elif block is None and demand is not None:
             servers = sorted({tuple(row[end]) for row in demand for end in ("source", "target")})
-        else:
-            sides = (block["layers"], block["columns"], block["servers"]) if block else (d, d + 1, d)
-            servers = product(*map(range, sides))
-        servers = [s for s in servers if s not in dead_servers and leaf(s) not in dead_leaves]
-        self.leaf, self.N = [leaf(server) for server in servers], len(servers)
+        servers = [s for s in servers if s not in dead_servers and leaf[s[:2]] not in dead_leaves]
+        self.leaf, self.N = [leaf[server[:2]] for server in servers], len(servers)
         rank, self.demand = {server: x for x, server in enumerate(servers)}, None if demand is None else Counter()
         for row in demand or ():
             ends = (rank.get(tuple(row["source"])), rank.get(tuple(row["target"])))
@@ -1059,14 +1095,13 @@ class Mlfm(Instance):
 
     def replay(self, held):
         """Return the number of phases of a table of destinations and routes, each split until no link is shared."""
-        one_of(held.get("form"), ("table", "product", "repaired", "columns"), "form")
-        cover(held["form"] == "table", f"form {held['form']}")
+        form = one_of(held.get("form"), ("table", "product", "repaired", "columns"), "form")
+        cover(form == "table", f"form {form}")
         N, dest = self.N, held.array("dest", -1, self.N - 1, (None, self.N))
         shape, absent, route, value, sent = (len(dest) // N, N), [-1] * len(dest), cache(self.route), 0, Counter()
         cover(len(dest) <= MOST_TRANSFERS, f"{len(dest)} transfers")
-        spine = held.array("spine", -1, 2**20, shape)
-        middle, second = (held.array(key, -1, 2**20, shape, absent) for key in ("middle", "second"))
-        rows = list(zip(dest, spine, middle, second))
+        more = (held.array(key, -1, 2**20, shape, absent) for key in ("middle", "second"))
+        rows = list(zip(dest, held.array("spine", -1, 2**20, shape), *more))
         for at in range(0, len(dest), N):
             phase = [(x, *row) for x, row in enumerate(rows[at : at + N]) if row[0] >= 0]
             need(len({y for _, y, *_ in phase}) == len(phase), f"phase {at // N}: a rank receives twice")
@@ -1102,7 +1137,6 @@ class Mlfm(Instance):
         return links
 
     def busiest(self, held):
-        """Return the most transfers that one rank sends or receives."""
         ends = Counter()
         for (x, y), count in (self.demand or {}).items():
             ends.update({("out", x): count, ("in", y): count})
@@ -1120,8 +1154,7 @@ class Mlfm(Instance):
 
         @cache
         def one(P, Q):
-            a, b = P % n, Q % n
-            ways = [(b, a)] if a != b else [(c, c) for c in range(n) if c != a]
+            ways = [(Q % n, P % n)] if P % n != Q % n else [(c, c) for c in range(n)]
             return min(cost.get((P, c, 0), INFINITE) + cost.get((Q, e, 1), INFINITE) for c, e in ways)
 
         needed = 0
@@ -1141,9 +1174,8 @@ class Optree(Instance):
         self.N, self.w = whole(data["nodes"], 2, 2**31, "nodes"), whole(data["wavelengths"], 1, 2**31, "wavelengths")
         self.grid, self.dimensions, stride = data.get("grid"), [], self.N
         sides, kinds = (self.grid["sides"], self.grid["kinds"]) if self.grid else ([self.N], ["ring"])
-        fits = math.prod(whole(side, 2, 2**31, "sides") for side in sides) == self.N and len(kinds) == len(sides)
-        need(fits, "grid: the product of its sides is not nodes")
-        for side, kind in zip(sides, kinds):
+        need(math.prod(whole(side, 2, 2**31, "sides") for side in sides) == self.N, "grid: product of sides not nodes")
+        for side, kind in zip(sides, kinds, strict=True):
             stride //= side
             self.dimensions.append((side, stride, {"ring": True, "line": False}[kind]))
         self.H = max(sides) - 1
@@ -1154,23 +1186,20 @@ class Optree(Instance):
         self.arguments = on_grid if self.grid else on_ring
 
     def replay(self, held):
-        """Return the number of steps of circuits that bring every item to every node."""
         if "algorithm" in held:
             return self.counted(held)
-        steps, N = held.array("step", 1, 2**62), self.N
-        cover(len(steps) <= MOST_TRANSFERS and N**2 <= MOST_CELLS, f"{len(steps)} circuits")
-        source, target, origin = held.arrays("src dst origin", 0, N - 1, (len(steps),))
-        direction = held.array("direction", 0, 2 * len(self.dimensions) - 1, (len(steps),))
-        wavelength = held.array("wavelength", 0, self.w - 1, (len(steps),))
+        N, nodes, ways, colours = self.N, range(self.N), range(2 * len(self.dimensions)), range(self.w)
+        rows = held.rows(step=range(1, 2**62), src=nodes, dst=nodes, direction=ways, wavelength=colours, origin=nodes)
+        cover(len(rows) <= MOST_TRANSFERS and N**2 <= MOST_CELLS, f"{len(rows)} circuits")
         path, moves, used = cache(self.path), [[] for _ in range(N)], defaultdict(list)
-        for step, u, v, item, way, colour in zip(steps, source, target, origin, direction, wavelength):
+        for step, u, v, way, colour, item in rows:
             links, move = path(u, v, way)
             moves[item].append((step, move, 0))
             used[step, colour] += links
         for (step, colour), links in used.items():
             need(len(set(links)) == len(links), f"step {step}: wavelength {colour} is used twice on a link")
-        check_possession([(v, None) for v in range(N)], moves, range(N))
-        return max(steps, default=0)
+        check_possession([(v, None) for v in nodes], moves, nodes)
+        return max((row[0] for row in rows), default=0)
 
     def path(self, u, v, way):
         """Return the links (way, lower node) that a circuit passes, and what it does to an item."""
@@ -1187,49 +1216,41 @@ class Optree(Instance):
         """Return the steps of an algorithm that a formula counts, if its longest circuit is allowed."""
         need(not self.grid, "algorithm: only on one ring")
         numbers, N, w, name = held.array("numbers", 1, 2**31), self.N, self.w, held["algorithm"]
-        many = {"formula": 1, "wrht": 1, "stages": max(1, len(numbers))}.get(name, 0)
+        many, k = {"formula": 1, "wrht": 1, "stages": max(1, len(numbers))}.get(name, 0), numbers[0] if numbers else 0
         need(len(numbers) == many, f"numbers: {len(numbers)}, not {many}")
-        k = numbers[0] if numbers else 0
+        need(k <= {"formula": 64, "wrht": 2}.get(name, k), f"{name}: {k}")
         need(name != "neighbor_exchange" or N % 2 == 0, "neighbor_exchange: of an odd number of nodes")
         if name in ("ring", "neighbor_exchange"):
             steps, longest = N - 1 if name == "ring" else 1 + (N // 2 - 1) * ceiling(2, w), 1
         elif name == "one_stage" or (name == "formula" and k == 1):
             steps, longest = ceiling(ceiling(N * N, 8), w), N // 2
         elif name == "formula":
-            need(k <= 64, f"formula: {k} stages")
             steps = bisect_left(range(2**62), True, key=lambda S: (8 * w * S) ** k >= (2 * k - 1) ** k * N ** (k + 1))
             longest = N + 1 - bisect_left(range(N + 1), True, key=lambda r: r**k > N ** (k - 1))
         elif name == "wrht":
-            need(k <= 2, f"wrht: {k}")
-            M, t = 2 * w + 1, 1
-            while M**t < N:
-                t += 1
+            M = 2 * w + 1
+            t = next(t for t in range(1, N) if M**t >= N)
             before = M ** (t - 1)
             steps = 1 + ceiling(M**t - M, M - 1) + (t - 2 + k) * before
             longest = min(N // 2, max(w * (before // M), ceiling(N, before) // 2 * before, 1))
         else:
             one_of(name, ("stages",), "algorithm")
-            steps, longest = self.stages(numbers)
+            size = math.prod(numbers[1:])  # of groups of positions, which are split again and again
+            need(size < N and ceiling(N, size) == k, "numbers: do not split the ring")
+            cover(size <= MOST_TRANSFERS, f"stages: groups of {size}")
+            steps, longest = ceiling(ceiling(size * (k**2 // 4), 2), w), min(N - 1, k // 2 * size)
+            for r in numbers[1:]:
+                part, most = size // r, 0
+                held = [N // size + (position < N % size) for position in range(size)]
+                for items in (held, held[::-1]):  # circuits to the one side, and to the other
+                    more, ended = [], [0] * part  # how many more circuits cross the link behind a position than before
+                    for position, count in enumerate(items):
+                        more.append(count * (r - 1 - position // part) - ended[position % part])
+                        ended[position % part] += count
+                    most = max(most, *accumulate(more))
+                steps, longest, size = steps + ceiling(most, w), max(longest, (r - 1) * part), part
         need(longest <= self.H, f"algorithm: circuits of {longest} hops, at most {self.H}")
         return steps
-
-    def stages(self, numbers):
-        """Return steps and longest circuit of an algorithm that splits groups of positions again and again."""
-        N, size, first = self.N, math.prod(numbers[1:]), numbers[0]
-        need(size < N and ceiling(N, size) == first, "numbers: do not split the ring")
-        cover(size <= MOST_TRANSFERS, f"stages: groups of {size}")
-        steps, longest = ceiling(ceiling(size * (first**2 // 4), 2), self.w), min(N - 1, first // 2 * size)
-        for r in numbers[1:]:
-            part, most = size // r, 0
-            held = [N // size + (position < N % size) for position in range(size)]
-            for items in (held, held[::-1]):  # circuits to the one side, and to the other
-                more, ended = [], [0] * part  # how many more circuits cross the link behind a position than before it
-                for position, count in enumerate(items):
-                    more.append(count * (r - 1 - position // part) - ended[position % part])
-                    ended[position % part] += count
-                most = max(most, *accumulate(more))
-            steps, longest, size = steps + ceiling(most, self.w), max(longest, (r - 1) * part), part
-        return steps, longest
 
     def ring_reach(self, held):
         """An item that gets round the ring in T steps takes that many weighted hops."""
@@ -1270,19 +1291,14 @@ class Optree(Instance):
                 limits, spread = [[h * x for x in every]], max(0, every[-1] - (h - 1))
                 if t == 2:
                     limits.append([min(spread, every[k] + (h - 1) * most[k]) + (h - 1) * rest[k] for k in hops])
-                sums = zip(*[least_hops(limit, N - h) for limit in limits])
-                cost[h] = min(weights[t - 1] * max(x) + old[h + m] for m, x in enumerate(sums))
+                nodes = [range(1, min(limit[-1], N - h) + 1) for limit in limits]  # the hops of each, the nearest first
+                sums = [[0, *accumulate(bisect_left(x, i, 1) for i in more)] for x, more in zip(limits, nodes)]
+                cost[h] = min(weights[t - 1] * max(x) + old[h + m] for m, x in enumerate(zip(*sums)))
         links = sum(N // side * (side if ring else side - 1) for side, _, ring in self.dimensions) * 2
         need(N * cost[1] > links * self.w * (sum(weights) + (T - len(weights)) * later), "reach: proves nothing")
         return T + 1
 
 
-def least_hops(limit, most):
-    """Return the sums over i = 1..m of the least k >= 1 with limit[k] >= i, for m = 0, 1, … while there is one."""
-    return [0, *accumulate(bisect_left(limit, i, 1) for i in range(1, min(limit[-1], most) + 1))]
-
-
-# --- 10  bine: bytes on global links ---
 def labels(text, ranks=None):
     """Return the run-length coded labels of ranks, numbered by first appearance."""
     found = []
@@ -1296,7 +1312,7 @@ def labels(text, ranks=None):
 
 
 class Bine(Instance):
-    """A bine instance: jobs are lists of (group, node) a rank, or one torus."""
+    """10  bine: bytes on global links. Jobs are lists of (group, node) a rank, or one torus."""
 
     def __init__(self, data, folder):
         self.torus, self.collective, self.problem = data.get("torus"), data["collective"], data.get("problem", "any")
@@ -1326,27 +1342,23 @@ class Bine(Instance):
         return total
 
     def replay(self, held):
-        """Return the bytes that cross, over all jobs."""
         cover(self.problem != "butterfly", "butterflies")
-        shares, of_job = held.whole("shares", 1, 2**31), held.array("job", 0, len(self.jobs) - 1)
-        columns = held.arrays("round src dst first count", 0, 2**31, (len(of_job),))
-        columns.append(held.array("adds", 0, 1, (len(of_job),)))
-        need(of_job == sorted(of_job), "job: rows are not in the order of jobs")
+        shares, many, jobs = held.whole("shares", 1, 2**31), range(2**31), range(len(self.jobs))
+        table = held.rows(job=jobs, round=many, src=many, dst=many, first=many, count=many, adds=range(2))
+        need([row[0] for row in table] == sorted(row[0] for row in table), "job: rows are not in the order of jobs")
         layout = held.array("layout", 0, 2**31)
-        starts = held.starts("starts", len(layout), len(self.jobs) + 1)
-        cover(sum(columns[4]) <= MOST_TRANSFERS, f"{sum(columns[4])} blocks in {len(of_job)} messages")
-        rows, layouts = [[] for _ in self.jobs], [layout[first:last] for first, last in pairwise(starts)]
-        for j, *row in zip(of_job, *columns):
+        cover(sum(row[5] for row in table) <= MOST_TRANSFERS, f"blocks in {len(table)} messages")
+        starts = pairwise(held.starts("starts", len(layout), len(self.jobs) + 1))
+        rows, layouts = [[] for _ in self.jobs], [layout[first:last] for first, last in starts]
+        for j, *row in table:
             rows[j].append(row)
         return float(sum(self.replay_job(*job, shares) for job in zip(self.jobs, rows, layouts)))
 
     def replay_job(self, job, rows, layout, shares):
-        """Return the bytes that cross in one job."""
         p, ways, alltoall = len(job), cache(lambda u, v: (((u, 0),), ((v, 1),))), self.collective == "alltoall"
         blocks, moves = p * p if alltoall else 1 if self.small else p, [[] for _ in layout]
         cover(len(layout) * p <= MOST_CELLS, f"{len(layout)} blocks on {p} ranks")
-        permuted = len(layout) == shares * blocks and sorted(layout) == list(range(len(layout)))
-        need(permuted, f"layout: of a job is no permutation of its {shares * blocks} blocks")
+        need(len(layout) == shares * blocks == len(set(layout)) > max(layout), "layout: no permutation of the blocks")
         for now, u, v, first, count, adds in rows:
             need(u < p and v < p and u != v, f"round {now}: from rank {u} to rank {v}")
             need(count >= 1 and first + count <= len(layout), f"round {now}: blocks {first} to {first + count}")
@@ -1357,34 +1369,26 @@ class Bine(Instance):
         sources = (b // p % p if alltoall else b % p for b in range(len(layout)))
         ends = [ends_of(self.collective, self.root, source, b % p) for b, source in enumerate(sources)]
         check_possession(ends, moves, range(p), ordered=True)
-        if self.problem == "tree":
-            self.check_tree(p, rows)
+        if self.problem == "tree":  # one message into every rank but the root, one out of a rank a round
+            back = self.collective in ("reduce", "gather")
+            messages = {(now, v, u) if back else (now, u, v) for now, u, v, *_ in rows}
+            most = self.rounds if self.rounds is not None else (p - 1).bit_length()
+            need(all(now < most for now, _, _ in messages), "tree: too many rounds")
+            into, others = sorted(v for _, _, v in messages), [v for v in range(p) if v != self.root]
+            need(into == others, "tree: not one message of every rank but the root")
+            need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
         crossing = sum(count * self.crossings(job, u, v) for _, u, v, _, count, _ in rows)
         return crossing * self.bytes / (p if alltoall else blocks) / shares
 
-    def check_tree(self, p, rows):
-        """Check that messages form a tree: one into every rank but the root, one out of a rank a round."""
-        back = self.collective in ("reduce", "gather")
-        messages = {(now, v, u) if back else (now, u, v) for now, u, v, *_ in rows}
-        most = self.rounds if self.rounds is not None else (p - 1).bit_length()
-        need(all(now < most for now, _, _ in messages), "tree: too many rounds")
-        into = sorted(v for _, _, v in messages)
-        need(into == [v for v in range(p) if v != self.root], "tree: not one message of every rank but the root")
-        need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
-
-    def partitions(self, job):
-        """Return (weight, part of every rank) of each way to part a job's ranks."""
-        (groups, nodes), cost = zip(*job), self.costs
-        ways = [(cost[2] - cost[1], groups), (cost[1] - cost[0], nodes), (cost[0], range(len(job)))]
-        return [(weight, part) for weight, part in ways if weight]
-
     def proven(self, held):
-        """Return the bytes that have to cross, an exact fraction rounded to the nearest double."""
-        parts = (way for job in self.jobs for way in self.partitions(job))
-        return Fraction(float(sum(weight * self.received(part) for weight, part in parts)))
+        """Return the bytes that have to cross between parts of the jobs' ranks, rounded to the nearest double."""
+        total, cost = Fraction(0), self.costs
+        for groups, nodes in (zip(*job) for job in self.jobs):
+            ways = (cost[2] - cost[1], groups), (cost[1] - cost[0], nodes), (cost[0], range(len(groups)))
+            total += sum(weight * self.received(part) for weight, part in ways if weight)
+        return Fraction(float(total))
 
     def received(self, part):
-        """Return the bytes that have to cross between parts."""
         p, sizes = len(part), Counter(part)
         if self.collective in ("scatter", "gather"):
             return self.bytes * (p - sizes[part[self.root]]) / p
@@ -1394,7 +1398,6 @@ class Bine(Instance):
 
 
 # --- 11  The command ---
-
 FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm, "optree": Optree, "bine": Bine}
 VERDICTS = ("accept", "refuse", "not covered")
 
@@ -1410,9 +1413,7 @@ def records_of(paths):
                     yield f"{file}:{number}", str(file.parent), line
 
 
-class Checker:
-    """Checks records one by one, and compares those of one instance with each other."""
-
+class Checker:  # of records one by one, and of those of one instance against each other
     def __init__(self):
         self.open_arrays, self.places, self.best = cache(Arrays), set(), defaultdict(lambda: ([], []))
 
@@ -1460,10 +1461,9 @@ class Checker:
         one_of(record["verified"]["facts"].get("replayed"), (None, replayed), "verified.facts.replayed")
         check_claims(record, value, bound, solution is not None, certificate is not None)
         name = next((certificate[key] for key in ("argument", "binding") if key in (certificate or {})), "intervals")
-        for kind, held in (("replay" if replayed else "count", solution), (f"certificate {name}", certificate)):
+        parts = (("replay" if replayed else "count", solution), (f"certificate {name}", certificate))
+        for kind, held in (part for part in parts if part[1] is not None):
             try:
-                if held is None:
-                    continue
                 if held is solution:
                     found = instance.replay(solution)
                     need(value is not None and value == found, f"objective.value is {value}, the replay says {found}")
@@ -1475,8 +1475,8 @@ class Checker:
         values, bounds = self.best[record["family"], record["instance_sha256"]]
         values += [value] if "replay" in done else []
         bounds += [bound] if certificate is not None else []
-        apart = not values or not bounds or not exceeds(max(bounds), min(values))
-        need(apart, "a bound of one record exceeds the value of another")
+        crossed = values and bounds and exceeds(max(bounds), min(values))
+        need(not crossed, "a bound of one record exceeds the value of another")
 
 
 def main(arguments):

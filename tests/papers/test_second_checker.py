@@ -7,7 +7,6 @@ import ast
 import json
 import math
 import random
-import struct
 import subprocess
 import sys
 from collections import Counter
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from two_checkers import ROOT, VERIFY, opinions, verify
+from two_checkers import ROOT, VERIFY, as_double, opinions, verify
 
 PUBLISHED = ROOT / "results" / "published"
 SMALL = 20_000  # numbers in a record that is forged
@@ -255,11 +254,6 @@ def forge_limit(record: dict[str, Any], chance: random.Random) -> str | None:
     return f"{done}, bound {record['bound']} of at most {as_double(low)}"
 
 
-def as_double(bits: int) -> float:
-    """Return the double of these bits: doubles from 0 on are in the order of their bits."""
-    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
-
-
 FORGERS: tuple[Callable[[dict[str, Any], random.Random], str | None], ...] = (
     forge_number, forge_statement, forge_row, forge_row, forge_entry, forge_entry, forge_entry, forge_tick, forge_tick,
     forge_limit, forge_limit,
@@ -276,7 +270,7 @@ def repair(record: dict[str, Any]) -> str:
         record["objective"]["value"] = value
         facts = record["verified"]["facts"]
         record["verified"]["facts"] = {"replayed": facts["replayed"]} if "replayed" in facts else {}
-    except (verify.Fault, verify.NotCovered, KeyError, TypeError):
+    except (verify.Fault, verify.NotCovered, KeyError, TypeError, ValueError):
         return ""
     record |= {"progress": None, "termination": "finished", "certificate": None, "method": "forged"}
     record |= {"bound": None, "bound_grade": None, "bound_proof": None}

@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 import math
 import random
-import struct
 from collections.abc import Iterator
 from copy import deepcopy
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 from handed_in import published
-from two_checkers import opinions, verify
+from two_checkers import greatest, opinions, verify, whole
 
 WINDOWS = [
     "fabric/ours/fabric/dgx-a100-reduce-1KiB/bound",  # deliveries, backwards
@@ -56,39 +54,12 @@ def test_distances_from_starts_that_have_costs(seed: int) -> None:
     assert network.distances(starts, costs, passes) == expected
 
 
-def greatest(record: dict[str, Any]) -> float:
-    """The greatest bound that its certificate proves to the second checker."""
-    instance, held = verify.read_instance(record["instance_text"], "."), verify.Held(record["solution"])
-
-    def proves(bits: int) -> bool:
-        try:
-            instance.certify(held, Fraction(as_double(bits)))
-        except verify.Fault:
-            return False
-        return True
-
-    low, high = (struct.unpack("<Q", struct.pack("<d", record["bound"] * by))[0] for by in (0.05, 2.0))
-    assert proves(low)
-    assert not proves(high)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if proves(middle) else (low, middle)
-    return as_double(low)
-
-
-def as_double(bits: int) -> float:
-    """The double of these bits: doubles from 0 on are in the order of their bits."""
-    return float(struct.unpack("<d", struct.pack("<Q", bits))[0])
-
-
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_prove_the_same_to_the_last_double(name: str, tmp_path: Path) -> None:
     """As published, and with a window's prices doubled, or the first one's in the second, too, which begins later."""
-    made = published(name)
-    whole = json.loads(json.dumps({**made.data, "solution": made.certificate}, default=lambda array: array.tolist()))
-    whole |= {"solution_file": None, "instance_text": made.find_instance().to_json(), "progress": None}
+    original = whole(published(name))
     for a, b, c in ((1, 0, 1), (2, 0, 1), (1, 0, 2), (1, 1, 1), (1, 2, 0)):
-        record = deepcopy(whole)
+        record = deepcopy(original)
         first, second = record["solution"]["windows"]
         second["length"] = [b * x + c * y for x, y in zip(first["length"], second["length"], strict=True)]
         first["length"] = [a * x for x in first["length"]]
