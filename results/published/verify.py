@@ -195,8 +195,8 @@ def check_statement(record):
     objective, verified, unit = record["objective"], record["verified"], UNITS[record["family"]]
     stated = [objective.get(key) for key in ("name", "unit", "sense")]
     need(stated == [OBJECTIVES.get(unit, unit), unit, "minimise"], f"objective: {short(objective)}")
-    for value in (objective["value"], record["bound"]):
-        number(0 if value is None else value, "objective.value, bound")
+    number(0 if objective["value"] is None else objective["value"], "objective.value")
+    need(record["bound"] is None or float(number(record["bound"], "bound")) == record["bound"], "bound: is no double")
     need(verified.get("ok") is True and verified.get("faults") == [], f"verified: {short(verified)}")
     number(record["options"].get("relative_gap", 1e-4), "options.relative_gap", 0)
 

@@ -330,6 +330,16 @@ def test_a_forged_record_is_refused_and_the_exit_code_says_so(tmp_path: Path) ->
     assert "the replay says" in said
 
 
+def test_a_bound_that_is_no_double_is_refused_by_both(tmp_path: Path) -> None:
+    """Where a solver's word, or nobody's, is all that stands behind it."""
+    record = next(
+        record for record in records("mlfm") if record["bound"] is None and record["termination"] == "finished"
+    )
+    for bound, said in ((2**53, "refuse"), (2**53 + 1, "refuse"), (1, "accept")):
+        ours, theirs, reason, why = opinions(json.dumps(record | {"bound": bound}), tmp_path)
+        assert (ours, theirs) == (said, said), f"{bound}: {reason} | {why}"
+
+
 def whole_arrays(part: Any, place: str = "") -> Iterator[tuple[str, list[Any]]]:
     """Yield (its key, the innermost list) of lists that hold a whole number 0 or 1, wherever they stand."""
     for key, inside in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
