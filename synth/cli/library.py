@@ -71,13 +71,16 @@ def _chosen(rows: list[Row], what: str | None, only_open: bool, selection: str |
 
 def _make(folder: Path) -> None:
     from synth.errors import InputError
-    from synth.library import best_known, page
+    from synth.library import best_known, figure, page
     from synth.text.files import write_atomically
+    from synth.views.figure_style import save
 
     if not folder.is_dir():
         raise InputError("no such folder", str(folder))
     rows = best_known.make(folder)
     write_atomically(folder / page.NAME, page.text(rows, best_known.read_history(folder)).encode())
+    (folder / figure.NAME).parent.mkdir(exist_ok=True)
+    save(figure.draw(rows), folder / figure.NAME, bbox_inches="tight", dpi=110)
     closed = sum(row.status == "closed" for row in rows)
     words = f"{folder / best_known.NAME}: {len(rows)} instances, {closed} closed"
     console.print(words, markup=False, soft_wrap=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from synth.library import figure
 from synth.library.best_known import CLASSES, Before, Row, size_class
 from synth.text.quantities import percent, shown
 
@@ -11,10 +13,14 @@ NAME = "library.md"
 MOST_OPEN = 40  # open instances that the page lists
 HEAD = """# The library: best-known values, bounds and certificates
 
-{instances} instances, {closed} of them closed: value and bound meet. Every value is that of a schedule in our records,
-which the check replays; a bound marked `certified` follows from a certificate, the others are a solver's word.
-[`library.csv`](library.csv) has a row an instance; `synth library --make results/published` makes it and this page
-again from the records.
+{closed} of {instances} instances are closed: the best value meets the best bound. {near} more have a gap below 1 %, and
+{wide} one of 20 % or more, where gap = (value − bound) / value. {unknown} have no value or no bound yet.
+
+![The share of every family's instances that are closed, or open with a gap of so much]({picture})
+
+Every value is that of a schedule in our records, which the check replays. A bound marked `certified` follows from a
+certificate; the others are claims of a solver. [`library.csv`](library.csv) has a row an instance.
+`synth library --make results/published` makes it, the figure and this page again from the records.
 
 ```bash
 synth library                                  # a row an instance; a family's name or --open: only those
@@ -40,8 +46,12 @@ column `data` says whose the data are, and under which licence:
 
 def text(rows: Sequence[Row], history: Sequence[Before]) -> str:
     """The page of a library."""
-    closed = sum(row.status == "closed" for row in rows)
-    parts = [HEAD.format(instances=len(rows), closed=closed), _families(rows), _sizes(rows)]
+    classes = Counter(map(figure.gap_class, rows))
+    head = HEAD.format(
+        instances=len(rows), closed=classes[figure.CLOSED], near=classes[figure.GAPS[0][0]], wide=classes[figure.WIDER],
+        unknown=classes[figure.UNKNOWN], picture=figure.NAME,
+    )  # fmt: skip
+    parts = [head, _families(rows), _sizes(rows)]
     selected = [row for row in rows if row.selection]
     if selected:
         sizes = [int(row.size) for row in selected]

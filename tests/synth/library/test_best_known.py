@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.library import best_known, page, submission
+from synth.library import best_known, figure, page, submission
 from synth.library.best_known import COLUMNS, HISTORY, NAME, Before, as_csv, history, make, read, rows_of, statements
 from synth.records import record as records
 from synth.records.folder import pack
 from synth.records.optimality import gap, meets
 from synth.text.input_file import InputFile
+from synth.views.figure_style import save
 
 
 def test_the_published_library_is_made_again_without_a_difference() -> None:
@@ -31,6 +32,39 @@ def test_the_published_library_is_made_again_without_a_difference() -> None:
     before = best_known.read_history(PUBLISHED)
     assert page.text(rows, before) == (PUBLISHED / page.NAME).read_text(), f"run {command}"
     assert as_csv(Before._fields, before) == (PUBLISHED / HISTORY).read_text()
+
+
+def test_the_figure_is_drawn_again_from_the_table(tmp_path: Path) -> None:
+    """Another version of matplotlib may move a few pixels."""
+    from matplotlib.testing.compare import compare_images
+
+    rows = read(PUBLISHED / NAME)
+    save(figure.draw(rows), tmp_path / "library.png", bbox_inches="tight", dpi=110)
+    assert compare_images(str(PUBLISHED / figure.NAME), str(tmp_path / "library.png"), tol=5) is None
+    assert f"]({figure.NAME})" in (PUBLISHED / page.NAME).read_text()
+
+
+def test_the_bars_are_as_long_as_shares_and_every_instance_is_in_one() -> None:
+    """The shares are counted here from the columns of the table."""
+    rows = read(PUBLISHED / NAME)
+    families = sorted({row.family for row in rows})
+    expected: dict[str, list[int]] = {family: [0] * 6 for family in families}
+    for row in rows:
+        if not (row.value and row.bound):
+            place = 5
+        elif row.status == "closed":
+            place = 0
+        else:
+            above = (float(row.value) - float(row.bound)) / float(row.value)
+            place = 1 + (above >= 0.01) + (above >= 0.05) + (above >= 0.2)
+        expected[row.family][place] += 1
+    (axes,) = figure.draw(rows).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [f"{f} ({sum(expected[f])})" for f in families]
+    assert [bars.get_label() for bars in axes.containers] == list(figure.CLASSES)
+    for place, bars in enumerate(axes.containers):
+        lengths = [bar.get_width() for bar in bars]
+        assert lengths == pytest.approx([expected[family][place] / sum(expected[family]) for family in families])
+    assert [bar.get_x() + bar.get_width() for bar in axes.containers[-1]] == pytest.approx([1.0] * len(families))
 
 
 def test_every_row_is_what_its_records_say() -> None:
