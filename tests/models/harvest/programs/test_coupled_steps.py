@@ -269,7 +269,7 @@ def test_tiny_delays_are_left_out_of_the_program():
 
 def test_some_of_the_instances_change_and_some_stay():
     """Of these, each of which would change its topology for nothing, some pay for a change."""
-    raws = [oracle.random_trade_off(number, 4) for number in (7, 11, 17, 19)]
+    raws = [oracle.random_trade_off(number, 4) for number in (11, 19)]
     static = [sum(oracle.tables(raw)[0]).min() for raw in raws]
     changing = [oracle.optimum(raw) < least * (1 - 1e-6) for raw, least in zip(raws, static, strict=True)]
     assert all(_costs_something(raw) for raw in raws)
