@@ -65,8 +65,8 @@ def name_of(element: Any) -> str | None:
         own = named(component.local_name, letters, element.index())
     else:
         return None
-    block = element.parent_block()
-    blocks = getattr(block.parent_component(), "index_letters", None)
+    block = element.parent_block()  # None: the constant that a writer of LP files adds
+    blocks = None if block is None else getattr(block.parent_component(), "index_letters", None)
     return own if blocks is None else named(own, blocks, block.index())
 
 
