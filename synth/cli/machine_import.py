@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 from synth.cli.common import EXIT_FAILED, bad_option, checked
 from synth.cli.export import Modelling
 from synth.cli.options import grouped
-from synth.cli.output import console, errors, table, write_examples
+from synth.cli.output import command, console, errors, table, write_examples
 
 if TYPE_CHECKING:
     from synth.exchange.machines.machine import Hints, Machine
@@ -154,9 +154,12 @@ def import_(
 
     machine = what.completed(_read(file, how))
     _describe(machine, to_errors=output == STDOUT)
-    if output is None and not parameters:
-        return
     unknown = completion.missing(machine)
+    if output is None and not parameters:
+        for fault in unknown:
+            console.print(f"needed: {fault}", markup=False, soft_wrap=True)
+        console.print(f"next: {'with these, ' if unknown else ''}-o MACHINE.json writes it", markup=False)
+        return
     if unknown:
         error = InputError(unknown, str(file))
         error.hint = "nothing is written: a schedule needs every number; what they are: synth import --help"
@@ -239,6 +242,9 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
     if not parameters:
         assert output is not None
         _put(to_text(machine), output, "machine file")
+        if output != STDOUT:
+            then = command("tune", output, "--collective", "allgather", "-o", "tuned")
+            console.print(f"next: {then}", markup=False, soft_wrap=True)
         return
     from synth.family import get_family, load
     from synth.making import make

@@ -43,6 +43,11 @@ FORMS = {
     "chakra-fifo": "Chakra traces, on links that serve first come, first served",
     "fair": "every move as soon as it can begin, links shared fairly (max-min) by those under way",
 }
+LOADED = {  # how the executor is told of the files, by its own documentation
+    "msccl:azure": "LD_PRELOAD=MSCCL-SCHEDULER.so NCCL_MSCCL_ENABLE=1 MSCCL_ALGO_DIR={folder}",
+    "msccl": "NCCL_ALGO=MSCCL,RING,TREE MSCCL_XML_FILES={files}",
+    "mscclpp": "LD_PRELOAD=libmscclpp_nccl.so MSCCLPP_EXECUTION_PLAN_DIR={folder}",
+}
 SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
 BY_TIME = (2, 4, 8)  # of these, tried with moves on one channel that start at about one time

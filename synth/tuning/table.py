@@ -158,7 +158,10 @@ def _panels(left: Any, right: Any, collective: str, rows: pd.DataFrame, styles: 
         axes.tick_params(labelsize="small")
         axes.grid(alpha=0.3)
     left.set(yscale="log", ylabel="busbw [GB/s]", title=collective)
-    left.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    least, most = left.get_ylim()
+    left.yaxis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0) if most > 10 * least else (1.0, 2.0, 3.0, 4.0, 6.0, 8.0))
+    )
     left.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     left.yaxis.set_minor_formatter(NullFormatter())
     right.set(ylim=(0, 1.05), ylabel="share of the bound")

@@ -32,7 +32,10 @@ def test_what_is_in_a_file_is_said_and_nothing_written(tmp_path: Path) -> None:
     done = run("import", TOPO, cwd=tmp_path)
     assert "dgx1-topo: synth import dgx1-topo.txt (nvidia-smi topo -m, 8 GPUs and 4 NICs)" in done.stdout
     assert "8 ranks, 7 switches, 60 links" in done.stdout
-    assert "│ NV    │    32 │ unknown (times 1, 2) │ unknown │" in done.stdout
+    assert "│ NV    │    32 │ unknown (bonds of 1, 2) │ unknown │" in done.stdout
+    assert "needed: bandwidth: unknown for NV (32 links)" in done.stdout
+    assert "give --latency NV=0.7us," in done.stdout
+    assert done.stdout.endswith("next: with these, -o MACHINE.json writes it\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +197,7 @@ def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pyte
     """All of its commands, on samples by the names it gives them; its CSV file as it stands there."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "synth/exchange/machines/README.md").read_text()
-    blocks = re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)
+    blocks = re.findall(r"```(\w+)[^\n]*\n(.*?)```", page, re.DOTALL)
     [own] = [text for kind, text in blocks if kind == "csv"]
     Path("mine.csv").write_text(own)
     shutil.copy(TOPO, "topo.txt")

@@ -40,7 +40,7 @@ def several(machine: Machine, boxes: int) -> Machine:
     :class:`InputError` where there are no ports, or too many nodes."""
     if boxes == 1:
         ways = listed(port.name for port in machine.ports)
-        words = (f"{ways}: ways out of one box (--boxes joins several)",) if ways else ()
+        words = (f"{ways}: they lead out of this one box (--boxes 2 joins two such boxes)",) if ways else ()
         return replace(machine, left_out=machine.left_out + words)
     if boxes > MOST_BOXES:
         raise InputError([Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
@@ -197,7 +197,7 @@ def described(machine: Machine) -> list[tuple[str, int, str, str]]:
         lanes = sorted({link.lanes for link in links if link.bandwidth is None})
         open_rate = any(link.bandwidth is None for link in links)
         if open_rate:
-            bonds = f" (times {listed(lanes)})" if lanes != [1] else ""
+            bonds = f" (bonds of {listed(lanes)})" if lanes != [1] else ""
             words[0] = ", ".join(filter(None, (words[0], f"unknown{bonds}")))
         if any(link.latency is None for link in links):
             words[1] = ", ".join(filter(None, (words[1], "unknown")))

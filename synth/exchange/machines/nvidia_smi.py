@@ -230,7 +230,9 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
         return
     alone = [gpu for gpu in matrix.gpus if not any(gpu in pair for pairs in known.values() for pair in pairs)]
     if alone and len(matrix.gpus) > 1:
-        built.unknown.append(f"how {listed(alone)} hang on PCIe: all their cells show NVLinks (topo -mp shows it)")
+        built.unknown.append(
+            f"how {listed(alone)} are connected by PCIe: all their cells show NVLinks (nvidia-smi topo -mp shows it)"
+        )
     place = dict(number)
     for nic in matrix.devices:
         if nic not in number:
@@ -239,8 +241,8 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
     taken = _add_levels(built, matrix, known, place)
     if taken:
         built.assumed.append(
-            f"{counted(taken, 'pair')} of NVLinked GPUs as far apart on PCIe as other cells say: this file has no PCIe "
-            "path between them; nvidia-smi topo -mp shows it"
+            f"the PCIe paths of {counted(taken, 'pair')} of GPUs with NVLinks are not in this file: taken from other "
+            "cells; nvidia-smi topo -mp shows them"
         )
 
 

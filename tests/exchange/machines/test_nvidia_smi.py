@@ -52,8 +52,8 @@ def test_an_a100_box_has_a_switch_of_its_nvlinks() -> None:
         (f"mlx5_{i}", f"pxb{i}", "PXB", 1) for i in range(4)
     ]
     assert lanes("a100-topo.txt") == both(*nv, *pcie, *((f"pxb{i}", "sys0", "SYS", 1) for i in range(4)))
-    apart = "28 pairs of NVLinked GPUs as far apart on PCIe as other cells say"
-    hidden = "this file has no PCIe path between them; nvidia-smi topo -mp shows it"
+    apart = "the PCIe paths of 28 pairs of GPUs with NVLinks are not in this file"
+    hidden = "taken from other cells; nvidia-smi topo -mp shows them"
     assert sample("a100-topo.txt").assumed[1:] == (f"{apart}: {hidden}",)
 
 
@@ -88,7 +88,7 @@ def test_direct_or_by_a_switch_where_both_may_be() -> None:
     assert links_of(direct) == both_ways(*((f"gpu{i}", f"gpu{j}", None, None) for i, j in combinations(range(4), 2)))
     assert "--nvlinks switch" in direct.assumed[0]
     assert direct.unknown == (
-        "how GPU0, GPU1, GPU2, GPU3 hang on PCIe: all their cells show NVLinks (topo -mp shows it)",
+        "how GPU0, GPU1, GPU2, GPU3 are connected by PCIe: all their cells show NVLinks (nvidia-smi topo -mp shows it)",
     )
     switched = read_text(text, "box.txt", hints=Hints(nvlinks="switch"))
     assert links_of(switched) == both_ways(*((f"gpu{i}", "nvswitch", None, None) for i in range(4)))

@@ -12,18 +12,16 @@ from synth.records import record as records
 
 def test_numbers_of_the_optree_paragraph():
     text = prose("optree")
-    assert "OpTree's formula gives 70 steps and its best whole radices 68 (`stages`). `relay` (ours) takes 19" in text
+    assert "OpTree's formula gives 70 steps; its best whole radices take 68 (`stages`). `relay` (ours) takes 19" in text
     methods = ("formula", "stages-highs", "relay")
     assert [value_of("optree", "ring-1024-w64", method) for method in methods] == [70, 68, 19]
     assert records.read(PUBLISHED / "optree" / "ring-1024-w64" / "bound.json").bound == 19
-    assert (
-        "At 16 nodes and 2 wavelengths `time_expanded` proves 5 steps optimal where OpTree's worked example takes 12"
-        in text
-    )
+    example = "takes 5 steps and proves them optimal. OpTree's worked example takes 12."
+    assert f"At 16 nodes and 2 wavelengths `time_expanded` {example}" in text
     exact = records.read(PUBLISHED / "optree" / "ring-16-w2" / "time_expanded-cpsat.json")
     assert (exact["termination"], exact.value, exact.bound) == ("optimal", 5, 5)
     assert value_of("optree", "ring-16-w2", "optree") == 12
-    assert "where OpTree (340) loses to WRHT's count (259), `relay` takes 63, the optimum" in text
+    assert "OpTree's formula (340) is worse than WRHT's count (259). `relay` takes 63, the optimum" in text
     methods = ("formula", "wrht", "relay")
     assert [value_of("optree", "ring-4096-w64", method) for method in methods] == [340, 259, 63]
     assert records.read(PUBLISHED / "optree" / "ring-4096-w64" / "bound.json").bound == 63
@@ -43,16 +41,17 @@ def test_tori_and_meshes_of_the_optree_page():
     assert named == 12
     table = pd.read_csv(PUBLISHED / "optree" / "ring-or-torus.csv").set_index(["N", "w", "method"])
     many = {(w, method): table.loc[(1024, w, method)] for w in (16, 64) for method in ("optree", "relay", "bound")}
-    assert "OpTree takes 266 steps on the ring and 132 on the 32×32 torus, `relay` 61 and 18 (bounds 61 and 17)" in text
+    ours = "`relay` takes 61 and 18; the bounds are 61 and 17"
+    assert f"OpTree takes 266 steps on the ring and 132 on the 32×32 torus. {ours}" in text
     assert [many[16, method][shape] for method in ("optree", "relay", "bound") for shape in ("ring", "torus")] == [
         266, 132, 61, 18, 61, 17,
     ]  # fmt: skip
-    assert "With 64 wavelengths OpTree takes 68 and 34, `relay` 19 and 6, both proven optimal" in text
+    assert "With 64 wavelengths OpTree takes 68 and 34. `relay` takes 19 and 6, both proven optimal" in text
     assert [many[64, method][shape] for method in ("optree", "relay", "bound") for shape in ("ring", "torus")] == [
         68, 34, 19, 6, 19, 6,
     ]  # fmt: skip
-    assert "OpTree gains nothing (135 against 132)" in text
-    assert "`relay` still takes 31 there against 18" in text
+    assert "OpTree gains almost nothing from it (135 steps on the ring, 132 on the torus)" in text
+    assert "`relay` takes 31 on the ring and 18 on the torus" in text
     assert [many[16, method]["ring, 2w"] for method in ("optree", "relay")] == [135, 31]
-    assert "that ring is better (1 step against 2)" in text
+    assert "the ring is better (1 step, 2 on the torus)" in text
     assert table.loc[(16, 16, "relay")][["ring, 2w", "torus"]].tolist() == [1, 2]

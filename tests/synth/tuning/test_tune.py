@@ -18,8 +18,9 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.exchange.file_check import check_file
-from synth.exchange.forms import Lowered, in_form, in_seconds
+from synth.exchange.forms import LOADED, Lowered, in_form, in_seconds
 from synth.exchange.record_export import transfers_of
+from synth.exchange.selection import FORMATS
 from synth.family import defaults_for, get_family
 from synth.tuning import Question, tune
 from synth.tuning.robustness import machines, read_variation
@@ -206,3 +207,21 @@ def test_sums_in_switches_are_worth_it_where_a_form_knows_them(tmp_path: Path) -
     assert rows["mscclpp"]["form_s"] < plain < rows["msccl"]["form_s"]
     assert (rows["mscclpp"]["method"], rows["mscclpp"]["how"].partition(",")[0]) == ("nvls", "over switches")
     assert "added up in switches, which msccl knows not" in rows["msccl"]["limit"]
+
+
+def test_the_page_says_how_every_executor_and_library_is_told() -> None:
+    """In the words that the command prints."""
+    page = (Path(__file__).parents[3] / "models/site/pages/how-to/tune.md").read_text()
+    for form, how in LOADED.items():
+        assert f"| `{form}` | `{how.format(folder='FOLDER', files='FILE:FILE')}`" in page
+    for library in FORMATS.values():
+        assert f"| `{library.name}` | `{library.how.format(file=library.name + library.suffix)}`" in page
+
+
+def test_a_tuned_folder_says_which_files_to_copy(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["tune", *WORDS, "--sizes", "4KiB", "-m", "forest", "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    [row] = pd.read_csv(tmp_path / "table.csv").to_dict("records")
+    assert f"to run them: copy {row['algorithm']} to the cluster" in done.stdout
+    assert "MSCCL_ALGO_DIR=FOLDER" in done.stdout
+    assert "gap = (time − bound) / time" in done.stdout
