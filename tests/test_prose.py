@@ -17,9 +17,7 @@ from markdown_it.token import Token
 from synth.family import families
 
 ROOT = Path(__file__).resolve().parents[1]
-WORDS = 40  # in a sentence
-FEWER = 30  # in one of the pages that people read first: README, the families' pages, the site's own, the results'
-READ_FIRST = re.compile(r"(README|CONTRIBUTING)\.md|models/(\w+\.md|site/pages/.*)|(results/published|synth)/.*\.md")
+WORDS = 30  # in a sentence
 LINES = 6  # in a paragraph
 PHRASES = (
     r"in hand(?! (?:in|over))",
@@ -68,15 +66,11 @@ def paragraphs(text: str) -> Iterator[tuple[int, int, str]]:
             yield token.map[0] + 1, token.map[1] - token.map[0], spoken(token)
 
 
-def too_long(text: str, most: int = WORDS) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
-    """Return the sentences (line, words, sentence) of more than ``most`` words and the paragraphs (line, lines) of more
-    than ``LINES`` lines."""
+def too_long(text: str) -> tuple[list[tuple[int, int, str]], list[tuple[int, int]]]:
+    """Return the sentences (line, words, sentence) of more than ``WORDS`` words and the paragraphs (line, lines) of
+    more than ``LINES`` lines."""
     found = [(line, len(s.split()), s) for line, _, words in paragraphs(text) for s in ENDS.split(words)]
-    return [each for each in found if each[1] > most], [(line, n) for line, n, _ in paragraphs(text) if n > LINES]
-
-
-def words_allowed(document: str) -> int:
-    return FEWER if READ_FIRST.fullmatch(document) else WORDS
+    return [each for each in found if each[1] > WORDS], [(line, n) for line, n, _ in paragraphs(text) if n > LINES]
 
 
 def phrases(text: str) -> list[tuple[int, str]]:
@@ -102,7 +96,7 @@ def test_documents_are_put_plainly(document: str) -> None:
 @pytest.mark.parametrize("document", documents())
 def test_sentences_and_paragraphs_have_an_end(document: str) -> None:
     """What was too long before this test stands in NOT_YET and may only become less."""
-    sentences, long_paragraphs = too_long((ROOT / document).read_text(), words_allowed(document))
+    sentences, long_paragraphs = too_long((ROOT / document).read_text())
     most_sentences, most_paragraphs = NOT_YET.get(document, (0, 0))
     assert len(sentences) <= most_sentences, sentences
     assert len(long_paragraphs) <= most_paragraphs, long_paragraphs
@@ -116,7 +110,7 @@ def test_help_texts_are_put_plainly() -> None:
 def main(files: list[str]) -> None:
     for file in files or documents():
         text = (ROOT / file).read_text()
-        sentences, long_paragraphs = too_long(text, words_allowed(file))
+        sentences, long_paragraphs = too_long(text)
         for line, words, sentence in sentences:
             print(f"{file}:{line}: {words} words: {sentence}")
         for line, lines in long_paragraphs:
