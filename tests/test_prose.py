@@ -32,7 +32,6 @@ PHRASES = (
 )
 TERMS = ("lanes?", "legs?", "in the book", "on the board", "the booking")  # routes, reservations, routing state
 PLAIN = re.compile(rf"\b(?:{'|'.join((*PHRASES, *TERMS))})\b", re.I)
-NOT_YET = {"results/published/nvls.md": (2, 0)}  # how many sentences and paragraphs are too long; only ever fewer
 ENDS = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`0-9($])")
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -95,11 +94,9 @@ def test_documents_are_put_plainly(document: str) -> None:
 
 @pytest.mark.parametrize("document", documents())
 def test_sentences_and_paragraphs_have_an_end(document: str) -> None:
-    """What was too long before this test stands in NOT_YET and may only become less."""
     sentences, long_paragraphs = too_long((ROOT / document).read_text())
-    most_sentences, most_paragraphs = NOT_YET.get(document, (0, 0))
-    assert len(sentences) <= most_sentences, sentences
-    assert len(long_paragraphs) <= most_paragraphs, long_paragraphs
+    assert sentences == []
+    assert long_paragraphs == []
 
 
 def test_help_texts_are_put_plainly() -> None:

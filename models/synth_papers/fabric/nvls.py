@@ -345,7 +345,7 @@ def _answer(page: Reproduction, rows: pd.DataFrame, worth: pd.DataFrame) -> None
     page.opens(
         f"On one box of 8 H100, sums and copies in the NVSwitch take an allreduce of 1 GiB from {rates[1]} to "
         f"{rates[0]}, {times(one['worth'])}. {nvls_tables.crossover(worth)} At 1 GiB the largest gap is "
-        f"{percent(near)} on one and two boxes and fat trees and {percent(large['gap'].max())} on all machines; from 1 "
+        f"{percent(near)} on one and two boxes and fat trees and {percent(large['gap'].max())} on all machines. From 1 "
         f"KiB to 16 MiB the median is {percent(statistics.median(small['gap']))}."
     )
 
@@ -394,8 +394,8 @@ def _measurements(page: Reproduction) -> None:
     fits, consistent = ADD_RATES
     page.note(
         "What was measured lies above what switches that only forward allow (dgx-h100) for 7 and 8 GPUs, and below "
-        f"the bound of the machine with NVLS for all. Sums at {fits} GB/s out of a port explain the 8 GPUs, but then "
-        "the bound of 7 lies below their measurement: a rate of adding alone does not explain the figures. From "
+        f"the bound of the machine with NVLS for all. Sums at {fits} GB/s out of a port explain the 8 GPUs. But then "
+        "the bound of 7 lies below their measurement, so a rate of adding alone does not explain the figures. From "
         f"{consistent} GB/s on no bound lies below any. What lies between stays unexplained by the model."
     )
     page.note(

@@ -144,7 +144,7 @@ def test_errata_are_computed(tmp_path):
     bytes_twice, latency, allgather = (item.computation for item in page.errata)
     assert "by 4 (0.4375 to 1.75)" in bytes_twice
     assert "by 2 (1.5 to 3" in bytes_twice
-    assert "0 reconfigurations and takes 69.06 us, the best one 19.03 us" in latency
+    assert "0 reconfigurations and takes 69.06 us. The best one takes 19.03 us" in latency
     assert "only the shift 32 can run" in allgather
 
 
