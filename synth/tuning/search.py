@@ -190,7 +190,8 @@ class _Search:
     def run(self) -> list[Row]:
         """The rows, each with what is best."""
         anchors = self._anchors()
-        for k in [*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]:
+        for done, k in enumerate([*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]):
+            self.say(f"{self.rows[k].instance.name}: size {done + 1} of {len(self.rows)} begins")
             self._references(self.rows[k], k in anchors)
             self._bound(self.rows[k])
             if k in anchors:
