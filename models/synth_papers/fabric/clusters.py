@@ -52,9 +52,12 @@ FLOWS = tuple(H100)  # what is asked from rank to rank
 PAIRS = ("alltoall", "gather", "scatter")
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 BESIDE = (MIB, GIB)  # sizes at which what users have today is run too
-SMALL_ON = "dgx-h100 x16"
-ELSEWHERE = ("dgx-h100 x128", "dgx-h100 x16, leaf=4, oversubscription=2", "torus 8x8x16", "dragonfly 33x8x4")
-SMALL_ELSEWHERE = (64 * KIB, MIB)
+QUICK_ON = "dgx-h100 x16"
+BESIDE_ON = ("dgx-h100 x16", "dgx-h100 x16, leaf=4, oversubscription=2", "torus 4x4x8")
+SMALL_ON = (
+    *("dgx-h100 x16", "dgx-h100 x128", "dgx-h100 x16, leaf=4, oversubscription=2"),
+    *("torus 4x4x8", "torus 8x8x16", "dragonfly 33x8x4"),
+)
 KEPT = 128  # ranks up to which records are kept
 OURS = ("hierarchical", "symmetric", "flow")
 TIME_LIMIT = 60.0
@@ -65,6 +68,7 @@ LOOSE = (
     "the bound is one. On dragonflies routes from near and from afar meet on every link; pieces whose time there is a "
     "whole part of the latencies leave no gaps too short for one."
 )
+BY_SIZE, SPREAD_OF_GAPS = "Gap by size", "Median and largest gap of each machine up to 16 MiB"
 FITTED = 128  # GPUs from which on a power is fitted
 PRINTED = printed.read(__file__)
 COLUMNS = [
@@ -97,14 +101,11 @@ def questions() -> Iterator[Question]:
             yield _ours(machine, keys, collective, GIB)
         if machine in FLOWS:
             yield from (Question(machine, keys, collective, GIB, "flow") for collective in PAIRS)
-    for collective in SPREAD:
-        for size in SMALL:
-            yield Question(SMALL_ON, H100[SMALL_ON], collective, size)
-        for size, method in product(BESIDE, TODAY):
-            yield Question(SMALL_ON, H100[SMALL_ON], collective, size, method)
-
-    for machine, collective, size in product(ELSEWHERE, ("broadcast", "allreduce"), SMALL_ELSEWHERE):
-        yield _ours(machine, machines[machine], collective, size)
+    for machine, collective, size in product(SMALL_ON, SPREAD, SMALL):
+        if machine not in DRAGONFLIES or (collective in SPREAD[1:] and size in SMALL[1:3]):
+            yield _ours(machine, machines[machine], collective, size)
+    for machine, collective, size, method in product(BESIDE_ON, SPREAD, BESIDE, TODAY):
+        yield Question(machine, machines[machine], collective, size, method)
 
 
 def _ours(machine: str, keys: Mapping[str, str], collective: str, size: int) -> Question:
@@ -117,23 +118,17 @@ def reproduce(page: Reproduction) -> None:
     """Measure what is missing, then the tables and the figure."""
     table = _measured(page)
     ours = table[table["method"].isin(OURS)]
-    large, small = ours[ours["bytes"] >= GIB], ours[(ours["bytes"] < GIB) & (ours["machine"] == SMALL_ON)]
-    elsewhere = ours[(ours["bytes"] < GIB) & (ours["machine"] != SMALL_ON)]
+    large, small = ours[ours["bytes"] >= GIB], ours[ours["bytes"] < GIB]
     page.table(
         "1 GiB (dragonflies 1,056 MiB): gap to the certified bound, and what the whole run took (the check included)",
         _in_words(large.drop(columns=["bytes"])),
     )
     if len(small):
-        page.table(f"Gap on {SMALL_ON} by size", _by_size(ours[ours["machine"] == SMALL_ON]))
-        page.table(f"Time of the best that users have today over ours, {SMALL_ON}", _against_today(table))
-        if len(elsewhere):
-            shape = _in_words(elsewhere.drop(columns=["bytes"]).assign(size=list(map(_size, elsewhere["bytes"]))))
-            columns = ["machine", "GPUs", "collective", "size", "method", "time, us", "bound, us", "gap", "seconds"]
-            page.table("Small and middle sizes elsewhere (dragonflies: 1,056 for 1,024 bytes)", shape[columns])
-            page.note(LOOSE)
-        gaps = list(small["gap"])
-        median, largest = percent(statistics.median(gaps)), percent(max(gaps))
-        page.note(f"Up to 16 MiB the median gap on {SMALL_ON} is {median}, the largest {largest}.")
+        page.table(f"{BY_SIZE} (dragonflies: 1,056 for 1,024 bytes)", _by_size(ours))
+        page.table(SPREAD_OF_GAPS, _spread_of_gaps(small))
+        page.note(LOOSE)
+        page.note("Below 1 GiB only two sizes of broadcast and allreduce were run on the dragonfly.")
+        page.table("Time of the best that users have today over ours", _against_today(table))
     rows = large[(large["collective"] == "alltoall") & (large["GPUs"] == 512)]
     if len(rows):
         row = rows.iloc[0]
@@ -157,18 +152,18 @@ def reproduce(page: Reproduction) -> None:
 
 def opening(found: Stored) -> Opening:
     """How near its bound every collective is on large machines, and what a schedule takes to make."""
-    large, elsewhere = found.table("1 GiB (dragonflies"), found.table("Small and middle sizes elsewhere")
-    gaps, wide = numbers(large["gap"]), numbers(elsewhere["gap"])
-    worst, widest = large.iloc[int(gaps.argmax())], elsewhere.iloc[int(wide.argmax())]
+    large, spread = found.table("1 GiB (dragonflies"), found.table(SPREAD_OF_GAPS)
+    gaps, medians, widest = numbers(large["gap"]), numbers(spread["median"]), numbers(spread["largest"])
+    worst, last = large.iloc[int(gaps.argmax())], spread.iloc[int(widest.argmax())]
     near, ranks = int((gaps <= NEAR).sum()), numbers(large["GPUs"]).astype(int)
-    said = found.note(r"the median gap on (\S+ \S+) is (.+? %), the largest (.+? %)\.")
+    least, most = (spread.iloc[int(place)]["median"] for place in (medians.argmin(), medians.argmax()))
     return Opening(
         (
             f"At 1 GiB, on machines of {ranks.min():,} to {ranks.max():,} GPUs, "
             f"{near} of {len(large)} schedules are at most {NEAR:g} % from their certified bound. The largest gap is "
             f"{worst['gap']} ({worst['collective']} on {worst['machine']}).",
-            f"Up to 16 MiB the median gap on {said[1]} is {said[2]} and the largest {said[3]}. On other machines the "
-            f"largest is {widest['gap']} ({widest['collective']} of {widest['size']} on {widest['machine']}).",
+            f"Up to 16 MiB the median gap of a machine is {least} to {most}. The largest is {last['largest']} "
+            f"({last['where']} on {last['machine']}).",
             f"A schedule of 1 GiB takes at most {numbers(large['seconds']).max():g} s on two cores and "
             f"{numbers(large['memory, MB']).max():g} MB, with its check.",
         ),
@@ -181,7 +176,7 @@ def _measured(page: Reproduction) -> pd.DataFrame:
     file = page.folder / "runs.csv"
     known = pd.read_csv(file).to_dict("records") if file.is_file() else []
     rows = {(row["machine"], row["collective"], row["bytes"], row["method"]): row for row in known}
-    asked = [one for one in questions() if not page.quick or one.key == (SMALL_ON, "allgather", GIB, "hierarchical")]
+    asked = [one for one in questions() if not page.quick or one.key == (QUICK_ON, "allgather", GIB, "hierarchical")]
     with tempfile.TemporaryDirectory() as folder:
         elsewhere = replace(page, folder=Path(folder) / "fabric", proofs={})
         for question in asked:
@@ -246,27 +241,40 @@ def _size(size: int) -> str:
     return shown(float(size if size % 33 else size // 33 * 32), "bytes")
 
 
-def _by_size(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a collective, a column a size."""
-    shape = table.pivot(index="collective", columns="bytes", values="gap").loc[list(SPREAD)]
-    shape.columns = [shown(float(size), "bytes") for size in shape.columns]
-    return shape.map(percent).reset_index()
+def _by_size(ours: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine and collective, a column a size."""
+    rows = []
+    for machine, collective in product(SMALL_ON, SPREAD):
+        here = ours[(ours["machine"] == machine) & (ours["collective"] == collective)]
+        rows.append(
+            {"machine": machine, "collective": collective}
+            | dict(zip(map(_size, here["bytes"]), map(percent, here["gap"]), strict=True))
+        )
+    sizes = [shown(float(size), "bytes") for size in (*SMALL, GIB)]
+    return pd.DataFrame(rows, columns=["machine", "collective", *sizes])
+
+
+def _spread_of_gaps(small: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine: the median gap over its collectives and sizes, the largest and where that is."""
+    rows = []
+    for machine, here in small.groupby("machine", sort=False):
+        widest = here.loc[here["gap"].idxmax()]
+        where = f"{widest['collective']} of {_size(widest['bytes'])}"
+        rows.append((machine, percent(statistics.median(here["gap"])), percent(widest["gap"]), where))
+    return pd.DataFrame(rows, columns=["machine", "median", "largest", "where"])
 
 
 def _against_today(table: pd.DataFrame) -> pd.DataFrame:
-    """The least time of :data:`TODAY` over that of ours, and whose it is: a row a collective, a column a size."""
-    here = table[(table["machine"] == SMALL_ON) & table["time, us"].notna()]
-    found = {
-        (row["collective"], row["bytes"], row["method"]): row["time, us"] for row in here.to_dict(orient="records")
-    }
+    """The least time of :data:`TODAY` over that of ours, and whose it is: a row a machine and collective, a column a
+    size."""
     rows = []
-    for collective in SPREAD:
-        row = {"collective": collective}
+    for machine, collective in product(BESIDE_ON, SPREAD):
+        row = {"machine": machine, "collective": collective}
         for size in BESIDE:
-            theirs = [(value, who) for (what, b, who), value in found.items() if (what, b) == (collective, size)]
-            best = min(((value, who) for value, who in theirs if who in TODAY), default=None)
-            ours = found.get((collective, size, "hierarchical"))
-            told = "–" if best is None or ours is None else f"{times(best[0] / ours)} {best[1]}"
-            row[shown(float(size), "bytes")] = told
+            here = table[(table["machine"] == machine) & (table["collective"] == collective) & (table["bytes"] == size)]
+            time = {method: value for method, value in zip(here["method"], here["time, us"], strict=True) if value > 0}
+            ours = min((time[name] for name in OURS if name in time), default=None)
+            best, who = min(((time[name], name) for name in TODAY if name in time), default=(None, ""))
+            row[shown(float(size), "bytes")] = "–" if ours is None or best is None else f"{times(best / ours)} {who}"
         rows.append(row)
     return pd.DataFrame(rows)
