@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +65,7 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
-    from synth.exchange.forms import FORMS, LOADED, SERVICES
+    from synth.exchange.forms import FORMS, SERVICES
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
@@ -99,11 +99,17 @@ def tune(
     table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
     _print(table)
+    _tell(table, files, form, out)
+
+
+def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:
+    """What the table's columns mean, what was written, and what a cluster needs of it."""
+    from synth.exchange.forms import FORMS, LOADED
+
+    names = [file.name for file in files]
     console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time", markup=False)
-    console.print(
-        f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
-    )
-    written = [file.name for file in files if file.name in set(table["algorithm"])]
+    console.print(f"{len(files)} files in {out}: {', '.join(names)}", markup=False, soft_wrap=True)
+    written = [name for name in names if name in set(table["algorithm"])]
     if form in LOADED and written:
         how = LOADED[form].format(folder="FOLDER", files=":".join(written))
         words = f"to run them: copy {' '.join(written)} to the cluster, into a FOLDER that holds nothing else; {how}"
