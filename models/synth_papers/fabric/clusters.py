@@ -258,7 +258,7 @@ def _spread_of_gaps(small: pd.DataFrame) -> pd.DataFrame:
     """A row a machine: the median gap over its collectives and sizes, the largest and where that is."""
     rows = []
     for machine, here in small.groupby("machine", sort=False):
-        widest = here.loc[here["gap"].idxmax()]
+        widest = here.iloc[int(here["gap"].to_numpy().argmax())]
         where = f"{widest['collective']} of {_size(widest['bytes'])}"
         rows.append((machine, percent(statistics.median(here["gap"])), percent(widest["gap"]), where))
     return pd.DataFrame(rows, columns=["machine", "median", "largest", "where"])
