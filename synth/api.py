@@ -16,7 +16,6 @@ from typing import Any
 import synth
 from synth import making
 from synth.clock import start_up_costs
-from synth.clock.deadline import Held
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import SUBMITTED, Family, Method, Outcome, Verdict, defaults_for, get_family, load
 from synth.instance import Instance
@@ -128,7 +127,7 @@ def execute(
         outcome = Outcome("out_of_memory", message="the method ran out of memory")
     ended = time.monotonic()
     wall = max(0.0, ended - started - (start_up_costs.not_counted() - not_counted))
-    _take_over(outcome, options.held)
+    outcome.take_over(options.held)
     outcome.build_s = min(outcome.build_s, wall)  # a method's own clock knows nothing of compilation
     outcome.solve_s = min(outcome.solve_s or wall, wall - outcome.build_s)
     check_started = time.monotonic() - start_up_costs.not_counted()
@@ -155,17 +154,6 @@ def hand_in(instance: Instance, outcome: Outcome, statement: Mapping[str, Any], 
     data |= {"submitted": dict(statement), "question": place, "progress": None, **_text_of(instance)}
     packed = None if outcome.solution is None else load(family.pack)(outcome.solution)
     return Record(data, packed, instance=instance)
-
-
-def _take_over(outcome: Outcome, held: Held) -> None:
-    """What a run held when it had to stop is its result, where it hands back none itself."""
-    if outcome.termination not in ("time_limit", "out_of_memory"):
-        return
-    if outcome.solution is None and held.solution is not None:
-        outcome.solution = held.solution()
-        outcome.message = "; ".join(filter(None, (held.words, outcome.message)))
-    if outcome.bound is None and held.bound is not None:
-        outcome.bound, outcome.bound_proof, outcome.certificate = held.bound, held.bound_proof, held.certificate
 
 
 def _verify(

@@ -21,6 +21,7 @@ from synth.options import Parameter, RunOptions
 from synth.plugins import entry_points
 
 if TYPE_CHECKING:
+    from synth.clock.deadline import Held
     from synth.instance import Instance
 
 Kind = Literal["program", "reference", "bound", "submitted"]
@@ -68,6 +69,16 @@ class Outcome:
     message: str | None = None
     build_s: float = 0.0
     solve_s: float = 0.0
+
+    def take_over(self, held: Held) -> None:
+        """Fill in what a run held when it had to stop, where it hands back none itself."""
+        if self.termination not in ("time_limit", "out_of_memory"):
+            return
+        if self.solution is None and held.solution is not None:
+            self.solution = held.solution()
+            self.message = "; ".join(filter(None, (held.words, self.message)))
+        if self.bound is None and held.bound is not None:
+            self.bound, self.bound_proof, self.certificate = held.bound, held.bound_proof, held.certificate
 
 
 @dataclass

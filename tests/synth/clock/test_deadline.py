@@ -207,12 +207,10 @@ def test_a_run_that_is_stopped_hands_over_what_it_holds() -> None:
     held.offer(lambda: "best", 4.0, "trees")
     held.offer_bound(2.0, "a cut", {"side": [1]})
     held.offer_bound(1.0, "another", None)
-    from synth.api import _take_over
-
     empty, own = Outcome("time_limit"), Outcome("time_limit", "mine", 3.0, "me")
     infeasible = Outcome("infeasible")
     for outcome in (empty, own, infeasible):
-        _take_over(outcome, held)
+        outcome.take_over(held)
     assert (empty.solution, empty.bound, empty.bound_proof, empty.message) == ("best", 2.0, "a cut", "trees")
     assert (own.solution, own.bound) == ("mine", 3.0)
     assert infeasible.solution is None

@@ -13,6 +13,7 @@ from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_trees import NOBODY, Placed
 from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
+from synth_models.fabric.references.share_weights import Dealt
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
@@ -175,19 +176,12 @@ def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
 
 
 def from_everyone(
-    rails: Rails,
-    holder: IntArray,
-    chunk: IntArray,
-    plan: Plan,
-    order: IntArray,
-    helped: IntArray | None = None,
-    turn: IntArray | None = None,
+    rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray, dealt_to: Dealt | None = None
 ) -> Sends:
     """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
-    then inside each. ``order``: of the boxes, shape (boxes,). ``helped``: how pieces are spread in each box
-    (:meth:`Rails.helpers`), shape (pieces,). ``turn``: whose it is where several serve a piece, shape (pieces,); else
-    its ``chunk``."""
-    turn = chunk if turn is None else turn
+    then inside each. ``order``: of the boxes, shape (boxes,). ``dealt_to``: how pieces are spread in each box, and
+    whose turn it is where several serve one (else its ``chunk`` says that)."""
+    helped, turn = (None, chunk) if dealt_to is None else (dealt_to.helped, dealt_to.turn)
     place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1

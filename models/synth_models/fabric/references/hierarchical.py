@@ -95,9 +95,7 @@ MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
-BEHIND = (
-    16  # of an allreduce of unequal shares, the part of all turns by which sums that no other box waits for come later
-)
+BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
@@ -428,12 +426,11 @@ def _transfers(
     root = _root(instance, plan)
     if root is None:
         holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
-        helped, turn = (None, None) if dealt_to is None else (dealt_to.helped, dealt_to.turn)
         order = np.arange(len(boxes), dtype=np.int64)
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))
         step = chunk.max() - chunk if last_first else chunk
-        sends = from_everyone(rails, holder, step, plan, order, helped, turn)
+        sends = from_everyone(rails, holder, step, plan, order, dealt_to)
         return _as_transfers(routes, block, size, sends)
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if plan.between == DEALT:

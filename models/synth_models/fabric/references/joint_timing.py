@@ -1,4 +1,4 @@
-"""Several collectives: each one's schedule by some method, then all their transfers timed anew on the shared links.
+"""Several collectives: each one's schedule by some method, then all their transfers timed again on the shared links.
 
 What one collective leaves idle another one uses. In which order the links serve them is tried in several ways: each in
 turn before the others, by the part of its own schedule that is over, by when it would end, by what is still to come. Of
@@ -87,8 +87,7 @@ def solve_parts(instance: FabricInstance, options: RunOptions, name: str, solve:
         own, found = options.part(share), Outcome("time_limit", message="stopped at the time limit")
         with own.in_time():
             found = solve(part, own)
-        if found.solution is None and own.held.solution is not None:
-            found.solution = own.held.solution()
+        found.take_over(own.held)
         if found.solution is None:
             found.message = f"collective {number}: {found.message or found.termination}"
             return Outcome(found.termination, message=found.message)

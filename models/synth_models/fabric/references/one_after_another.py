@@ -63,16 +63,15 @@ def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[S
             break
         if not knows(name, part.collective):
             continue
-        own, solution = options.part(EACH), None
+        own, found = options.part(EACH), Outcome("time_limit")
         try:
             with own.in_time():
-                solution = run(part, own).solution
+                found = run(part, own)
         except UnsupportedError:
             continue
-        if solution is None and own.held.solution is not None:
-            solution = own.held.solution()
-        if solution is not None:
-            made = expanded(part, solution)
+        found.take_over(own.held)
+        if found.solution is not None:
+            made = expanded(part, found.solution)
             seconds = chunks.seconds(part, made)
             one = seconds * (1 + Fraction(made.transfers) / Fraction(most)), seconds, made, name
             best = min(best or one, one, key=lambda one: one[0])

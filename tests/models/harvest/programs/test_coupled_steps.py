@@ -24,7 +24,7 @@ from synth_models.harvest.parts.topologies import Topology, count_links
 from synth_models.harvest.programs.misocp import coupled_method, coupled_steps
 from synth_models.harvest.programs.misocp import method as misocp
 from synth_models.harvest.programs.misocp.blocks import blocks_of
-from synth_models.harvest.programs.misocp.interval_program import IntervalProgram
+from synth_models.harvest.programs.misocp.interval_program import Detail, IntervalProgram
 from synth_models.harvest.programs.misocp.model import at_most
 
 EIGHT = {"algorithm": "recursive_doubling", "half": "reduce_scatter", "gpus": 8, "ports": 1, "message_bytes": 1e5}
@@ -103,7 +103,9 @@ def test_the_program_finds_the_topologies_of_many(monkeypatch, gpus):
 
 def _program(instance: HarvestInstance, most: float, loops: bool = False) -> Any:
     program = IntervalProgram(instance, _options())
-    parts = [program.part(blocks_of(instance, i, i), 1, [], False, loops=loops) for i in range(len(instance.steps))]
+    parts = [
+        program.part(blocks_of(instance, i, i), Detail(1, []), False, loops=loops) for i in range(len(instance.steps))
+    ]
     return coupled_steps.build(instance, parts, most)
 
 
@@ -140,7 +142,7 @@ def test_changes_are_counted_as_the_statement_says(number):
     for _ in range(10):
         before, after = (usable[int(random.integers(len(usable)))] for _ in range(2))
         program = IntervalProgram(instance, _options(strengthening=False))
-        parts = [program.part(blocks_of(instance, 0, 0), 1, [[]], False, loops=False) for _ in range(2)]
+        parts = [program.part(blocks_of(instance, 0, 0), Detail(1, [[]]), False, loops=False) for _ in range(2)]
         model = coupled_steps.build(instance, parts, 100.0)
         for part, shape in zip(model.step.values(), (before, after), strict=True):
             for (u, v), var in part.links.items():

@@ -30,6 +30,7 @@ from synth_models.harvest.parts.topologies import Topology
 from synth_models.harvest.programs.misocp import coupled_steps, strengthening_rows
 from synth_models.harvest.programs.misocp.blocks import Block, blocks_of
 from synth_models.harvest.programs.misocp.interval_program import (
+    Detail,
     IntervalProgram,
     Point,
     certified,
@@ -90,10 +91,8 @@ class Steps:
     def _build(self, value: float, cutoff: float, cone: bool, ranges: Sequence[Any]) -> Any:
         started, program = time.monotonic(), self.program
         with mathprog.building():
-            parts = [
-                program.part(step, layers, tangents, cone, own, loops=False)
-                for step, layers, tangents, own in zip(self.blocks, self.layers, self.tangents, ranges, strict=True)
-            ]
+            details = map(Detail, self.layers, self.tangents, ranges)
+            parts = [program.part(step, own, cone, loops=False) for step, own in zip(self.blocks, details, strict=True)]
             model = coupled_steps.build(self.instance, parts, value)
             if program.strengthening and self.instance.delay_by_ports is None:
                 coupled_steps.some_circuit(model)

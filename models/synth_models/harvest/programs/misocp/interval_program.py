@@ -52,6 +52,15 @@ class Point(NamedTuple):
     load: float
 
 
+class Detail(NamedTuple):
+    """How closely a program sees its steps: ``layers`` of hops, and of every block the rates with ``tangents`` and the
+    smallest and largest rate (``ranges``; None: as the block has them)."""
+
+    layers: int
+    tangents: list[list[float]]
+    ranges: Sequence[tuple[float, float]] | None = None
+
+
 class IntervalProgram:
     """The program of intervals of one instance with the method's switches; counts its runs and their seconds."""
 
@@ -96,9 +105,8 @@ class IntervalProgram:
 
     def relaxation(self, blocks: Sequence[Block]) -> float | None:
         """Lower bound (seconds) by the linear relaxation with cuts; None when it was not solved."""
-        model = self._model(
-            blocks, self.layers(blocks, [], 0.0), first_tangents(self.instance.ports, blocks), cone=False
-        )
+        detail = Detail(self.layers(blocks, [], 0.0), first_tangents(self.instance.ports, blocks))
+        model = self._model(blocks, detail, cone=False)
         relax(model)
         result, _ = mathprog.solve_lp(model, self.options, [])
         self.solve_s += result.solve_s
@@ -117,7 +125,7 @@ class IntervalProgram:
         ranges = self._narrowed(blocks, layers, tangents, cutoff) if narrow else None
         tolerance = self.options.relative_gap / 2
         while True:
-            model = self._model(blocks, layers, tangents, self.cone, ranges)
+            model = self._model(blocks, Detail(layers, tangents, ranges), self.cone)
             at_most(model, cutoff)
             result = self.solved(model, tolerance / 2)
             if result.termination == "infeasible":
@@ -191,7 +199,7 @@ class IntervalProgram:
     ) -> list[tuple[float, float]]:
         """Strengthening: the smallest and largest rate of every block in the linear relaxation of topologies that take
         at most ``cutoff`` seconds, slightly widened. They bound what late routes carry, so the relaxation tightens."""
-        model = self._model(blocks, layers, tangents, cone=False)
+        model = self._model(blocks, Detail(layers, tangents), cone=False)
         at_most(model, cutoff)
         return self.narrowed(model, [model])[0]
 
@@ -217,38 +225,24 @@ class IntervalProgram:
                 ranges[k] = (least, most)
         return found
 
-    def _model(
-        self,
-        blocks: Sequence[Block],
-        layers: int,
-        tangents: list[list[float]],
-        cone: bool,
-        ranges: Sequence[tuple[float, float]] | None = None,
-    ) -> Any:
+    def _model(self, blocks: Sequence[Block], detail: Detail, cone: bool) -> Any:
         started = time.monotonic()
-        demand_size(self.instance, sum(len(block.pairs) for block in blocks) * (layers + 1))
+        demand_size(self.instance, sum(len(block.pairs) for block in blocks) * (detail.layers + 1))
         with mathprog.building():
-            model = self.part(blocks, layers, tangents, cone, ranges)
+            model = self.part(blocks, detail, cone)
             if self.symmetry:
                 strengthening_rows.symmetry_breaking(model, model.links)
         self.build_s += time.monotonic() - started
         return model
 
-    def part(
-        self,
-        blocks: Sequence[Block],
-        layers: int,
-        tangents: list[list[float]],
-        cone: bool,
-        ranges: Sequence[tuple[float, float]] | None = None,
-        loops: bool = True,
-    ) -> Any:
+    def part(self, blocks: Sequence[Block], detail: Detail, cone: bool, loops: bool = True) -> Any:
         """The program of one topology without what breaks its symmetries."""
         if self.one_port:
             model: Any = one_port.build(self.instance, blocks, loops)
             one_port.distances_differ(model)
             return model
-        model = build(self.instance, blocks, layers, None if cone else tangents, ranges, loops)
+        tangents = None if cone else detail.tangents
+        model = build(self.instance, blocks, detail.layers, tangents, detail.ranges, loops)
         if self.strengthening:
             strengthening_rows.direct_or_late(model)
             strengthening_rows.moore(model)
