@@ -4,8 +4,8 @@ A kernel begins as plain Python, so that nobody waits for a compiler to answer a
 even imported. A call is given up once it has spent, in plain Python, what its compilation costs (where its arrays are
 large, a share of that), or what loading costs where an earlier process left it in the cache on disk: its arguments are
 as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.kernels.interpreted`), so
-nobody sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never
-makes it compile what it did not compile the first time.
+nobody sees the change but by the clock. A kernel whose calls take long in one process after the other is compiled in
+the end (:mod:`synth.kernels.ledger`); one of small questions never is.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 
 from synth.clock import start_up_costs
 from synth.kernels import clock as kernel_clock
+from synth.kernels import ledger
 from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -158,8 +159,8 @@ class Kernel:
             return np.inf if _mode == "plain" else 0.0
         if self._ready is not None or threading.current_thread() is not threading.main_thread():
             return 0.0
-        entries = sum(len(a) if type(a) is list else a.size for a in arrays_in(given))
-        if entries > MOST_ENTRIES:
+        entries = entries_in(given)
+        if entries > MOST_ENTRIES or (self.earlier.expect(entries) and self.is_on_disk(given)):
             return 0.0
         large = entries > MANY_ENTRIES
         loading = LOADED_S if "numba" in sys.modules else LOADING_S
@@ -169,7 +170,19 @@ class Kernel:
             return 0.0
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
         cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
-        return (LARGE_SHARE if large else 1.0) * cost - self.plain_s
+        return (LARGE_SHARE if large else 1.0) * cost - self.plain_s - self.earlier.seconds
+
+    @cached_property
+    def earlier(self) -> ledger.LongCalls:
+        """Long calls of processes before this one."""
+        return ledger.read(ledger_files(self.function))
+
+    def spend(self, seconds: float, given: Any) -> None:
+        """Count the processor time of a plain call, for later processes as well if it was long."""
+        self.plain_s += seconds
+        if seconds >= ledger.LONG_S and _mode is None:
+            places = ledger_files(self.function)
+            ledger.write(places, ledger.read(places).and_one(seconds, entries_in(given)))
 
     def is_on_disk(self, given: Any) -> bool:
         """Whether a process before this one has left, in numba's cache, a compiled form for the first call that asks.
@@ -224,7 +237,7 @@ class _Call:
         spent = time.thread_time() - self._began
         start_up_costs.plain_s += spent
         start_up_costs.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
-        self._kernel.plain_s += spent
+        self._kernel.spend(spent, self._given)
 
 
 def _ring(*_: object) -> None:
@@ -263,6 +276,16 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
     name = f"{file.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
     version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
     return [place / f"{name}-{code.co_firstlineno}.py{version}.nbi" for place in places]
+
+
+def ledger_files(function: Callable[..., Any]) -> list[Path]:
+    """Where the ledger of a function may be, beside numba's files of it."""
+    return [path.with_suffix(".long") for path in cache_files(function)]
+
+
+def entries_in(given: Any) -> int:
+    """How many entries the arrays and lists of a call have."""
+    return sum(len(a) if type(a) is list else a.size for a in arrays_in(given))
 
 
 @cache
