@@ -325,5 +325,6 @@ _REMARKS = (
     """Observation 4 (one topology per interval, that of an end) holds on one port for 4 and 8 GPUs among all
     permutations: `tests/models/harvest/references/test_recursive_doubling.py` compares the closed form with all of
     them.""",
-    """Solve times (20 us at 64 GPUs, 35 us at 1024) are measured by `tests/benchmarks/bench_harvest.py`.""",
+    """The paper's solver takes 20 us at 64 GPUs and 35 us at 1024; `tests/benchmarks/bench_harvest.py` measures
+    ours.""",
 )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from published import PUBLISHED, prose
+
+import synth
+from synth.text.quantities import percent
 
 
 def test_the_page_of_fabric_says_what_its_tables_say():
@@ -22,3 +26,22 @@ def test_the_page_of_fabric_says_what_its_tables_say():
     ours = times[["forest", "flow", "pull"]].min(axis=1)
     assert (ours <= today).all()
     assert f"never slower on the {len(times)} instances" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "ranks"),
+    [
+        ("machine=dgx-h100 boxes=128", 1024),
+        ("machine=dgx-h100 boxes=512", 4096),
+        ("machine=dgx-h100 boxes=2048", 16384),
+        ("network=torus rows=32 cols=32 layers=16 bandwidth=50GB/s latency=1us", 16384),
+    ],
+)
+def test_the_table_of_quotients_is_what_symmetric_finds(words, ranks):
+    keys, gaps = dict(word.split("=") for word in words.split()), []
+    for collective in ("allgather", "reduce_scatter", "allreduce"):
+        record = synth.solve(synth.make("fabric", **keys, collective=collective, bytes="1GiB"), "symmetric")
+        assert record.ok
+        gaps.append(percent(record.gap))
+    assert f"| `{words}` | {ranks:,} | {' | '.join(gaps)} |" in prose("fabric")

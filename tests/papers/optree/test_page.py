@@ -39,6 +39,15 @@ def test_tori_and_meshes_of_the_optree_page():
             shown = " | ".join("–" if cell is None else f"{cell:g}" for cell in cells)
             assert re.search(rf"\| {name}[^|]* \| {shown} \|", text), name
     assert named == 12
+    cells = pd.read_csv(PUBLISHED / "optree" / "relay-map.csv")
+    fewest = -(-(cells["N"] - 1) // (cells["w"] + 1))
+    closed = 2 * fewest >= cells["w"] - 1
+    least = (cells["bound"] - fewest)[~closed]
+    assert f"On {closed.sum()} rings $2T\\ge w-1$. There the optimum is" in text
+    assert (
+        f"On the other {len(least)}, which need few steps, the certified bound is up to {least.max()} steps above"
+        in text
+    )
     table = pd.read_csv(PUBLISHED / "optree" / "ring-or-torus.csv").set_index(["N", "w", "method"])
     many = {(w, method): table.loc[(1024, w, method)] for w in (16, 64) for method in ("optree", "relay", "bound")}
     ours = "`relay` takes 61 and 18; the bounds are 61 and 17"

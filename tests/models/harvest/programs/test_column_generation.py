@@ -55,8 +55,7 @@ def test_how_often_it_meets_the_optimum_of_all_topologies():
     """Counts that models/harvest.md states; they depend on the seed, not on the machine."""
     demands = met([random_demand(number) for number in range(60)])
     matrices = met([random_one_to_many(number) for number in range(60)])
-    assert demands[0] >= 59
-    assert matrices[0] >= 60
+    assert (demands, matrices) == ((59, 53), (60, 58))
 
 
 def test_the_same_seed_gives_the_same_schedule():

@@ -1,0 +1,137 @@
+"""Every number with a unit in a hand-written document has a source, and says what its source says.
+
+The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
+``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file and words of those
+lines that hold the number, with as many digits or more. Or it is given, and ``numbers.toml`` says by what. Tables
+between comments (``<!-- tour -->``) are made by tests, which compare them.
+
+``python tests/test_numbers.py [FILE …]`` prints the numbers without a source.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from command import flat
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"
+JOIN = ", | to | and | or | instead of | against "
+UNIT = r"%|times\b|[num]?s\b|seconds?\b|minutes?\b|hours?\b|timesteps?\b|steps\b|phases\b|×(?!\d)"
+STATED = re.compile(rf"(?<![\w.,/×^-])(?:{NUMBER}(?:(?:{JOIN}){NUMBER})* ?(?:{UNIT})|{NUMBER} of {NUMBER})")
+NOT_READ = (r"^ *```.*?^ *```$", r"<!-- (?P<kind>tour|gaps|published: \w+) -->.*?<!-- end -->", r"!\[[^\]]*\]")
+SCALES = (1, 100, 1e3, 1e6)  # a share in per cent, seconds in ms and us
+SOURCES = tomllib.loads((ROOT / "tests/numbers.toml").read_text())
+GENERATED = "models/synth_papers"  # what these modules write is computed, but for the sentences that stand in them
+DOCUMENTS = [
+    GENERATED,
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "models/README.md", "results/published/README.md"),
+    "results/published/harvest/gaps.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "models").glob("[a-z]*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "models/site/pages").rglob("*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "synth").rglob("README.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb")),
+]
+
+
+@cache
+def prose(document: str) -> str:
+    """The document in one line, without what is run, made or drawn; of the changelog the first version."""
+    if document == GENERATED:
+        return flat(" … ".join(sentences()))
+    text = (ROOT / document).read_text()
+    if document.endswith(".ipynb"):
+        cells = json.loads(text)["cells"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    text = text.split("\n## ")[1] if document == "CHANGELOG.md" else text
+    for pattern in NOT_READ:
+        text = re.sub(pattern, "", text, flags=re.DOTALL | re.MULTILINE)
+    return flat(text)
+
+
+def sentences() -> Iterator[str]:
+    """The texts of more than seven words in the modules that write pages; no docstrings."""
+    for file in sorted((ROOT / GENERATED).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        told = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            text = node.value if isinstance(node, ast.Constant) and id(node) not in told else None
+            if isinstance(text, str) and len(text.split()) > 7:
+                yield text
+
+
+def stated(text: str) -> Iterator[re.Match[str]]:
+    """Each number with a unit, or list of numbers before one, outside code."""
+    return STATED.finditer(re.sub(r"`[^`]+`", lambda code: "`" + "-" * (len(code.group()) - 2) + "`", text))
+
+
+def numbers(text: str) -> list[tuple[float, float]]:
+    """Value and half a unit of the last digit of each number in a text."""
+    found = [number.replace(",", "") for number in re.findall(rf"(?<![\w.]){NUMBER}", text)]
+    return [(float(number), 0.5 * 10 ** -len(number.partition("e")[0].partition(".")[2])) for number in found]
+
+
+@cache
+def asserted() -> list[re.Pattern[str]]:
+    """What tests look for in documents: each ``TEXT in …``, of an f-string with any numbers where it computes."""
+    patterns = []
+    for file in [*(ROOT / "tests/papers").glob("*/test_page.py"), ROOT / "tests/test_readme.py"]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In):
+                parts = node.left.values if isinstance(node.left, ast.JoinedStr) else [node.left]
+                texts = [part.value if isinstance(part, ast.Constant) else None for part in parts]
+                if sum(len(str(text)) for text in texts if text) > 8:
+                    words = (r"[\d.,]+(?: of \d+)?" if text is None else re.escape(str(text)) for text in texts)
+                    patterns.append(re.compile("".join(words)))
+    return patterns
+
+
+def without_source(document: str) -> list[str]:
+    """The numbers of a document, each with the words before it, that neither a test nor the list names."""
+    text, listed = prose(document), SOURCES.get(document, {})
+    known = [re.compile(re.escape(phrase)) for kind in listed.values() for phrase in kind]
+    spans = [found.span() for pattern in [*asserted(), *known] for found in pattern.finditer(text)]
+    return [
+        text[max(0, found.start() - 70) : found.end()]
+        for found in stated(text)
+        if not any(begin <= found.start() < end for begin, end in spans)
+    ]
+
+
+def not_in_source(phrase: str, source: str) -> list[float]:
+    """The numbers of a phrase (those with a unit, if any has one) that the named lines do not hold, rounded."""
+    file, _, words = source.partition(" | ")
+    lines = [line for line in (ROOT / file).read_text().splitlines() if words in line]
+    held = [value for line in lines for value, _ in numbers(line.replace(",", " ") if file.endswith("csv") else line)]
+    asked = " ".join(found.group() for found in stated(phrase)) or phrase
+    return [
+        value
+        for value, half in numbers(asked)
+        if not any(abs(scale * other - value) <= half * 1.000001 for other in held for scale in SCALES)
+    ]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_numbers_have_a_source(document: str) -> None:
+    assert without_source(document) == []
+
+
+@pytest.mark.parametrize("document", SOURCES)
+def test_numbers_are_those_of_their_source(document: str) -> None:
+    text, listed = prose(document), SOURCES[document]
+    assert [phrase for kind in listed.values() for phrase in kind if phrase not in text] == []
+    wrong = {phrase: not_in_source(phrase, source) for phrase, source in listed.get("traced", {}).items()}
+    assert {phrase: left for phrase, left in wrong.items() if left} == {}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or DOCUMENTS:
+        print("".join(f"{name}: …{words}\n" for words in without_source(name)), end="")
