@@ -17,7 +17,7 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
-from synth.findings.figure import CAPTION, draw
+from synth.findings.figure import CAPTION, CASES_CAPTION, draw, draw_cases
 from synth.findings.finding import Finding
 from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction, plain_figures
@@ -96,16 +96,23 @@ def _beside(shown: dict[str, list[Shown]], root: Path, folder: Path) -> bool:
     """Write the cases, a page a finding and the picture into ``folder``; whether there is a picture."""
     folder.mkdir(parents=True, exist_ok=True)
     _cases(shown, root).to_csv(folder / "cases.csv", index=False)
-    told = {one.finding.name: _page(one, get_family(family), root) for family, g in shown.items() for one in g}
-    for old in set(folder.glob("*.md")) - {folder / f"{name}.md" for name in told}:
+    pictures = {FIGURE: draw([one for group in shown.values() for one in group])}
+    told = {}
+    for family, group in shown.items():
+        for one in group:
+            picture = f"{one.finding.name}.png"
+            pictures[picture] = draw_cases(one)
+            shows = picture if pictures[picture] is not None else None
+            told[f"{one.finding.name}.md"] = _page(one, get_family(family), root, shows)
+    drawn = {name: figure for name, figure in pictures.items() if figure is not None}
+    for old in {*folder.glob("*.md"), *folder.glob("*.png")} - {folder / name for name in (*told, *drawn)}:
         old.unlink()
     for name, page in told.items():
-        write_atomically(folder / f"{name}.md", page.encode())
-    figure = draw([one for group in shown.values() for one in group])
-    if figure is not None:
-        with plain_figures():
-            save(figure, folder / FIGURE, bbox_inches="tight", dpi=110)
-    return figure is not None
+        write_atomically(folder / name, page.encode())
+    with plain_figures():
+        for name, figure in drawn.items():
+            save(figure, folder / name, bbox_inches="tight", dpi=110)
+    return FIGURE in drawn
 
 
 def _computed(shown: Shown, scratch: Reproduction) -> Shown:
@@ -180,13 +187,14 @@ def _theirs(one: Shown) -> str:
     return ", ".join(SOURCES[source].lower() for source in one.sources)
 
 
-def _page(one: Shown, family: Family, root: Path) -> str:
-    """A finding's own page: what it states, the cases, and the commands."""
+def _page(one: Shown, family: Family, root: Path, picture: str | None) -> str:
+    """A finding's own page: what it states, its ``picture`` if it has one, the cases, and the commands."""
     finding = one.finding
     lines = [f"# {finding.name}\n"]
     lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
     said = f"*{finding.paper}, {finding.where}*: this {finding.kind} what is stated there"
     lines.append(f"{said} (theirs: {_theirs(one)}; grade: {one.grade}; [all findings](../{NAME}.md)).\n")
+    lines += [f"![{CASES_CAPTION}]({picture})\n\n{CASES_CAPTION}\n"] if picture else []
     ours = "Corrected" if finding.kind == "corrects" else "Ours"
     lines += [
         f"* **{item.where}.** {item.stated} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"

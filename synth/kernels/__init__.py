@@ -4,8 +4,8 @@ A kernel begins as plain Python, so that nobody waits for a compiler to answer a
 even imported. A call is given up once it has spent, in plain Python, what its compilation costs (where its arrays are
 large, a share of that), or what loading costs where an earlier process left it in the cache on disk: its arguments are
 as they were before it, and the compiled kernel answers. Both give the same bits (:mod:`synth.kernels.interpreted`), so
-nobody sees the change but by the clock. A kernel that takes long in one process after the other is compiled in the end
-(:mod:`synth.kernels.ledger`); one of small questions never is.
+nobody sees the change but by the clock. Seconds of plain Python do not add up over processes: repeating a command never
+makes it compile what it did not compile the first time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import numpy as np
 
 from synth.clock import start_up_costs
 from synth.kernels import clock as kernel_clock
-from synth.kernels import ledger
 from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +58,6 @@ class Kernel:
         update_wrapper(self, function)
         self.function, self.wraps, self.inlined = function, wraps, inlined
         self.plain_s = 0.0
-        self._kept_s = 0.0  # of them, in the ledger
         self._ready: Any = None  # the compiled kernel, once it has been asked for
         self._on_disk: bool | None = None  # None: nobody has looked
         self._plain: Callable[..., Any] | None = None
@@ -164,34 +162,14 @@ class Kernel:
         if entries > MOST_ENTRIES:
             return 0.0
         large = entries > MANY_ENTRIES
-        if not large:
-            gone, loading = start_up_costs.plain_s, LOADED_S if "numba" in sys.modules else LOADING_S
-            if self.earlier_s > 0.0:
-                gone, loading = self.plain_s, LOADED_S
-            if gone + spent < loading:
-                return loading - gone
+        loading = LOADED_S if "numba" in sys.modules else LOADING_S
+        if not large and start_up_costs.plain_s + spent < loading:
+            return loading - start_up_costs.plain_s
         if self.is_on_disk(given):
             return 0.0
-        return (LARGE_SHARE if large else 1.0) * self.compiling_s - self.plain_s - self.earlier_s
-
-    @property
-    def compiling_s(self) -> float:
-        """Processor time that compiling it takes, with those of its callees that are not."""
         missing = (kernel.function for kernel in self.callees if not kernel.signatures)
-        return COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
-
-    @cached_property
-    def earlier_s(self) -> float:
-        """Processor time that it took as plain Python in earlier processes, where that was long."""
-        return ledger.read(ledger_files(self.function))
-
-    def spend(self, seconds: float) -> None:
-        """Count processor time of plain Python, for later processes as well where it is long."""
-        self.plain_s += seconds
-        unkept = self.plain_s - self._kept_s
-        if unkept >= ledger.LONG_S and _mode is None and ledger.is_long(self.plain_s, self.compiling_s):
-            ledger.write(ledger_files(self.function), self.earlier_s + self.plain_s)
-            self._kept_s = self.plain_s
+        cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
+        return (LARGE_SHARE if large else 1.0) * cost - self.plain_s
 
     def is_on_disk(self, given: Any) -> bool:
         """Whether a process before this one has left, in numba's cache, a compiled form for the first call that asks.
@@ -246,7 +224,7 @@ class _Call:
         spent = time.thread_time() - self._began
         start_up_costs.plain_s += spent
         start_up_costs.spend(spent if _mode != "plain" else 0.0)  # asked for, it is no first run's cost
-        self._kernel.spend(spent)
+        self._kernel.plain_s += spent
 
 
 def _ring(*_: object) -> None:
@@ -285,11 +263,6 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
     name = f"{file.stem}.{function.__qualname__}".replace("<", "").replace(">", "")
     version = f"{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
     return [place / f"{name}-{code.co_firstlineno}.py{version}.nbi" for place in places]
-
-
-def ledger_files(function: Callable[..., Any]) -> list[Path]:
-    """Where the ledger of a function may be, beside numba's files of it."""
-    return [path.with_suffix(".long") for path in cache_files(function)]
 
 
 @cache

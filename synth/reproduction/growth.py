@@ -12,14 +12,12 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from synth.views.figure_style import MOST_LINES, looks
 
 SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
-MORE = (  # lines beyond those that a figure tells apart in grey: thin dashes, markers of their own
-    {"color": "#7a4a21", "linestyle": (0, (1, 3)), "marker": "P"},
-    {"color": "#c2255c", "linestyle": (0, (10, 3)), "marker": "<"},
-)
+GROWN = 1.2  # times as much at the largest size as at the smallest: of less no power is fitted
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,22 @@ class Growth:
         return lines
 
     def draw(self) -> Figure:
-        """Two panels, time and memory over nodes, both axes logarithmic."""
+        """Two panels, time and memory over nodes, both axes logarithmic; the first lines, as can be told apart."""
         figure, panels = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
-        names = [name for name, _ in self._lines()]
-        styles = looks(names[:MOST_LINES]) | dict(zip(names[MOST_LINES:], MORE, strict=False))
+        lines = self._lines()[:MOST_LINES]
+        styles = looks([name for name, _ in lines])
         for axes, (column, title) in zip(panels, ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
-            for name, rows in self._lines():
+            for name, rows in lines:
                 exponent = self._exponent(name, column)
                 label = name if exponent is None else f"{name}: N^{exponent:.2f}"
-                axes.plot(rows[self.size], rows[column], label=label, **styles.get(name, {"marker": "."}))
+                axes.plot(rows[self.size], rows[column], label=label, **styles[name])
             axes.set(xscale="log", yscale="log", xlabel=self.size, ylabel=title)
             nodes = self._ticks()
             axes.set_xticks(nodes, [f"{count:,}" for count in nodes])
             axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda amount, _: f"{amount:,g}"))
+            axes.yaxis.set_minor_locator(NullLocator())
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
         return figure
 
@@ -73,11 +74,15 @@ class Growth:
         return kept
 
     def _lines(self) -> list[tuple[str, pd.DataFrame]]:
-        return [(str(name), rows) for name, rows in self.table.groupby(self.series, sort=False)]
+        ordered = self.table.groupby(self.series, sort=False)
+        return [(str(name), rows.sort_values(self.size)) for name, rows in ordered]
 
     def _exponent(self, name: str, column: str) -> float | None:
-        """Of the power of the nodes that fits best in logarithms; None where fewer than three sizes are left."""
-        rows = self.table[self.table[self.series] == name]
+        """Of the power of the nodes that fits best in logarithms; None where fewer than three sizes are left, or where
+        next to nothing grows."""
+        rows = dict(self._lines())[name]
+        if rows[column].iloc[-1] < GROWN * rows[column].iloc[0]:
+            return None
         more = rows[column] - self.table[column].min()
         kept = (rows[self.size] >= self.fitted) & (more > 0)
         return _slope(rows[self.size][kept], more[kept]) if kept.sum() > 2 else None

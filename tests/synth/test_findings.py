@@ -19,6 +19,7 @@ from synth.findings import finding as claims
 from synth.findings import page
 from synth.findings.command_line import commands
 from synth.findings.evidence import Evidence, Held, exactly, numbers
+from synth.findings.figure import draw_cases
 from synth.findings.finding import Case, Finding
 from synth.records import packed
 from synth.records import record as records
@@ -305,3 +306,18 @@ def test_names_are_unique_and_every_family_states_some() -> None:
     known = page.stated()
     assert set(known) == {"bine", "fabric", "harvest", "mlfm", "optree", "xtree"}
     assert all(finding.cases or finding.errata for group in known.values() for finding in group)
+
+
+def test_the_cases_of_a_finding_are_drawn_as_shares_of_the_published() -> None:
+    """19 steps of 70 at 1024 nodes and 64 wavelengths; of two cases the table is the picture."""
+    whole = next(finding for finding in OPTREE if finding.name == "optical-ring")
+    shown = Evidence(PUBLISHED).shown(whole)
+    drawn = draw_cases(shown)
+    assert drawn is not None
+    (axes,) = drawn.axes
+    ours, bound = (dict(zip(line.get_ydata(), line.get_xdata(), strict=True)) for line in axes.lines[:2])
+    rows = [text.get_text() for text in axes.get_yticklabels()]
+    assert ours[rows.index("N = 1024, w = 64")] == pytest.approx(19 / 70)
+    assert list(ours.values()) == sorted(ours.values())
+    assert bound == ours  # all six are optimal
+    assert draw_cases(Evidence(PUBLISHED).shown(RING)) is None

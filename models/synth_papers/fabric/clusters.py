@@ -138,8 +138,8 @@ def reproduce(page: Reproduction) -> None:
     page.figure(
         growth.draw(),
         "growth",
-        f"Time and memory of a synthesis with its check, dgx-h100, 1 GiB. Exponents are fitted from {FITTED} GPUs "
-        "on to what comes on top of the smallest run.",
+        "Time and memory of a synthesis with its check, dgx-h100, 1 GiB; gather and scatter are in the table. "
+        f"Exponents are fitted from {FITTED} GPUs on to what comes on top of the smallest run.",
     )
     for sentence in growth.in_words():
         page.note(sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -61,20 +61,28 @@ def crossover(worth: pd.DataFrame) -> str:
             continue
         mine = mine.assign(boxes=mine["machine"].str.split(" x").str[1].astype(int))
         large = mine[mine["bytes"] == GIB]
-        told = ", ".join(f"{times(value)} on {n}" for n, value in zip(large["boxes"], large["worth"], strict=True))
+        worths = large.assign(worth=large["worth"].map(times)).groupby("worth", sort=False)["boxes"]
+        told = ", ".join(f"{value} on {_enumerated(boxes)}" for value, boxes in worths)
         said.append(f"On {name} boxes at 1 GiB: {told}.")
-        above.append(f"{name} {_up_to(mine[mine['worth'] >= LITTLE])}")
+        above.append(_up_to(name, mine[mine["worth"] >= LITTLE]))
     if not said:
         return "Between boxes nothing was measured."
     words = f"Between boxes, whose rails only forward, it is worth less. {' '.join(said)}"
-    return f"{words} It is worth a tenth or more beyond one box: {'; '.join(above)}."
+    return f"{words} Beyond one box a tenth or more is gained {' and '.join(above)}."
 
 
-def _up_to(rows: pd.DataFrame) -> str:
-    """Sizes and the largest number of boxes of rows that are worth much."""
-    found = rows.groupby("bytes")["boxes"].max()
-    told = [f"to {n} boxes at {shown(float(size), 'bytes')}" for size, n in zip(found.index, found, strict=True)]
-    return ", ".join(told) or "nowhere"
+def _enumerated(numbers: Iterable[int]) -> str:
+    """Numbers as a sentence has them: 2, 4 and 16."""
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _up_to(name: str, rows: pd.DataFrame) -> str:
+    """The largest number of boxes of rows that are worth much, and their sizes."""
+    if rows.empty:
+        return f"on none of {name}"
+    sizes = [shown(float(size), "bytes") for size in sorted(set(rows["bytes"]))]
+    return f"on at most {rows['boxes'].max()} boxes of {name} ({', '.join(sizes)})"
 
 
 def beside_ours(beside: pd.DataFrame) -> pd.DataFrame:

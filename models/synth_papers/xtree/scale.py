@@ -56,7 +56,7 @@ def reproduce(page: Reproduction) -> None:
         growth.draw(),
         "growth",
         "Time and memory over nodes, both axes logarithmic. Exponents are fitted to what comes on top of the smallest "
-        f"run of all (starting takes most of a second and 180 MB), from {FITTED} nodes on.",
+        f"run of all, which is mostly the start of Python, from {FITTED} nodes on.",
     )
     large = table[(table["method"] == "symmetric") & (table["nodes"] == 40_000)]
     if len(large):

@@ -16,4 +16,4 @@ done
 .venv/bin/synth solve instances/harvest/recursive-doubling-4-p1.json -m misocp --solver gurobi --results $out --resume
 .venv/bin/synth pack $out/harvest
 .venv/bin/synth check $out/harvest
-.venv/bin/python -m synth_papers.harvest.exact_table $out/harvest >$out/harvest/exact.md
+.venv/bin/python -m synth_papers.harvest.exact_table $out/harvest

@@ -7,6 +7,7 @@ synth=.venv/bin/synth out=results/published
 COLUMNS=140 $synth solve instances/harvest/*-16-*.json instances/harvest/*-31-*.json instances/harvest/*-64-*.json \
   instances/harvest/demand-6-bulk-p2.json instances/harvest/moe-8-p2.json instances/harvest/*-8-circuits-*.json \
   -m bound -m candidates --time-limit 60s --results $out --all --resume >$out/harvest/gaps.txt
-$synth solve instances/harvest/swing-64-p2.json -m bound -O rates=off --results $out/harvest/trees-only >$out/harvest/trees-only.txt
+$synth solve instances/harvest/swing-64-p2.json -m bound -O rates=off --results $out/harvest/trees-only
 $synth pack $out/harvest
+.venv/bin/python -m synth_papers.harvest.gaps_plot $out/harvest
 $synth check $out/harvest | tail -1

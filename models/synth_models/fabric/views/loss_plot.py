@@ -11,6 +11,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.views.positions import positions
@@ -36,8 +38,9 @@ def plot_losses(
     axes.axis("off")
     parted = any(math.isinf(loss) for loss in (*of_pair.values(), *of_node.values()))
     axes.set_title(title + ("; black: without it the ranks are parted" if parted else ""), parse_math=False)
-    label = "longer than the whole machine by this share when it fails (squares: switches)"
-    figure.colorbar(colours, ax=axes, label=label, shrink=0.7)
+    words = FuncFormatter(lambda loss, _: f"{100 * loss:g} %")
+    bar = figure.colorbar(colours, ax=axes, label="time lost when a link or a square fails", shrink=0.7, format=words)
+    bar.ax.yaxis.set_minor_locator(NullLocator())
     return figure
 
 
@@ -62,12 +65,14 @@ def _draw_links(
 
 
 def _draw_nodes(axes: Any, machine: Machine, place: Any, of_node: Mapping[int, float], colours: ScalarMappable) -> None:
-    """Squares for switches, their rims coloured; circles for ranks."""
+    """Squares for switches, their rims coloured; circles for ranks; names beside them."""
     small = machine.nodes > 40
     for v in range(machine.nodes):
         switch = bool(machine.is_switch[v])
         rim = _colour(of_node.get(v), colours) if switch else "black"
         how: dict[str, Any] = dict(s=90 if small else 170, color="white", linewidth=2.2 if switch else 0.8, zorder=3)
         axes.scatter(*place[v], edgecolor=[rim], marker="s" if switch else "o", **how)
-        words: dict[str, Any] = dict(ha="center", va="center", fontsize=4 if small else 6, parse_math=False)
-        axes.text(float(place[v][0]), float(place[v][1]), machine.names[v], zorder=4, **words)
+        beside: dict[str, Any] = dict(textcoords="offset points", xytext=(2, 6) if small else (3, 9), parse_math=False)
+        size = 4 if small else 6 if machine.nodes > 12 else 10
+        name = axes.annotate(machine.names[v], place[v], fontsize=size, zorder=4, **beside)
+        name.set_path_effects([withStroke(linewidth=2, foreground="white")])
