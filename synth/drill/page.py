@@ -11,6 +11,7 @@ from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
+from synth.views.figure_style import save
 
 HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
 
@@ -85,5 +86,5 @@ def write(drill: Drill, folder: Path, title: str) -> tuple[pd.DataFrame, list[Pa
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "table.csv", table.to_csv(index=False).encode())
     write_atomically(folder / "table.md", markdown(table, title).encode())
-    figure(drill, title).savefig(folder / "losses.svg")
+    save(figure(drill, title), folder / "losses.svg", bbox_inches="tight")
     return table, [folder / name for name in ("table.csv", "table.md", "losses.svg")]

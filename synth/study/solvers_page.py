@@ -13,6 +13,7 @@ from synth.solvers.catalogue import known_solvers
 from synth.study import figures, measures
 from synth.study.report import facts
 from synth.text.quantities import NOTHING, percent, shown
+from synth.views.figure_style import save
 
 OWN = ("host", "record")  # columns of the table that only mean something where the study ran
 HEADINGS = {"time_s": "time", "to_gap_s": "time to 1 %", "mean_gap": "mean gap", "with_value": "with value"}
@@ -46,7 +47,7 @@ def write(path: Path, title: str, command: str, table: pd.DataFrame, records: Se
     for name, figure in drawn.items():
         if figure is not None:
             written.append(folder / f"{name}.png")
-            figure.savefig(written[-1], dpi=110)
+            save(figure, written[-1], dpi=110)
     made = {file.stem for file in written}
     parts = [f"# {title}\n", _answer(compared, table), f"Made by `{command}`.\n"]
     if "profile-all" in made:

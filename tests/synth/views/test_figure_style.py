@@ -53,6 +53,13 @@ def test_a_pdf_has_no_type_3_font(tmp_path: Path, style: FigureStyle) -> None:
     assert b"Type3" in fonts((tmp_path / "b.pdf").read_bytes())
 
 
+def test_every_figure_is_written_by_save() -> None:
+    """So that no PDF has another font; the report's SVG is part of a page and keeps text, too."""
+    files = [file for folder in ("synth", "models") for file in (ROOT / folder).rglob("*.py")]
+    alone = {file.relative_to(ROOT).as_posix() for file in files if ".savefig(" in file.read_text()}
+    assert alone == {"synth/views/figure_style.py", "synth/study/report.py"}
+
+
 @pytest.mark.parametrize("width", ["3.5in", "7in"])
 def test_the_command_draws_at_the_width_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
     monkeypatch.chdir(ROOT)
