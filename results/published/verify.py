@@ -1327,8 +1327,8 @@ class Bine(Instance):
             self.jobs.append(list(zip(groups, nodes)))
         need(all(0 <= self.root < len(job) for job in self.jobs), "root: is no rank")
         self.small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
-        self.arguments = {"receive": self.proven, "prices": lambda held: cover(False, "prices of rounds"),
-                          "isoperimetric": lambda held: cover(False, "butterflies")}  # fmt: skip
+        out = {"prices": "prices of rounds", "isoperimetric": "butterflies", "positions": "butterflies"}
+        self.arguments = {"receive": self.proven} | {k: lambda held, k=k: cover(False, out[k]) for k in out}
 
     def crossings(self, job, u, v):
         """Return what a byte from rank u to rank v counts."""

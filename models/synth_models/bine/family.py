@@ -72,7 +72,7 @@ FAMILY = Family(
         Method(
             "bound",
             "bound",
-            "trees: receive count, prices of rounds; butterflies: edge-isoperimetric count",
+            "trees: receive count, prices of rounds; butterflies: edge-isoperimetric count, all placements of 16 ranks",
             _HERE + "bounds.global_bytes:solve",
         ),
         _published("binomial_halving", "distance-halving binomial trees (MPICH)"),

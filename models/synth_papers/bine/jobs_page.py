@@ -142,7 +142,7 @@ def _placements(page: Reproduction, trace: tables.Trace, jobs: list[int]) -> pd.
     met = (found.bound >= least - 1e-6).to_numpy()
     settled = found.proven.to_numpy(dtype=bool)
     table = found[["job", "ranks", "groups", "bound"]].assign(
-        placement=least, proof=np.where(met, "isoperimetric count", np.where(settled, "CP-SAT", "–"))
+        placement=least, proof=np.where(met, "isoperimetric count", np.where(settled, "all placements counted", "–"))
     )
     for name in ALLREDUCES:
         table[name], table[f"{name}_gap"] = found[name], gap(found[name], least)
@@ -219,8 +219,8 @@ _REMARKS = (
     message crosses where its two nodes lie in different groups, once whatever lies between them.""",
     """Trees have the fewest rounds, ceil(log2 p). The check replays each least tree and each greedy placement.
     `certified` means that it derives the same number as a lower bound, from prices of rounds. `HiGHS` means that only
-    the solver states it. CP-SAT's placements are counted again without a replay.""",
-    f"""Placements are of jobs of 2^k ranks: settled up to {EXACT} ranks, above that the best that swaps and annealing
-    find, between the isoperimetric count (bound) and the number shown. The count is of hypercube butterflies; Bine is
-    none and may send less.""",
+    the solver states it.""",
+    f"""Placements are of jobs of 2^k ranks: up to {EXACT} ranks all placements are counted, exactly. Above that stands
+    the best that swaps and annealing find, between the isoperimetric count (bound) and the number shown. The count is
+    of hypercube butterflies; Bine is none and may send less.""",
 )

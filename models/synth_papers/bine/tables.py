@@ -16,6 +16,7 @@ import pandas as pd
 
 from synth.options import RunOptions
 from synth.reproduction import printed
+from synth_models.bine.bounds.positions import Positions
 from synth_models.bine.bounds.round_prices import SCALE, best_prices
 from synth_models.bine.check.certificates import check_bound
 from synth_models.bine.check.replay import check_messages
@@ -23,7 +24,7 @@ from synth_models.bine.instance import MAX_RANKS, BineInstance, Job, parse_runs
 from synth_models.bine.making import read_trace
 from synth_models.bine.parts.trees import on_tree
 from synth_models.bine.parts.units import units_of
-from synth_models.bine.parts.weights import dimension_weights, isoperimetric_bytes
+from synth_models.bine.parts.weights import dimension_weights, isoperimetric_bytes, isoperimetric_cut
 from synth_models.bine.programs.placement import method as placement
 from synth_models.bine.programs.tree import method as tree_ilp
 from synth_models.bine.references import placement_greedy as greedy
@@ -199,7 +200,7 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
         instance = _alone(trace.jobs[j], collective="allreduce", vector="large", problem="butterfly")
         if key not in known:
             weights = dimension_weights(instance, len(groups))
-            units, count = units_of(instance, 0), greedy.least_cut(instance, 0, weights)
+            units, count = units_of(instance, 0), isoperimetric_cut(instance, 0, weights)
             placed = greedy.best_placement(units, np.array(weights), count, 0, 8)
             verdict = check_messages(instance, greedy.on_positions(instance, [placed]))
             if not verdict.ok or verdict.value is None:
@@ -207,7 +208,8 @@ def brackets(trace: Trace, jobs: Sequence[int], exact: int = 16) -> pd.DataFrame
             best: float | None = None
             proven = False
             if len(groups) <= exact:
-                _, value, least = placement.place(units, weights, count, RunOptions(60.0, solver="cpsat"))
+                least = Positions().least(instance, 0, weights) or count
+                _, value, least = placement.place(units, weights, least, RunOptions(60.0, solver="cpsat"))
                 best, proven = 2 * value / len(groups), least >= value
             known[key] = isoperimetric_bytes(instance), verdict.value, best, proven
         least_value, greedy_value, best, proven = known[key]

@@ -17,6 +17,7 @@ from synth_models.bine import FAMILY
 from synth_models.bine.bounds import global_bytes as bound
 from synth_models.bine.check.certificates import check_bound, internal_weights, isoperimetric
 from synth_models.bine.check.replay import check_messages
+from synth_models.bine.parts.units import units_of
 from synth_models.bine.programs.placement import method as placement
 from synth_models.bine.programs.tree import method as tree_ilp
 from synth_models.bine.references import placement_greedy as greedy
@@ -131,8 +132,11 @@ def test_placement_against_brute_force(sizes, solver, collective, vector):
     instance = make(groups=",".join(map(str, sizes)), collective=collective, vector=vector, problem="butterfly")
     record = run("placement", instance, solver)
     weights = {"large": [8, 4, 2], "small": [1, 1, 1]}[vector] if collective == "allreduce" else [4, 4, 4]
-    expected = 2 * brute_placement(sizes, weights) * instance.block_bytes(8)
+    cut = brute_placement(sizes, weights)
+    expected = 2 * cut * instance.block_bytes(8)
     assert record.value == record.bound == expected
+    _, found, proven = placement.place(units_of(instance, 0), weights, 0, RunOptions(60.0, solver=solver))
+    assert (found, proven) == (cut, cut)  # by the solver alone
     least, above = isoperimetric(instance), run("placement_greedy", instance)
     assert least <= expected <= above.value
     assert check_messages(instance, references.recursive(instance, RunOptions()).solution).value >= expected
@@ -227,14 +231,15 @@ def outcome_of(name: str, instance, solver: str, seconds: float = 60.0):
     [
         ("placement", "cpsat", {"groups": "4,4", "problem": "butterfly", "collective": "allreduce"}, "isoperimetric"),
         ("placement", "highs", {"groups": "4,2,2", "problem": "butterfly", "collective": "alltoall"}, "isoperimetric"),
-        ("placement", "cpsat", UNEVEN, None),
+        ("placement", "cpsat", UNEVEN, "positions"),
         ("tree_ilp", "highs", {"groups": "4,4"}, "receive"),
         ("tree_ilp", "highs", {"groups": "1,3"}, None),
         ("tree_ilp", "highs", {"groups": "4,4", "collective": "gather", "root": "5"}, "receive"),
     ],
 )
 def test_a_counting_bound_has_its_certificate_and_a_solver_s_has_none(name, solver, parameters, binding):
-    """Groups of four are subcubes, so the isoperimetric count is reached; the tree of 1, 3 needs a solver."""
+    """Groups of four are subcubes, so the isoperimetric count is reached; of 3, 3, 2 ranks all placements are counted;
+    the tree of 1, 3 needs a solver."""
     instance = make(**parameters)
     outcome = outcome_of(name, instance, solver)
     assert outcome.termination == "optimal"

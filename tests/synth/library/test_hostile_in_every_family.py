@@ -44,7 +44,7 @@ BOUNDS = {  # published bounds: the kind of their certificate
     "optree/mesh-2x3-w1/bound": "cut",
     "optree/torus-4x4-w2/bound": "reach",
     "bine/groups-3-6-7-scatter/bound": "receive",
-    "bine/groups-3-3-2-allgather-butterfly/bound": "isoperimetric",
+    "bine/groups-3-3-2-allgather-butterfly/bound": "positions",
 }
 ODD = (math.inf, 10**400, -(10**400), -(2**63), 2**63, 0.5, "7", True, None, [], {}, [[0]])
 
@@ -131,11 +131,11 @@ def odd_certificates(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[st
             yield f"{path} {odd!r:.20}", changed
 
 
-@pytest.mark.parametrize("name", [name for name, kind in BOUNDS.items() if kind != "isoperimetric"])
+@pytest.mark.parametrize("name", [name for name, kind in BOUNDS.items() if kind != "positions"])
 def test_both_checkers_refuse_odd_certificates(name: str, tmp_path: Path) -> None:
     """What one accepts (a key without meaning, an entry of which nothing hangs) the other accepts too.
 
-    Isoperimetric certificates, of butterflies, are not covered by the second checker."""
+    Certificates of butterflies are not covered by the second checker."""
     made = published(name)
     record = json.loads(json.dumps({**made.data, "solution": made.certificate}, default=lambda array: array.tolist()))
     assert record["solution"].get("argument", record["solution"].get("binding", "intervals")) == BOUNDS[name]

@@ -16,26 +16,30 @@
   (h(2^n - c) = h(2^n) - nc + h(c)) also when they do not. So e_t <= sum_{i<k} popcount(i mod 2^(t+1)); summing over t
   gives f(k). Groups are disjoint, hence the cut weight is at least the total minus sum_g f(n_g); an edge carries two
   messages.
+* **positions** (problem butterfly, jobs of up to 16 ranks): all placements, ``bounds/positions.py``.
 * **prices** (problem tree, broadcast and reduce of whole vectors): prices of rounds, ``bounds/round_prices.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.bine.bounds.positions import least_bytes
 from synth_models.bine.bounds.round_prices import SCALE, best_prices
 from synth_models.bine.instance import BineInstance
-from synth_models.bine.parts.weights import isoperimetric_bytes, receive_bytes
+from synth_models.bine.parts.weights import isoperimetric_bytes, isoperimetric_cut, receive_bytes
 
 RECEIVE = "receive count per group"
 ISOPERIMETRIC = "edge-isoperimetric count of the hypercube"
+POSITIONS = "all placements on the hypercube, counted over sets of positions"
 PRICES = "prices of rounds"
-WORDS = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC, "prices": PRICES}
+WORDS = {"receive": RECEIVE, "isoperimetric": ISOPERIMETRIC, "positions": POSITIONS, "prices": PRICES}
 
 
 def solve(instance: BineInstance, options: RunOptions) -> Outcome:
@@ -43,6 +47,11 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     binding, best = "receive", receive_bytes(instance)
     if instance.problem == "butterfly" and (other := isoperimetric_bytes(instance)) > best:
         binding, best = "isoperimetric", other
+    if (
+        instance.problem == "butterfly"
+        and (other := least_bytes(instance, partial(isoperimetric_cut, instance))) > best
+    ):
+        binding, best = "positions", other
     if instance.problem == "tree" and instance.collective in ("broadcast", "reduce"):
         priced, prices = _priced(instance, options)
         if priced > best:

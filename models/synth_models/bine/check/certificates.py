@@ -11,6 +11,7 @@ import numpy as np
 
 from synth.text.untrusted import choice, exact_dot
 from synth_models.bine.check.crossings import priced
+from synth_models.bine.check.placements import least_cuts
 from synth_models.bine.check.rules import volumes_by_round
 from synth_models.bine.instance import BineInstance
 
@@ -18,10 +19,10 @@ from synth_models.bine.instance import BineInstance
 def check_bound(instance: BineInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
     """Faults of a bound whose certificate names its argument (``binding``)."""
     try:
-        binding = choice(certificate, "binding", "receive", "isoperimetric", "prices")
+        binding = choice(certificate, "binding", "receive", "isoperimetric", "positions", "prices")
     except ValueError as error:
         return [f"unknown kind of bound: {error}"]
-    if binding == "isoperimetric" and instance.problem != "butterfly":
+    if binding in ("isoperimetric", "positions") and instance.problem != "butterfly":
         return [f"unknown kind of bound {binding!r} for the problem {instance.problem}"]
     try:
         proven = _PROVEN[binding](instance, certificate)
@@ -35,6 +36,7 @@ def check_bound(instance: BineInstance, bound: float, certificate: Mapping[str, 
 _PROVEN: Mapping[str, Callable[[BineInstance, Mapping[str, Any]], float]] = {
     "receive": lambda instance, _: receive(instance),
     "isoperimetric": lambda instance, _: isoperimetric(instance),
+    "positions": lambda instance, _: positions(instance),
     "prices": priced,
 }
 
@@ -63,15 +65,29 @@ def _received(instance: BineInstance, part: Any) -> Fraction:
 
 def isoperimetric(instance: BineInstance) -> float:
     """Bytes that every hypercube butterfly sends between groups of these sizes, over all jobs; exact, rounded once."""
-    rows = []
-    for job, groups in enumerate(instance.allocations):
-        ranks = len(groups)
-        weights = np.array(dimension_weights(instance, ranks))
-        held = internal_weights(weights, ranks)
-        for weight, part in instance.partitions(job):
-            inside = 2 * int(held[np.bincount(part)].sum())
-            rows.append((ranks, weight * (int(weights.sum()) * ranks - inside)))
-    return instance.bytes_of(rows)
+    return instance.bytes_of((len(groups), _counted(instance, job)) for job, groups in enumerate(instance.allocations))
+
+
+def _counted(instance: BineInstance, job: int) -> int:
+    """The isoperimetric count of one job, in blocks times costs."""
+    ranks, total = len(instance.allocations[job]), 0
+    weights = np.array(dimension_weights(instance, ranks))
+    held = internal_weights(weights, ranks)
+    for weight, part in instance.partitions(job):
+        inside = 2 * int(held[np.bincount(part)].sum())
+        total += weight * (int(weights.sum()) * ranks - inside)
+    return total
+
+
+def positions(instance: BineInstance) -> float:
+    """Bytes of the best of all placements, of jobs of more than 16 ranks the isoperimetric count; exact, rounded
+    once."""
+    ranks = {len(groups) for groups in instance.allocations}
+    least = least_cuts(instance, {many: dimension_weights(instance, many) for many in ranks})
+    return instance.bytes_of(
+        (len(groups), 2 * least[job] if job in least else _counted(instance, job))
+        for job, groups in enumerate(instance.allocations)
+    )
 
 
 def dimension_weights(instance: BineInstance, ranks: int) -> list[int]:

@@ -58,10 +58,14 @@ def receive_blocks(instance: BineInstance, groups: AnyIntArray) -> int:
 
 def isoperimetric_bytes(instance: BineInstance) -> float:
     """The isoperimetric bound of ``bounds/global_bytes.py``."""
-    rows = []
-    for job, groups in enumerate(instance.allocations):
-        ranks = len(groups)
-        f = most_inside(dimension_weights(instance, ranks), ranks)
-        for weight, part in instance.partitions(job):
-            rows.append((ranks, weight * 2 * int(f[ranks] - f[np.bincount(part)].sum())))
-    return instance.bytes_of(rows)
+    return instance.bytes_of(
+        (len(groups), 2 * isoperimetric_cut(instance, job, dimension_weights(instance, len(groups))))
+        for job, groups in enumerate(instance.allocations)
+    )
+
+
+def isoperimetric_cut(instance: BineInstance, job: int, weights: list[int]) -> int:
+    """The same of one job in blocks each way, each level's count times its weight."""
+    parts = instance.partitions(job)
+    held = most_inside(weights, len(instance.allocations[job]))
+    return sum(times * int(held[-1] - held[np.bincount(part)].sum()) for times, part in parts)

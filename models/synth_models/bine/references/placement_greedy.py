@@ -28,7 +28,7 @@ from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.butterfly import partners
 from synth_models.bine.parts.units import Units, units_of
-from synth_models.bine.parts.weights import dimension_weights, most_inside
+from synth_models.bine.parts.weights import dimension_weights, isoperimetric_cut
 from synth_models.bine.references import exchanges
 from synth_models.bine.solution import Steps, join
 
@@ -48,16 +48,9 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     )
     for job, groups in enumerate(instance.allocations):
         weights = np.array(dimension_weights(instance, len(groups)))
-        units, least = units_of(instance, job), least_cut(instance, job, weights.tolist())
+        units, least = units_of(instance, job), isoperimetric_cut(instance, job, weights.tolist())
         placements.append(best_placement(units, weights, least, options.seed, restarts, options))
     return Outcome("finished", on_positions(instance, placements))
-
-
-def least_cut(instance: BineInstance, job: int, weights: list[int]) -> int:
-    """The least cost of a placement by the edge-isoperimetric count, in blocks each way."""
-    parts = instance.partitions(job)
-    held = most_inside(weights, len(instance.allocations[job]))
-    return sum(times * int(held[-1] - held[np.bincount(part)].sum()) for times, part in parts)
 
 
 def cut(units: Units, placed: Sequence[int] | IntArray, weights: Sequence[int] | IntArray) -> int:

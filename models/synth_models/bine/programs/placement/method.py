@@ -1,8 +1,9 @@
 """Method ``placement`` (program): optimal hypercube positions by CP-SAT or a linearised ILP; exact for small p.
 
 The bound is the solver's (rounded up: cuts are whole blocks), at least the edge-isoperimetric one; a job whose greedy
-placement meets the latter needs no solver. Jobs beyond ``LARGEST`` ranks keep the greedy placement and that bound.
-Where it is the isoperimetric one for every job, its certificate goes with it.
+placement meets the latter needs no solver. Jobs beyond ``LARGEST`` ranks keep the greedy placement and that bound. For
+jobs of up to 16 ranks all placements are counted besides (``bounds/positions.py``). Where no job's bound is the
+solver's, the certificate goes with it.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from synth.family import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth.solvers.catalogue import takes
-from synth_models.bine.bounds.global_bytes import ISOPERIMETRIC
+from synth_models.bine.bounds.global_bytes import WORDS
+from synth_models.bine.bounds.positions import Positions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.units import Units, units_of
-from synth_models.bine.parts.weights import dimension_weights, most_inside
+from synth_models.bine.parts.weights import dimension_weights, isoperimetric_cut, most_inside
 from synth_models.bine.programs.placement import model as placement_model
-from synth_models.bine.references.placement_greedy import best_placement, cut, least_cut, on_positions
+from synth_models.bine.references.placement_greedy import best_placement, cut, on_positions
 
 LARGEST = 256  # ranks for which a program is built
 
@@ -33,24 +35,35 @@ def solve(instance: BineInstance, options: RunOptions) -> Outcome:
     """Method ``placement``; needs the problem butterfly."""
     if instance.problem != "butterfly":
         raise UnsupportedError("placements are for the problem butterfly")
-    placements, bound, optimal, counted = [], [], True, True
+    placements, bound, optimal, bindings = [], [], True, set[str]()
     known: dict[tuple[int, ...], tuple[Any, int, int]] = {}
+    positions = Positions()
     for job, groups in enumerate(instance.allocations):
         weights = dimension_weights(instance, len(groups))
-        units, count = units_of(instance, job), least_cut(instance, job, weights)
+        units, count = units_of(instance, job), isoperimetric_cut(instance, job, weights)
         if units.key not in known:
             alone = 2 * instance.block_bytes(len(groups)) if len(instance.allocations) == 1 else None
             known[units.key] = place(units, weights, count, options, alone)
         placed, value, least = known[units.key]
+        exact = positions.least(instance, job, weights) if max(least, value) > count else None
+        bindings.add(binding := _binding(least, count, exact))
+        least = exact if exact is not None and binding == "positions" else least
         placements.append(placed)
         optimal &= least >= value
-        counted &= least <= count
         bound.append((len(groups), 2 * least))
-    proof, certificate = f"quadratic assignment, {options.solver or 'cpsat'}", None
-    if counted:
-        proof, certificate = ISOPERIMETRIC, {"binding": "isoperimetric"}
     ended: Termination = "optimal" if optimal else "time_limit"
+    binding = "solver" if positions.too_many else max(bindings)  # by their names: the solver's, then positions
+    proof, certificate = f"quadratic assignment, {options.solver or 'cpsat'}", None
+    if binding != "solver":
+        proof, certificate = WORDS[binding], {"binding": binding}
     return Outcome(ended, on_positions(instance, placements), instance.bytes_of(bound), proof, certificate)
+
+
+def _binding(least: int, count: int, exact: int | None) -> str:
+    """What proves a job's bound ``least``: ``count`` is the isoperimetric one, ``exact`` that over all placements."""
+    if exact is not None and exact > count:
+        return "positions"
+    return "solver" if least > count else "isoperimetric"
 
 
 def place(
