@@ -95,6 +95,7 @@ def prepare(page: Path, folder: Path) -> None:
     test_site.prepare(folder)
     samples = ROOT / "tests/exchange/machines/samples"
     shutil.copy(samples / "a100-topo.txt", folder / "a100.txt")
+    shutil.copy(ROOT / "instances/bine/allocations/synthetic-jobs.csv", folder / "jobs.csv")
     for file in [
         *(ROOT / "instances/bine/allocations").glob("synthetic-*"),
         ROOT / "instances/harvest/steps/demand-6.csv",
