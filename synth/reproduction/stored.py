@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES, REMARKS, COMPARED, ERRATA = "Figures", "Remarks", "Printed numbers and ours", "Errata"
-GAP_LINE = f"Where this page says gap: {GAP}."
+GAP_LINE = f"On this page {GAP}."
 NEAR = 0.01  # of a printed number: ours is "within 1 %"
 _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)\n\n\1\n*")
 _NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")

@@ -18,7 +18,7 @@ SCALES = {
     "s": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1, "s")),
     "bytes/s": ((1, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")),
 }  # what an axis may count in
-GAP = "gap = (value − bound) / value, the part of the value by which a better schedule can be better at most"
+GAP = "gap = (value − bound) / value; no schedule can be better by a larger part of the value"
 
 
 def shown(value: float | None, unit: str = "") -> str:

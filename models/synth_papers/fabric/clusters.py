@@ -164,8 +164,8 @@ def opening(found: Stored) -> Opening:
             f"{worst['gap']} ({worst['collective']} on {worst['machine']}).",
             f"Up to 16 MiB the median gap of a machine is {least} to {most}. The largest is {last['largest']} "
             f"({last['where']} on {last['machine']}).",
-            f"A schedule of 1 GiB takes at most {numbers(large['seconds']).max():g} s on two cores and "
-            f"{numbers(large['memory, MB']).max():g} MB, with its check.",
+            f"To make and check a schedule of 1 GiB takes at most {numbers(large['seconds']).max():.0f} s and "
+            f"{numbers(large['memory, MB']).max():,.0f} MB on two cores.",
         ),
         "growth",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,7 +11,6 @@ from synth.text.quantities import percent, shown, times
 
 GIB = 2**30
 WIDE = 0.15  # of a gap
-LITTLE = 1.1  # times as fast, below which it is worth less than a tenth
 BOXES_OF = ("dgx-h100-nvls", "dgx-b200-nvls")
 
 
@@ -53,36 +52,20 @@ def by_size(table: pd.DataFrame, column: str = "gap", words: Callable[[float], s
 
 
 def crossover(worth: pd.DataFrame) -> str:
-    """What it is worth between boxes at 1 GiB, and up to how many boxes a tenth or more, by size."""
-    said, above = [], []
+    """What it is worth between boxes at 1 GiB, where it is worth anything."""
+    said = []
     for name in BOXES_OF:
-        mine = worth[worth["machine"].str.startswith(name) & ~worth["machine"].str.endswith(" x1")]
-        if mine.empty:
-            continue
-        mine = mine.assign(boxes=mine["machine"].str.split(" x").str[1].astype(int))
-        large = mine[mine["bytes"] == GIB]
-        worths = large.assign(worth=large["worth"].map(times)).groupby("worth", sort=False)["boxes"]
-        told = ", ".join(f"{value} on {_enumerated(boxes)}" for value, boxes in worths)
-        said.append(f"On {name} boxes at 1 GiB: {told}.")
-        above.append(_up_to(name, mine[mine["worth"] >= LITTLE]))
+        large = worth[worth["machine"].str.startswith(f"{name} x") & (worth["bytes"] == GIB)]
+        large = large.assign(boxes=large["machine"].str.split(" x").str[1].astype(int), times=large["worth"].map(times))
+        large = large[large["boxes"] > 1]
+        gained = [f"{row['times']} on {row['boxes']}" for _, row in large.iterrows() if row["times"] != times(1.0)]
+        if gained:
+            said.append(f"{' and '.join(gained)} boxes of {name}")
+        elif len(large):
+            said.append(f"nothing on {large['boxes'].min()} to {large['boxes'].max()} of {name}")
     if not said:
         return "Between boxes nothing was measured."
-    words = f"Between boxes, whose rails only forward, it is worth less. {' '.join(said)}"
-    return f"{words} Beyond one box a tenth or more is gained {' and '.join(above)}."
-
-
-def _enumerated(numbers: Iterable[int]) -> str:
-    """Numbers as a sentence has them: 2, 4 and 16."""
-    *first, last = map(str, numbers)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _up_to(name: str, rows: pd.DataFrame) -> str:
-    """The largest number of boxes of rows that are worth much, and their sizes."""
-    if rows.empty:
-        return f"on none of {name}"
-    sizes = [shown(float(size), "bytes") for size in sorted(set(rows["bytes"]))]
-    return f"on at most {rows['boxes'].max()} boxes of {name} ({', '.join(sizes)})"
+    return f"Between boxes, whose rails only forward, it is worth less at 1 GiB: {', '.join(said)}."
 
 
 def beside_ours(beside: pd.DataFrame) -> pd.DataFrame:
