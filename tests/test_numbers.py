@@ -119,6 +119,19 @@ def not_in_source(phrase: str, source: str) -> list[float]:
     ]
 
 
+def test_what_counts_as_a_number_and_as_its_source() -> None:
+    """Lists before a unit are one; code, sizes and dimensions are none. A source has as many digits or more."""
+    text = "It takes 3.1, 4 and 5 %, 7 of 9 in 1,200 s on 8×8 with 4 MiB, `-O x=5s`."
+    assert [found.group() for found in stated(text)] == ["3.1, 4 and 5 %", "7 of 9", "1,200 s"]
+    exact = "results/published/harvest/exact.md | binomial-broadcast-16-circuits-p2"
+    assert not_in_source("in 26.07 us or 26.1 us", exact) == []
+    assert not_in_source("in 26.08 us or 26.2 us", exact) == [26.08, 26.2]
+    assert not_in_source("in 26.07 us", "results/published/harvest/exact.md | swing-8-p1") == [26.07]
+    assert any(
+        pattern.search("takes 50.8 us (proven by `misocp`), split into matchings 84.0 us") for pattern in asserted()
+    )
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_numbers_have_a_source(document: str) -> None:
     assert without_source(document) == []

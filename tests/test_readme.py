@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import flat
-from published import PUBLISHED, ROOT, held_for, published, readme
+from published import PUBLISHED, ROOT, below, held_for, published, readme
 
 import synth
 from synth.execution.runs import Request, plan
@@ -74,6 +74,22 @@ def test_what_is_published_stays_small():
     for path in files:
         named = path.relative_to(PUBLISHED).parent / re.sub(r"^records\..+\.npz$", "records*.npz", path.name)
         assert path.stat().st_size <= 2**20 or f"`{named.as_posix()}`" in said, path
+
+
+def test_sizes_and_counts_of_what_is_large():
+    """The megabytes of every file that the folder's README names for its size, and how many records two hold."""
+    said = flat((PUBLISHED / "README.md").read_text())
+    named = re.findall(r"`([\w/*.-]+\.(?:npz|jsonl))`(?: and `([\w/*.-]+\.npz)`)? \(([\d.]+) MB", said)
+    assert len(named) > 10
+    for *names, size in named:
+        for name in filter(None, names):
+            [path] = PUBLISHED.glob(name)
+            assert f"{path.stat().st_size / 1e6:.1f}" == size, name
+    whole = [record for record in below("xtree") if record.path.parents[1] == PUBLISHED / "xtree"]
+    assert f"{len(whole)} records of {len({record['instance'] for record in whole})} instances" in said
+    ours = [record for record in below("fabric") if PUBLISHED / "fabric/ours" in record.path.parents]
+    bounds = [record for record in ours if record["kind"] == "bound"]
+    assert f"{len(bounds)} bounds with certificates and {len(ours) - len(bounds)} schedules" in said
 
 
 @pytest.mark.parametrize("family", ["xtree", "mlfm", "optree", "bine", "harvest", "fabric"])
