@@ -1,7 +1,8 @@
 """Commands on pages that ``test_page_commands.py`` only reads, because they take up to five minutes: here they run.
 
 ``pytest -m slow tests/test_long_commands.py`` runs them, each page in a new folder. What a command of a finding solves
-must have the value and the bound that are published. ``LEFT`` says what is not run, and why.
+must have the value and the bound that are published, and two whole pages are made again. ``LEFT`` says what is not run,
+and why.
 """
 
 from __future__ import annotations
@@ -84,6 +85,19 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: Path, tmp_path: Pa
         elif words[0] == "synth" and not left(shlex.join(words)):
             run(words, tmp_path)
     assert all(record.ok for record in solved(tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bine-jobs", "findings"])
+def test_pages_that_hold_no_time_are_made_again_to_the_letter(name: str, tmp_path: Path) -> None:
+    test_site.prepare(tmp_path)
+    data = ROOT.parent / "shared/data"  # without it findings on others' data are left out, and the page says so
+    if name == "findings" and not data.is_dir():
+        pytest.skip("shared/data is not here")
+    run(shlex.split(f"synth reproduce {name} --out made") + (["--data", str(data)] * (name == "findings")), tmp_path)
+    assert (tmp_path / f"made/{name}.md").read_text() == (PUBLISHED / f"{name}.md").read_text()
+    for page in (tmp_path / "made" / name).glob("*.md"):
+        assert page.read_text() == (PUBLISHED / name / page.name).read_text(), page
 
 
 def test_what_is_left_out_is_little() -> None:

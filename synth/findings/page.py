@@ -191,7 +191,8 @@ def _theirs(one: Shown) -> str:
 def _page(one: Shown, family: Family, root: Path, picture: str | None) -> str:
     """A finding's own page: what it states, its ``picture`` if it has one, the cases, and the commands."""
     finding = one.finding
-    lines = [f"# {finding.name}\n"]
+    of = "a question of " if finding.kind == "settles" else ""
+    lines = [f"# {finding.name}: {finding.kind} {of}{finding.paper}\n"]
     lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
     said = f"*{finding.paper}, {finding.where}*: this {finding.kind} what is stated there"
     lines.append(f"{said} (theirs: {_theirs(one)}; grade: {one.grade}; [all findings](../{NAME}.md)).\n")
