@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import DEALT, Plan
-from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.references.straight import straight
+from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.mirrored import opposite
+from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}
@@ -110,3 +113,85 @@ def test_pieces_in_step(size: int, parts: int, each: int) -> None:
 def test_ranks_equally_near_are_no_groups() -> None:
     for network in ({"network": "star", "nodes": 6}, {"machine": "dgx-a100", "boxes": 2}):
         assert groups_of(**network, collective="allgather")[1] == ()
+
+
+CANONICAL = {"network": "dragonfly", "groups": 9, "routers": 4, "hosts": 2}
+OTHERS: list[tuple[dict[str, Any], tuple[str, str] | None]] = [
+    (CANONICAL, None),
+    (CANONICAL, ("router0.0", "router1.0")),
+    ({"network": "dragonfly", "groups": 6, "routers": 3, "hosts": 1}, None),
+    ({"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 3}, ("router1.0", "router1.1")),
+]
+ALL = ["allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"]
+
+
+def other(network: dict[str, Any], broken: tuple[str, str] | None, collective: str, each: int) -> FabricInstance:
+    """An instance of so many bytes a rank; the links between two routers may have failed."""
+    ranks = network["groups"] * network["routers"] * network["hosts"]
+    instance = synth.make("fabric", **network, collective=collective, bytes=each * ranks)
+    assert isinstance(instance, FabricInstance)
+    if broken is None:
+        return instance
+    ends = [instance.machine.names.index(name) for name in broken]
+    failed = {"links": [ends, ends[::-1]]}
+    return FabricInstance.model_validate(instance.model_dump(mode="json") | {"failed": failed})
+
+
+@pytest.mark.parametrize(("network", "broken"), OTHERS)
+@pytest.mark.parametrize("collective", ALL)
+def test_straight_is_replayed(
+    network: dict[str, Any], broken: tuple[str, str] | None, collective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with routes that are looked for together; of one byte a rank not more than a tenth above its latency."""
+    monkeypatch.setattr(box_routes, "MANY", 0)
+    for each, count in ((1, 1), (1, 2), (3, 2), (1000, 1)):
+        instance = other(network, broken, collective, each)
+        made = straight(instance, count)
+        assert made is not None
+        assert check_schedule(instance, made).faults == []
+        farthest = float(max(routes_seconds(instance, rank) for rank in instance.members))
+        ways = 1 if collective in ("allgather", "reduce_scatter") else 2
+        if each == 1:
+            assert ways * farthest < float(chunks.seconds(instance, made)) < 1.1 * ways * farthest
+
+
+def routes_seconds(instance: FabricInstance, rank: int) -> float:
+    """Seconds from a rank to the farthest member, on an empty machine."""
+    seconds = Routes.of(instance, 1).direct_seconds(rank)
+    return float(seconds[list(instance.members)].max(where=np.arange(len(instance.members)) != rank, initial=0.0))
+
+
+SMALLEST = [(*OTHERS[2], 1), (*OTHERS[2], 1000)]
+REST = [(*row, each) for row in OTHERS for each in (1, 1000, 10**6) if (*row, each) not in SMALLEST]
+
+
+@pytest.mark.parametrize(
+    ("network", "broken", "each"), [*SMALLEST, *(pytest.param(*row, marks=pytest.mark.slow) for row in REST)]
+)
+@pytest.mark.parametrize("collective", ALL)
+def test_never_slower_than_what_is_run_today(
+    network: dict[str, Any], broken: tuple[str, str] | None, each: int, collective: str
+) -> None:
+    instance = other(network, broken, collective, each)
+    ours = synth.solve(instance, "hierarchical")
+    assert ours["verified"]["ok"]
+    assert ours.value is not None
+    for method in ("direct", "ring", "two_level"):
+        theirs = synth.solve(instance, method)
+        assert theirs.value is None or ours.value <= theirs.value, method
+
+
+def test_routes_of_many_pairs_are_as_quick_as_of_one() -> None:
+    for network, broken in OTHERS:
+        instance = other(network, broken, "allgather", 1)
+        routes, nodes = Routes.of(instance, 1), instance.machine.nodes
+        pairs = np.array([u * nodes + v for u in instance.members for v in instance.members if u != v])
+        table, net = routes.of_many(pairs), instance.machine.network
+        assert table is not None
+        for pair, row in zip(pairs.tolist(), table.tolist(), strict=True):
+            route = [e for e in row if e >= 0]
+            assert [net.src[route[0]], net.dst[route[-1]]] == list(divmod(pair, nodes))
+            assert all(net.dst[e] == net.src[f] for e, f in pairwise(route))
+            least = routes.direct(*divmod(pair, nodes))
+            assert least is not None
+            assert net.latency[route].sum() == pytest.approx(net.latency[list(least)].sum())

@@ -17,6 +17,7 @@ from synth_models.fabric.references.share_weights import Dealt
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
+STRAIGHT = "straight"  # to all, whichever box they are in
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
 MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
@@ -45,10 +46,10 @@ class Plan(NamedTuple):
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
     from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or over
-    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all,
-    or ``shared out``: every rank of the root's box sends everything to a part of the boxes; in an allreduce also
-    exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on what it
-    received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
+    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all
+    (``straight``: whatever the box), or ``shared out``: every rank of the root's box sends everything to a part of
+    the boxes; in an allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on
+    what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
     other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
     everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
     rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an allreduce
@@ -87,6 +88,8 @@ class Plan(NamedTuple):
         words = f"everything to one rank and back, {words}" if self.one_root else words
         words = f"unequal shares, {words}" if self.weighed else words
         words = f"up as down with time reversed, {words}" if self.mirrored else words
+        if self.between == STRAIGHT:
+            return "straight from everybody to all"
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
 
 

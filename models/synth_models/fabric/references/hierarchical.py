@@ -56,6 +56,7 @@ from synth_models.fabric.references.box_sends import (
     ROUND,
     SHARED_OUT,
     SHARES,
+    STRAIGHT,
     Plan,
     Sends,
     dealt,
@@ -77,9 +78,10 @@ from synth_models.fabric.references.share_weights import (
     seconds_of_shares,
     whole_shares,
 )
+from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
-from synth_models.fabric.scheduling.from_afar import LONG, from_afar, timed_from_near_and_afar
+from synth_models.fabric.scheduling.from_afar import farthest_first, from_afar, timed_from_near_and_afar
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
@@ -94,6 +96,7 @@ MOST_CHUNKS = 4096
 MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
+SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
@@ -160,15 +163,15 @@ def has_boxes(instance: FabricInstance) -> bool:
 
 def _plans(instance: FabricInstance) -> list[Plan]:
     """What is tried, the most promising first."""
-    groups = _groups(instance)
+    groups, net = _groups(instance), instance.machine.network
     if not groups:
         return _plans_of_boxes(instance)
+    short = instance.bytes / net.bandwidth.min() < SHORT * net.latency.max(initial=0.0)
+    plans = [Plan(between=STRAIGHT, groups=groups)] if short else []
     if instance.collective in ROOTED_TREES:
-        return [Plan(between=DEALT, groups=groups), *_plans_of_boxes(instance)]
-    net = instance.machine.network
-    long = instance.bytes / net.bandwidth.min() > LONG * net.latency.max(initial=0.0)
-    mirrored = [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" and long else []
-    return [*mirrored, Plan(groups=groups), *_plans_of_boxes(instance)]
+        return [*plans, Plan(between=DEALT, groups=groups), *_plans_of_boxes(instance)]
+    plans += [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
+    return [*plans, Plan(groups=groups), *_plans_of_boxes(instance)]
 
 
 def _groups(instance: FabricInstance) -> tuple[tuple[int, ...], ...]:
@@ -245,7 +248,7 @@ def _shares_each(instance: FabricInstance, plan: Plan) -> int:
     boxes = _boxes(instance, plan)
     if plan.between == SHARES:
         return len(boxes[0])
-    if plan.between == DEALT:
+    if plan.between == DEALT or (plan.between == STRAIGHT and instance.collective in ROOTED_TREES):
         return len(instance.members) - 1
     if plan.between in (EVERYTHING, SHARED_OUT, "own rail"):
         return 1
@@ -265,7 +268,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         return max(1, min(most, wanted))
     if plan.weighed:
         return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
-    if plan.between == DEALT or _root(instance, plan) is None or not net.latency.max(initial=0.0):
+    if plan.between in (DEALT, STRAIGHT) or _root(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
@@ -290,11 +293,15 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     """The schedule with ``count`` chunks a share; None where there is none of an exchange."""
     parts = count * _shares_each(instance, plan)
     there = instance if instance.collective in SPREADING else reversed_instance(instance)
+    if plan.between == STRAIGHT:
+        return straight(instance, count)
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if plan.between == DEALT or plan.mirrored:
         forth = instance if plan.mirrored else there
         transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan)
+        if plan.mirrored and from_afar(forth, transfers):
+            transfers = farthest_first(forth, transfers)
         return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
     sizes = _cut(there, parts)
     long = _of_many_turns(instance, there, sizes[0], plan)

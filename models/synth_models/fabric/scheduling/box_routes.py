@@ -21,6 +21,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.routes import Routes
 
 NONE = -1
+MANY = 100_000  # pairs whose routes are looked for together
 _IN_A_BOX = re.compile(r"(\d+)/(.+)")
 
 
@@ -101,17 +102,21 @@ class PairRoutes:
             target = self._members[ahead, self._place[target]]
             source = self._first[source]
         pairs, row = _distinct(source * self._nodes + target, self._nodes**2)
-        found = [self._route(int(pair)) for pair in pairs]
-        longest = max((len(route) for route in found), default=0)
-        table = np.full((len(found), longest), NONE, dtype=np.int64)
-        for k, route in enumerate(found):
-            table[k, : len(route)] = route
-        links = table[row]
+        table = self._routes.of_many(pairs) if len(pairs) > MANY else None
+        links = (self._table(pairs) if table is None else table)[row]
         used = links >= 0
         start = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
         if self._turns is not None:
             links = self._turns[turn[:, None], links]
         return start, links[used]
+
+    def _table(self, pairs: IntArray) -> IntArray:
+        found = [self._route(int(pair)) for pair in pairs]
+        longest = max((len(route) for route in found), default=0)
+        table = np.full((len(found), longest), NONE, dtype=np.int64)
+        for k, route in enumerate(found):
+            table[k, : len(route)] = route
+        return table
 
     def _route(self, pair: int) -> tuple[int, ...]:
         if pair not in self._known:

@@ -2,26 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
+FEW = 300_000  # transfers up to which all kinds of list scheduling are tried
 NOTICED = 4  # parts of a piece's time on a link
 LONG = 100  # times what latencies differ by, after which they no longer matter
 
 
 def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
     """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
-    gaps."""
+    gaps; of many transfers there the latter alone, with the farthest first."""
+    if len(transfers.piece) > FEW and from_afar(instance, transfers):
+        return timed(instance, farthest_first(instance, transfers), in_cells=True)
     found = timed(instance, transfers, in_order=in_order)
     if not from_afar(instance, transfers):
         return found
     return min(found, timed(instance, transfers, in_gaps=True), key=partial(chunks.seconds, instance))
+
+
+def farthest_first(instance: FabricInstance, transfers: Transfers) -> Transfers:
+    """With priorities that suit filled gaps: first what most others wait for one after the other, of that what goes
+    farthest, and else in no order, so that no link is wanted by all at the same time."""
+    waiting = np.repeat(np.arange(len(transfers.piece)), np.diff(transfers.before_start))
+    height = np.zeros(len(transfers.piece), dtype=np.int64)  # how many wait for it, one for the other
+    while True:
+        higher = height.copy()
+        np.maximum.at(higher, transfers.before, height[waiting] + 1)
+        if np.array_equal(higher, height) or int(higher.max()) > len(height):
+            break
+        height = higher
+    seconds = np.add.reduceat(instance.machine.network.latency[transfers.link], transfers.route_start[:-1])
+    priority = np.empty(len(height), dtype=np.int64)
+    priority[np.lexsort((_scattered(len(height)), -seconds, -height))] = np.arange(len(height))
+    return replace(transfers, priority=priority)
+
+
+def _scattered(count: int) -> IntArray:
+    """Keys that put so many in no order, always the same (the last step of SplitMix64: Steele, Lea, Flood: "Fast
+    splittable pseudorandom number generators", OOPSLA 2014)."""
+    word = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: IntArray = (word >> np.uint64(1)).astype(np.int64)
+    return found
 
 
 def from_afar(instance: FabricInstance, transfers: Transfers, whole: float = 1.0) -> bool:

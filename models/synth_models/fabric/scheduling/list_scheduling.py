@@ -22,6 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
+from synth_models.fabric.scheduling.cells import NEVER, placed_in_cells
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.reservations import (
     Uses,
@@ -37,7 +38,6 @@ from synth_models.fabric.solution import Schedule
 
 GAPS = 48  # of every link that later transfers may fill: the latest ones
 LOOK = 1000  # events between looks at the clock
-NEVER = -(2**62)  # the lag behind what never comes
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 
 def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *,
-    in_order: bool = False, in_gaps: bool = False,
+    in_order: bool = False, in_gaps: bool = False, in_cells: bool = False,
 ) -> Schedule:  # fmt: skip
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
     :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
@@ -107,6 +107,8 @@ def timed(
     as its links allow, also before what has been placed there. Where routes to a link take unequally long, a link
     waits for what comes from afar and would be idle until then.
 
+    ``in_cells``: the same among all gaps (:mod:`synth_models.fabric.scheduling.cells`), where the times suit that.
+
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
@@ -116,14 +118,21 @@ def timed(
     ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
     hop_by_hop = instance.switching.mode == "store_and_forward"
     hops = hop_times(machine, transfers, ticks, hop_by_hop)
-    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, in_gaps)
+    uses = uses_of(
+        transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, in_gaps or in_cells
+    )
     followers = followers_of(machine, transfers, hops)
     resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
-    kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
-    order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority
-    start, in_time = kernel(uses, resources, followers, order, missing, left() + SLACK_S)
+    found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
+    if in_cells:
+        found = placed_in_cells(uses, resources, followers, transfers.priority, missing, seconds)
+    if found is None:
+        kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
+        order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority
+        found = kernel(uses, resources, followers, order, missing, seconds)
+    start, in_time = found
     if not in_time:
         raise OutOfTime
     if np.any(start < 0):

@@ -12,11 +12,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.from_afar import FEW
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
-
-FEW = 300_000  # transfers, up to which both kinds of list scheduling are tried
 
 
 def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule) -> Schedule | None:
@@ -66,7 +65,7 @@ def opposite(machine: Machine) -> IntArray | None:
 def timed_one_way(instance: FabricInstance, there: FabricInstance, transfers: Transfers) -> Schedule | None:
     """A broadcast, or if ``there`` is its reversed instance a reduction, of transfers that fill gaps; None where such a
     reduction cannot be mirrored."""
-    found = timed(there, transfers, in_gaps=True)
+    found = timed(there, transfers, in_cells=True)
     if len(transfers.piece) <= FEW:
         found = min(found, timed(there, transfers), key=partial(chunks.seconds, there))
     return found if there is instance else mirrored(there, transfers, found)
@@ -78,7 +77,7 @@ def there_and_back(instance: FabricInstance, down: Transfers) -> Schedule | None
     twin = opposite(instance.machine)
     if twin is None:
         return None
-    found = timed(instance, down, in_gaps=True)
+    found = timed(instance, down, in_cells=True)
     turned = replace(found, link=twin[found.link])
     up = mirrored(reversed_instance(instance), replace(down, link=twin[down.link]), turned)
     if up is None:

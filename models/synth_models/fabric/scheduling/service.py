@@ -21,8 +21,9 @@ from synth.kernels import jit
 from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
+from synth_models.fabric.scheduling.cells import NEVER
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import NEVER, Followers, Transfers, followers_of, most_seconds
+from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, followers_of, most_seconds
 from synth_models.fabric.scheduling.reservations import (
     Uses,
     earliest_behind,
