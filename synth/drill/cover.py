@@ -11,11 +11,12 @@ z[c]                  ``taken``     candidate c: a case's schedule, moved by   0
     every failure is covered   sum_{c covers f} z[c] >= 1      for every failure f that some schedule covers
 
 A schedule covers a failure if it uses nothing that failed and takes at most :data:`WITHIN` longer than the best known
-time with that failure; where links are slower only, if it takes no longer than that replayed there.
+time with that failure; where links are slower only, if it takes no longer than that, replayed there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,32 +102,36 @@ def _candidates(drill: Drill) -> list[Candidate]:
 def _covered(drill: Drill, candidates: Sequence[Candidate], singles: Sequence[Single]) -> list[dict[int, float]]:
     """The failures that each candidate covers, with its seconds there."""
     used = {id(case): used_by(drill, case) for case in {id(c.case): c.case for c in candidates}.values()}
-    place = {single.failure.pairs: f for f, single in enumerate(singles)}
-    slow: dict[tuple[int, int], float | None] = {}
+    at: dict[Pairs, list[Single]] = {}
+    for single in singles:  # several, where a bus has the links of one cable
+        at.setdefault(single.failure.pairs, []).append(single)
+    slow: dict[tuple[int, Pairs], float | None] = {}
     found = []
     for candidate in candidates:
-        mine = {f: candidate.seconds for f, single in enumerate(singles)
-                if _avoids(candidate, used[id(candidate.case)], single)}  # fmt: skip
-        if drill.question.share is not None:
-            for f, single in enumerate(singles):
-                back = place.get(_moved_back(single.failure.pairs, candidate.image)) if f not in mine else None
-                if back is None or single.case.seconds is None:
-                    continue
+        mine = {}
+        for f, single in enumerate(singles):
+            if drill.question.share is None:
+                seconds = candidate.seconds if _avoids(candidate, used[id(candidate.case)], single) else None
+            else:
+                back = _moved_back(single.failure.pairs, candidate.image)
                 key = id(candidate.case), back
                 if key not in slow:
-                    slow[key] = _slowed(drill, candidate.case, singles[back])
+                    slow[key] = _slowed(drill, candidate.case, at.get(back, ()))
                 seconds = slow[key]
-                if seconds is not None:
-                    mine[f] = seconds
+            if seconds is not None and seconds <= _most(single):
+                mine[f] = seconds
         found.append(mine)
     return found
 
 
-def _avoids(candidate: Candidate, used: Pairs, single: Single) -> bool:
-    """Whether the candidate uses nothing that failed and is quick enough."""
+def _most(single: Single) -> float:
+    """Seconds up to which a schedule covers a failure."""
     best = single.case.seconds
-    if best is None or candidate.seconds > best * (1 + WITHIN):
-        return False
+    return -math.inf if best is None else best * (1 + WITHIN)
+
+
+def _avoids(candidate: Candidate, used: Pairs, single: Single) -> bool:
+    """Whether the candidate uses nothing that failed."""
     return used.isdisjoint(_moved_back(single.failure.pairs, candidate.image))
 
 
@@ -139,13 +144,16 @@ def _moved_back(pairs: Pairs, image: IntArray) -> Pairs:
     return frozenset((int(back[u]), int(back[v])) for u, v in pairs)
 
 
-def _slowed(drill: Drill, case: Case, single: Single) -> float | None:
-    """Seconds of a case's schedule with the failure instead of its own, if that is quick enough."""
-    assert single.case.seconds is not None
-    if case is single.case and case.orbit is not None and case.orbit.representative.name == single.failure.name:
+def _slowed(drill: Drill, case: Case, singles: Sequence[Single]) -> float | None:
+    """Seconds of a case's schedule with a failure instead of its own, if that covers one of these, which take the same
+    links along."""
+    most = max(map(_most, singles), default=-math.inf)
+    if most < 0:
+        return None
+    failure = singles[0].failure
+    if case.orbit is not None and case.orbit.representative.pairs == failure.pairs:
         return None if case.best is None else case.best.value
-    target = drill.breakable.broken(single.failure, drill.question.share)
-    most = single.case.seconds * (1 + WITHIN)
+    target = drill.breakable.broken(failure, drill.question.share)
     return drill.breakable.seconds_slowed(solution_of(case), case.instance, target, most)
 
 

@@ -137,12 +137,12 @@ def runs_of(drill: Drill) -> list[Run]:
 
 def _runs(question: Question, instance: Instance) -> list[Run]:
     family = get_family(instance.family)
-    request = Request(_methods(family, instance, question.methods), seeds=[question.seed], limits=[question.limit],
+    request = Request(methods_of(family, instance, question.methods), seeds=[question.seed], limits=[question.limit],
                       gap=question.gap)  # fmt: skip
     return expand([instance], request, question.folder / "records").runs()
 
 
-def _methods(family: Family, instance: Instance, named: Sequence[str]) -> list[str]:
+def methods_of(family: Family, instance: Instance, named: Sequence[str]) -> list[str]:
     """The family's bound and those named, or all that suit: ours, what libraries run, the slow ones."""
     bound = [name for name, method in family.methods.items() if method.kind == "bound"]
     suited = [name for name in defaults_for(family, instance) if name not in LEFT_OUT]

@@ -10,7 +10,7 @@ import io
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, islice, takewhile
 from typing import Any
 
 HOPS = ("file_links", "hop_src", "hop_dst", "hop_start", "hop_ticks", "hop_arrive")
@@ -70,8 +70,19 @@ def links_hold(rows: list[dict[str, str]], instance: dict[str, Any]) -> list[Eve
             events += [(arrive, int(row.get("adds") or 0), n, v)] * (arrive >= 0)
         assert int(row["end_tick"]) == max(hop[-1] for hop in hops)
         events.append((start, 2, n, hops[0][1]))
-    assert not any(a[:1] == b[:1] and a[1] != b[1] and a[2] < b[3] and b[2] < a[3] for a, b in combinations(busy, 2))
+    for hops in by_key(busy):
+        for k, (_, end, n) in enumerate(hops):
+            later = takewhile(lambda hop, end=end: hop[0] < end, islice(hops, k + 1, None))
+            assert all(other == n for _, _, other in later)
     return sorted(events)
+
+
+def by_key(busy: list[tuple[Any, int, int, int]]) -> list[list[tuple[int, int, int]]]:
+    """From when to when a link or group carries which row, in order, one after the other."""
+    found: dict[Any, list[tuple[int, int, int]]] = {}
+    for key, n, begin, end in busy:
+        found.setdefault(key, []).append((begin, end, n))
+    return [sorted(hops) for hops in found.values()]
 
 
 def data_arrives(rows: list[dict[str, str]], events: list[Event], instance: dict[str, Any]) -> None:

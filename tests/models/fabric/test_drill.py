@@ -1,9 +1,11 @@
-"""``synth drill``: drills of small machines against an own replay; a random other member; drawers; bad input."""
+"""``synth drill``: pairs and slower links on small machines; a random other member; drawers; bad input."""
 
 from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import numpy as np
 import pytest
 from examples import some_of
 from models.fabric.flat_replay import replay
+from models.fabric.test_random_drills import demand_cut
 from models.fabric.test_single_failures import tiny
 
 import synth
@@ -48,82 +51,6 @@ def small(seed: int, collective: str) -> Instance:
     return made.model_copy(update={"collective": collective, "bytes": size, "name": f"tiny-{seed}-{collective}"})
 
 
-def demand_sound(drill: search.Drill, folder: Path, chooser: random.Random) -> int:
-    """No schedule uses what failed (own replay, which knows the instance file alone), none is below its bound, and the
-    drawer answers every failure; returns how many have a schedule."""
-    found = cover.cover(drill, RunOptions(20.0, solver="highs"))
-    contents = drawer.write(drill, found, folder)
-    parted = {one.failure for one in contents.parted}
-    answered = 0
-    for single in found.singles:
-        stated = drill.question.share
-        name = single.failure.name
-        if name in parted:
-            with pytest.raises(InputError, match=r"part|reach"):
-                drill.breakable.broken(single.failure, stated)
-            continue
-        if single.case.seconds is None:
-            continue
-        one = drawer.answer(folder, name)
-        assert one.row is not None
-        target, solution, _ = one.solution()
-        assert target.sha256 == drill.breakable.broken(single.failure, stated).sha256  # type: ignore[attr-defined]
-        if stated is None:
-            seconds = replay(table_of(target, solution), json.loads(target.to_json()))
-            assert float(seconds) == pytest.approx(one.row.seconds, rel=1e-12)
-            for link in solution.link.tolist():
-                net = target.machine.network  # type: ignore[attr-defined]
-                assert (int(net.src[link]), int(net.dst[link])) not in single.failure.pairs
-        assert one.row.seconds <= one.row.best_seconds * 1.02
-        bound = synth.solve(target, "bound", time_limit=10).bound if chooser.random() < 0.3 else single.case.bound
-        assert bound is not None
-        assert bound <= one.row.seconds * (1 + 1e-12)
-        assert one.row.best_seconds * (1 + 1e-12) >= bound
-        answered += 1
-    return answered
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 1000))])
-def test_no_schedule_uses_what_failed(seed: int, tmp_path: Path) -> None:
-    chooser = random.Random(seed)
-    instance = small(seed, chooser.choice(["allgather", "allreduce", "reduce_scatter", "broadcast", "alltoall"]))
-    method = "flow" if instance.collective == "alltoall" else "pull"  # type: ignore[attr-defined]
-    drill = drilled(instance, tmp_path, (method,))
-    demand_sound(drill, tmp_path / "drawer", chooser)
-    for case in drill.cases:
-        assert (case.cut is None) == (case.instance is not None)
-        if case.cut is not None:
-            demand_cut(instance, case)
-
-
-def demand_cut(instance: Any, case: search.Case) -> None:
-    """No link that is left leaves the closed set, which holds some rank and misses another; the parts are those that
-    reach each other, by searches of this test's own."""
-    assert case.cut is not None
-    assert case.orbit is not None
-    net, names = instance.machine.network, instance.machine.names
-    pairs = set(zip(net.src.tolist(), net.dst.tolist(), strict=True)) - case.orbit.representative.pairs
-    inside = {names.index(name) for name in case.cut.closed}
-    assert not [pair for pair in pairs if pair[0] in inside and pair[1] not in inside]
-    members = set(instance.members)
-    assert inside & members
-    assert members - inside
-    reach = {v: {v} for v in range(net.nodes)}
-    for _ in range(net.nodes):
-        for u, v in pairs:
-            for held in reach.values():
-                held |= {v} if u in held else set()
-    if instance.collective == "broadcast":
-        assert {frozenset(map(names.index, part)) for part in case.cut.parts} == {
-            frozenset(members & inside),
-            frozenset(members - inside),
-        }
-        assert instance.members[0] in inside
-        return
-    alike = {frozenset(v for v in members if v in reach[u] and u in reach[v]) for u in members}
-    assert {frozenset(names.index(name) for name in part) for part in case.cut.parts} == alike
-
-
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_pairs_of_failures(seed: int, tmp_path: Path) -> None:
     """All pairs, each in one orbit; those that part the ranks have a cut, others a schedule that uses neither (own
@@ -136,7 +63,8 @@ def test_pairs_of_failures(seed: int, tmp_path: Path) -> None:
     for case in pairs:
         assert case.orbit is not None
         if case.cut is not None:
-            demand_cut(instance, case)
+            gone = case.orbit.representative.pairs
+            demand_cut(json.loads(instance.to_json()), case.cut, gone, set(drill.breakable.ranks()))
             continue
         target: Any = case.instance
         record = synth.solve(target, "forest", time_limit=10)
@@ -241,6 +169,23 @@ def test_a_rank_and_the_switch_behind_its_nic_name_the_nic(tmp_path: Path) -> No
     for far in ("link 0/gpu3 ib0", "link 0/gpu3 0/gpu4", "link 0/gpu3 1/gpu3"):
         with pytest.raises(InputError, match="there is no link between"):
             breakable.find(far, None)
+
+
+def test_an_answer_imports_no_solver(tmp_path: Path) -> None:
+    """In a new process, of a schedule that is timed again and of one that is moved: it takes half a second so."""
+    words = ["drill", "dgx-a100", "boxes=2", "gpus=2", "--collective", "allgather", "--size", "64MiB", "-m", "forest"]
+    command.run(*words, "--degraded", "0.5", "-o", "out", cwd=tmp_path)
+    look = "import sys; from synth.cli.main import run\ntry: run()\nfinally: print(*sys.modules, file=sys.stderr)"
+    moved = set()
+    for failure in ("link 1/gpu1 1/nvswitch", "link 1/gpu1 ib1"):
+        asked = [sys.executable, "-c", look, "drill", "out/drawer", "--answer", failure]
+        done = subprocess.run(asked, cwd=tmp_path, text=True, capture_output=True, check=True)
+        assert done.stdout.startswith(failure.replace("ib1", "1/nic1"))
+        moved.add("renumbered" in done.stdout)
+        loaded = {name.split(".")[0] for name in done.stderr.split()}
+        assert "synth_models" in loaded
+        assert not loaded & {"highspy", "ortools", "pyomo", "pyscipopt", "scipy", "numba", "pandas", "matplotlib"}
+    assert moved == {True, False}
 
 
 def test_the_command_from_machine_to_answer(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,45 @@ def test_never_slower_than_the_references(seed: int) -> None:
         assert record.value is not None, record["message"]
         assert found.bound <= record.value
         assert found.seconds <= record.value, method
+
+
+@pytest.mark.parametrize(
+    ("boxes", "seed"), [*some_of((8, seed) for seed in range(40)),
+                        *(pytest.param(64, seed, marks=pytest.mark.slow) for seed in range(4))]
+)  # fmt: skip
+def test_never_slower_on_many_ranks(boxes: int, seed: int) -> None:
+    """64 and 512 GPUs, where the planner itself tries no reference: zeros, a hot expert, silent ranks, all skews, from
+    a few bytes a pair to many."""
+    rng = np.random.default_rng(seed)
+    found = many(boxes).plan(skewed_demand(rng, 8 * boxes))
+    assert found.check().faults == []
+    for method in ("fast", "two_step", "spread_out", "direct"):
+        record = synth.solve(found.instance, method, time_limit=60)
+        assert record["verified"]["faults"] == []
+        assert record.value is not None, record["message"]
+        assert found.bound <= record.value
+        assert found.seconds <= record.value, method
+
+
+@cache
+def many(boxes: int) -> Planning:
+    """The planner of so many boxes of eight GPUs, warm from earlier demands."""
+    return synth.Planner("dgx-h100", boxes=boxes)
+
+
+def skewed_demand(rng: np.random.Generator, ranks: int) -> IntArray:
+    """Zipf sizes, their largest from 10 bytes to 1 GB; in two of three some pairs, ranks or experts stand out."""
+    sizes = (1 / np.arange(1, ranks**2 + 1) ** rng.uniform(0, 1.5)) * 10 ** rng.uniform(1, 9)
+    found: IntArray = rng.permutation(sizes).reshape(ranks, ranks).astype(np.int64)
+    kind = rng.integers(6)
+    if kind in (0, 1):
+        found[rng.random((ranks, ranks)) < rng.choice([0.5, 0.9, 0.99])] = 0
+    if kind in (1, 2):
+        found[:, rng.integers(ranks)] *= 20
+    if kind == 3:
+        found[rng.integers(ranks, size=ranks // 4)] = 0
+        found[:, rng.integers(ranks)] = 0
+    return found
 
 
 def assume_something(instance: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 
@@ -11,13 +12,13 @@ from published import PUBLISHED, below
 import synth
 from synth.drill import search
 from synth.family import get_family, load
+from synth.instance import Instance
 from synth.making import make
 from synth.records.record import Record
 from synth.text.quantities import percent, shown
 from synth_papers.fabric.drill import ALONE, MACHINES, SIZES, TRIED
 
 FABRIC = get_family("fabric")
-AGAIN = 0.05  # the gap of one method again, on another member
 DRILLS = [(machine, boxes, size) for machine, boxes in MACHINES.items() for size in SIZES]
 
 
@@ -104,7 +105,7 @@ def test_the_records_pass_the_check(record: Record) -> None:
 @pytest.mark.parametrize("asked", DRILLS)
 def test_a_random_other_member_is_no_different(asked: tuple[str, int, str], tmp_path: Path) -> None:
     """The bound again, and the published schedule moved there, which the check replays: as quick to the tick. And the
-    method that made it again, which numbers the ranks otherwise there and may find a slower schedule, but no other."""
+    drill's methods anew, that of the published schedule first, until one is within the gap, as the drill runs them."""
     drill = drilled(*asked, tmp_path)
     chooser = random.Random(str(asked))
     for case in drill.cases:
@@ -118,8 +119,18 @@ def test_a_random_other_member_is_no_different(asked: tuple[str, int, str], tmp_
         moved = drill.breakable.carried(search.solution_of(case), case.orbit.images[k], case.instance, other)
         verdict = load(FABRIC.check)(other, moved)
         assert (verdict.ok, verdict.value) == (True, case.best.value)
-        rerun = synth.solve(other, str(case.best["method"]), time_limit=60, gap=0.02)
-        assert rerun.value is not None
         assert bound is not None
-        assert bound <= rerun.value * (1 + 1e-12)
-        assert 1 - bound / rerun.value <= AGAIN
+        again = quickest(other, str(case.best["method"]), bound)
+        assert bound <= again * (1 + 1e-12)
+        assert 1 - bound / again <= search.ENOUGH
+
+
+def quickest(instance: Instance, first: str, bound: float) -> float:
+    """Seconds of the drill's methods, one after the other until the gap is small enough."""
+    value = math.inf
+    for name in dict.fromkeys([first, *search.methods_of(FABRIC, instance, ())]):
+        made = synth.solve(instance, name, time_limit=60, gap=search.ENOUGH).value
+        value = value if made is None else min(value, made)
+        if 1 - bound / value <= search.ENOUGH:
+            break
+    return value

@@ -10,7 +10,8 @@ log2 n; a broadcast of M bytes in c chunks a tree takes about ``2 a log2 n + (2 
 
 The boxes are those of the machine's file; on other networks every rank is a box. As NCCL does with its channels, data
 are also dealt out to chains that start at different GPUs of a box (and their NICs). The number of channels and of
-chunks is chosen for the size, and whether boxes are kept together at all. Complexity: 2 N transfers a chunk.
+chunks is chosen for the size, and whether boxes are kept together at all; where something has failed, also with the
+slowest rank first. Complexity: 2 N transfers a chunk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+
+import numpy as np
 
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -46,7 +49,17 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     ]
     if len(together) < len(alone):
         kinds.append(("one box a rank", partial(_both, instance, alone, 1)))
+        slowest = _slowest_first(instance)
+        if instance.failed.anything and slowest != alone:
+            kinds.append(("one box a rank, the slowest first", partial(_both, instance, slowest, 1)))
     return best_of(instance, options, kinds)
+
+
+def _slowest_first(instance: FabricInstance) -> list[tuple[int, ...]]:
+    """Boxes of a rank each, that of the least bandwidth first: a leaf of one tree, the other's root with one child."""
+    net = instance.machine.network
+    leaves = np.bincount(net.src, net.bandwidth, net.nodes)
+    return [(rank,) for rank in sorted(instance.members, key=lambda rank: leaves[rank])]
 
 
 def _both(instance: FabricInstance, together: Sequence[Sequence[int]], channels: int) -> tuple[Trees, Trees]:

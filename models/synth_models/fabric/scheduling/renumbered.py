@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -53,16 +55,24 @@ def carried(
     return replace(schedule, link=link, piece_block=block)
 
 
+def moved_back(shares: Mapping[Pair, Fraction], image: IntArray) -> dict[Pair, Fraction]:
+    """Where these links come from under a renumbering of the nodes, with their shares."""
+    back = np.empty_like(image)
+    back[image] = np.arange(len(image))
+    return {(int(back[u]), int(back[v])): left for (u, v), left in shares.items()}
+
+
 def _block_images(image: IntArray, source: FabricInstance, target: FabricInstance) -> IntArray:
-    """The block to which each goes, -1 for none."""
+    """The block to which each goes, -1 for none; of several from and to the same ranks the first is for the first."""
     ours, theirs = source.blocks, target.blocks
-    number = {ends: b for b, ends in enumerate(zip(theirs.origin.tolist(), theirs.goal.tolist(), strict=True))}
-    sizes = theirs.bytes.tolist()
+    left: dict[tuple[int, int, int], list[int]] = {}
+    for b, key in enumerate(zip(theirs.origin.tolist(), theirs.goal.tolist(), theirs.bytes.tolist(), strict=True)):
+        left.setdefault(key, []).append(b)
     found = []
     for origin, goal, size in zip(ours.origin.tolist(), ours.goal.tolist(), ours.bytes.tolist(), strict=True):
-        to = tuple(int(image[v]) if v >= 0 else v for v in (origin, goal))
-        b = number.get((to[0], to[1]), -1)
-        found.append(b if b >= 0 and sizes[b] == size else -1)
+        to, at = (int(image[v]) if v >= 0 else v for v in (origin, goal))
+        held = left.get((to, at, size))
+        found.append(held.pop(0) if held else -1)
     return np.array(found, dtype=np.int64)
 
 

@@ -181,23 +181,31 @@ class Breakable:
     def carried(
         self, schedule: Schedule | Quotient, image: Any, source: FabricInstance, target: FabricInstance
     ) -> Schedule:
-        """The schedule of ``source`` on ``target``, another member of its orbit or one whose failures it avoids."""
+        """The schedule of ``source`` on ``target``, another member of its orbit or one whose failures it avoids; timed
+        again where other links are slower there. Raises ``ValueError``."""
         moved = np.asarray(image, dtype=np.int64)
-        return renumbered.carried(expanded(source, schedule), self.machine, moved, source, target)
+        shares = renumbered.moved_back(target.failed.shares, moved)
+        gone = renumbered.moved_back(dict.fromkeys(target.failed.links, Fraction(0)), moved)
+        shares |= {pair: left for pair, left in source.failed.shares.items() if pair in gone}
+        before = _with_shares(source, {pair: shares[pair] for pair in shares if pair not in source.failed.links})
+        listed = _timed_on(expanded(source, schedule), source, before)
+        if listed is None:
+            raise ValueError("it cannot be timed again on slower links: a route branches, or switches store")
+        return renumbered.carried(listed, self.machine, moved, before, target)
 
     def seconds_slowed(
         self, schedule: Schedule | Quotient, source: FabricInstance, target: FabricInstance, most: float
     ) -> float | None:
-        """Seconds of the schedule on a machine with the same links, some slower, by the check's replay; None where that
-        is more than ``most``, or is not known."""
+        """Seconds of the schedule on a machine with the same links at other rates, by the check's replay; None where
+        that is more than ``most``, or is not known."""
         from synth_models.fabric.check.replay import check_schedule  # an answer out of a drawer needs no replay
 
         listed = expanded(source, schedule)
         busy = renumbered.busy_seconds(target, listed)
         if max(busy.values(), default=0.0) > most:
             return None
-        slower = renumbered.slowed(listed, source, target)
-        verdict = None if slower is None else check_schedule(target, slower)
+        there = _timed_on(listed, source, target)
+        verdict = None if there is None else check_schedule(target, there)
         if verdict is None or not verdict.ok or verdict.value is None or verdict.value > most:
             return None
         return float(verdict.value)
@@ -221,6 +229,25 @@ class Breakable:
                 else:
                     of_pair |= {pair: max(loss, of_pair.get(pair, 0.0)) for pair in part.pairs}
         return plot_losses(self.machine, of_pair, of_node, title)
+
+
+def _with_shares(instance: FabricInstance, shares: Mapping[Pair, Fraction]) -> FabricInstance:
+    """The instance with these shares of the bandwidth left, by the ends of the link."""
+    if shares == instance.failed.shares:
+        return instance
+    reduced = tuple((u, v, f"{left.numerator}/{left.denominator}") for (u, v), left in shares.items())
+    failed = instance.failed.model_copy(update={"reduced": reduced or None})
+    return instance.model_copy(update={"failed": failed})
+
+
+def _timed_on(schedule: Schedule, source: FabricInstance, target: FabricInstance) -> Schedule | None:
+    """The schedule on a machine with the same links: as it is where none that it uses is slower, else timed again, in
+    the same order; None where that is not possible."""
+    if target is source:
+        return schedule
+    links = np.unique(schedule.link)
+    slower = target.machine.network.bandwidth[links] < source.machine.network.bandwidth[links]
+    return renumbered.slowed(schedule, source, target) if slower.any() else schedule
 
 
 def _less(share: str, before: str | None) -> str:
