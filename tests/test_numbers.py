@@ -36,6 +36,7 @@ DOCUMENTS = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "models/README.md", "results/published/README.md"),
     "results/published/harvest/gaps.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "models").glob("[a-z]*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "models/formats").glob("*.md")),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "models/site/pages").rglob("*.md")),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "synth").rglob("README.md")),
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb")),

