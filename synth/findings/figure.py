@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synth.findings.evidence import Held, Shown
 from synth.reproduction.printed import below
@@ -56,7 +57,6 @@ def draw_cases(one: Shown) -> Figure | None:
     """A row a case: ours as a dot, the bound as a tick, both over the published figure; None where the table says as
     much: of few cases, and where all are alike."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
 
     cases = sorted((held for held in one.held if held.printed and held.value), key=_share)
     if len(cases) < FEWEST or not below(_share(cases[0]), _share(cases[-1])):
@@ -64,25 +64,34 @@ def draw_cases(one: Shown) -> Figure | None:
     named = len(cases) <= NAMED
     figure = Figure(figsize=(7.5, 1.1 + 0.24 * len(cases) if named else 3.6), layout="constrained")
     axes = figure.subplots()
-    rows = range(len(cases))
-    axes.plot([_share(held) for held in cases], rows, "o", color="#1f6fb4", markersize=5 if named else 3, label="ours")
-    bounds = [(held.least / held.printed, row) for row, held in enumerate(cases) if held.least and held.printed]
-    if one.on_bound and bounds:
-        axes.plot(*zip(*bounds, strict=True), "|", color="#000000", markersize=9 if named else 4, label="bound")
+    size = 5 if named else 3
+    axes.plot([_share(held) for held in cases], range(len(cases)), "o", color="#1f6fb4", markersize=size, label="ours")
+    if one.on_bound:
+        bounds = [held.least / held.printed if held.least and held.printed else math.nan for held in cases]
+        axes.plot(bounds, range(len(cases)), "|", color="#000000", markersize=2 * size - 1, label="bound")
     axes.axvline(1.0, color="#767676", linewidth=0.8, linestyle="--", label="published")
-    least, most = _share(cases[0]), _share(cases[-1])
+    _scale(axes, _share(cases[0]), _share(cases[-1]))
+    if named:
+        axes.set_yticks(range(len(cases)), [held.case.what for held in cases], fontsize=8)
+    else:
+        axes.set_yticks(())
+        axes.set_ylabel(f"{len(cases)} cases, sorted")
+    axes.set_ylim(-0.7, len(cases) - 0.3)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1 + 0.4 / figure.get_figheight()), ncols=3, frameon=False)
+    return figure
+
+
+def _scale(axes: Any, least: float, most: float) -> None:
+    """The axis of shares: logarithmic where they are far apart."""
+    from matplotlib.ticker import FuncFormatter
+
     if most > 3 * least:
         axes.set_xscale("log")
         axes.set_xticks([tick for tick in (0.05, 0.1, 0.2, 0.5, 1, 2, 5) if least < tick <= most or tick == 1])
         axes.xaxis.minorticks_off()
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_yticks(rows if named else (), [held.case.what for held in cases] if named else (), fontsize=8)
-    axes.set_ylim(-0.7, len(cases) - 0.3)
     axes.grid(axis="x", linewidth=0.4, alpha=0.5)
     axes.set_xlabel("share of the published figure")
-    axes.set_ylabel("" if named else f"{len(cases)} cases, sorted")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1 + 0.4 / figure.get_figheight()), ncols=3, frameon=False)
-    return figure
 
 
 def _share(held: Held) -> float:
