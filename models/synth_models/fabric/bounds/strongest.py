@@ -4,7 +4,8 @@ Throughput, latency and what is left after the first arrival (:mod:`synth_models
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), the messages of an allreduce
 (:mod:`synth_models.fabric.bounds.gossip`), sums in switches that add slowly
 (:mod:`synth_models.fabric.bounds.sum_rates`), direct and relayed deliveries of short messages
-(:mod:`synth_models.fabric.bounds.deliveries`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
+(:mod:`synth_models.fabric.bounds.deliveries`), the last transfers from afar
+(:mod:`synth_models.fabric.bounds.near_goals`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
 each is tried where it says something, every one starts from what the ones before have proven, and the best is handed
 over with its certificate, which the check verifies with code of its own.
 """
@@ -24,6 +25,7 @@ from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
+from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.several import strongest_of_several
@@ -33,6 +35,7 @@ from synth_models.fabric.problem.box_machine import MachineSpec, caution
 from synth_models.fabric.problem.exact import float_below
 
 SHARE = 0.4  # of the time that is left, for every argument but the last
+MANY = 256  # members from which on prices of deliveries take longer than there is time
 UNLIMITED_S = 600.0  # each argument's time where the run has no limit
 
 Search = Callable[[Callable[[], bool], Proven], Proven]
@@ -89,7 +92,9 @@ def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Sear
     if pays_its_way(links) and links.delay.any():
         several = Arcs.of(links) is None  # distances, which single arrivals see less of
         found.append(lambda more, best: strongest_orbit_moments(links, more, best) if several else best)
-        found.append(lambda more, best: strongest_deliveries(links, look, more, best))
+        near = [lambda more, best: strongest_near_goals(links, more, best)]
+        delivered = [lambda more, best: strongest_deliveries(links, look, more, best)]
+        found += [*near, *delivered] if len(links.members) > MANY else [*delivered, *near]
         found.append(lambda more, best: strongest_moments(links, more, best))
         found.append(lambda more, best: best if several else strongest_orbit_moments(links, more, best))
     elif instance.switching.mode == "cut_through" and links.delay.any():

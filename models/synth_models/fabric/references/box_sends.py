@@ -49,10 +49,11 @@ class Plan(NamedTuple):
     ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all
     (``straight``: whatever the box), or ``shared out``: every rank of the root's box sends everything to a part of
     the boxes; in an allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on
-    what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box after the
-    other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums up
-    everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where every
-    rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an allreduce
+    what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box
+    after the other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums
+    up everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where
+    every rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an
+    allreduce
     are as large as suits the links. ``mirrored``: it sums up as it spreads, with time reversed.
     """
 
