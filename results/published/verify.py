@@ -11,7 +11,7 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 
 Not looked at: how a run went (seconds, options, progress, solver), and plans. Not covered: more than 2^20 transfers
 (fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth;
-switches that store and add, buffer, do not copy or limit streams; fabric's arguments steps and sum_rates; xtree's
+switches that store and add, buffer, do not copy or limit streams; fabric's steps, sum_rates and near_goals; xtree's
 relaxations; harvest's delays by ports, bundles of prices, chains, several partners of a GPU; mlfm's forms but tables;
 optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
 """
@@ -649,7 +649,7 @@ class Fabric(Network):
 
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
-        cover(held.get("argument") not in ("steps", "sum_rates"), "steps and rates of sums")
+        cover(held.get("argument") not in ("steps", "sum_rates", "near_goals"), "steps, rates of sums, near goals")
         proofs = {"nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "deliveries": Fabric.windows}
         proofs |= {"sums": Fabric.windows, "moments": Fabric.moments, "orbit_moments": Fabric.moments}
         proofs |= {"cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition}
