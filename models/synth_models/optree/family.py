@@ -56,7 +56,8 @@ FAMILY = Family(
                _HERE + "references.published_counts:solve_neighbor_exchange", (), (_CIRCUITS,), repeats=True),
         Method("wrht", "reference", "published step count of WRHT extended to allgather",
                _HERE + "references.published_counts:solve_wrht", (),
-               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms"),), repeats=True),
+               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms; with circuits 1: an "
+                         "exchange among the top nodes, 2: all to one node"), _CIRCUITS), repeats=True),
         Method("one_stage", "reference", "published step count of one all-to-all over the whole ring",
                _HERE + "references.published_counts:solve_one_stage", repeats=True),
         Method("first_fit", "reference", "one-stage schedule, circuits coloured first-fit",

@@ -7,7 +7,8 @@ at N = 1024, w = 64 where the formula gives 2048. Neighbor exchange sends two it
 wavelength takes two steps.
 
 The methods hand over which count is meant (:class:`StepCount`); the check evaluates it. These are counts, not
-schedules: WRHT's drops below proven bounds where ``N <= 2w + 1`` (one step).
+schedules: WRHT's drops below proven bounds where ``N <= 2w + 1`` (one step), and below what its own routing takes
+(``wrht_schedule.py``). With ``circuits`` three of them make the schedule, whose steps the check replays.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size, require_hops, require_ring
 from synth_models.optree.references.published_schedules import exchange_circuits, ring_circuits
+from synth_models.optree.references.wrht_schedule import wrht_circuits
 from synth_models.optree.solution import StepCount
 
 
@@ -128,12 +130,20 @@ def solve_neighbor_exchange(instance: OpTreeInstance, options: RunOptions) -> Ou
 
 
 def solve_wrht(instance: OpTreeInstance, options: RunOptions) -> Outcome:
-    """Method ``wrht``: ``1 + ceil((M^t - M)/(M-1)) + (t-1) M^(t-1)`` (variant 2: ``t M^(t-1)``), ``M = 2w+1``."""
+    """Method ``wrht``: ``1 + ceil((M^t - M)/(M-1)) + (t-1) M^(t-1)`` (variant 2: ``t M^(t-1)``), ``M = 2w+1``; with
+    ``circuits`` its routing as a schedule, which takes more steps."""
     if (refused := refuse_unmeetable(instance)) is not None:
         return refused
     require_ring(instance, "a published count")
+    variant = int(options.method.get("variant", 1))
+    if options.method.get("circuits"):
+        require_explicit_size(instance)
+        circuits, stages = wrht_circuits(instance.nodes, instance.wavelengths, variant)
+        require_hops(instance, int(circuits.hops(instance).max()), "WRHT")
+        message = f"collect {stages.collect}, exchange {stages.exchange}, broadcast {stages.broadcast} steps"
+        return Outcome("finished", solution=circuits, message=message)
     require_hops(instance, wrht_hops(instance.nodes, instance.wavelengths), "WRHT")
-    return Outcome("finished", solution=StepCount("wrht", (int(options.method.get("variant", 1)),)))
+    return Outcome("finished", solution=StepCount("wrht", (variant,)))
 
 
 def solve_one_stage(instance: OpTreeInstance, options: RunOptions) -> Outcome:
