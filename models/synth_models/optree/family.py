@@ -56,8 +56,8 @@ FAMILY = Family(
                _HERE + "references.published_counts:solve_neighbor_exchange", (), (_CIRCUITS,), repeats=True),
         Method("wrht", "reference", "published step count of WRHT extended to allgather",
                _HERE + "references.published_counts:solve_wrht", (),
-               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms; with circuits 1: an "
-                         "exchange among the top nodes, 2: all to one node"), _CIRCUITS), repeats=True),
+               (Parameter("variant", read_int(1, 2), 1, "which of the two published last terms; with circuits "
+                         "1: an exchange at the top, 2: all to one node"), _CIRCUITS), repeats=True),
         Method("one_stage", "reference", "published step count of one all-to-all over the whole ring",
                _HERE + "references.published_counts:solve_one_stage", repeats=True),
         Method("first_fit", "reference", "one-stage schedule, circuits coloured first-fit",
@@ -77,6 +77,10 @@ FAMILY = Family(
                           question=True)), repeats=True),
         Method("relay", "reference", "leaping frontiers with the gaps filled behind them (ours)",
                _HERE + "references.relay:solve"),
+        Method("one_path", "program", "all items on one path, rotated, or on two (CP-SAT, one thread repeats by seed)",
+               _HERE + "programs.one_path.method:solve", ("cp",),
+               (_HORIZON,
+                Parameter("warm_start", read_flag, True, "start from relay: it caps the horizons that are tried"))),
         Method("time_expanded", "program", "fewest steps of any schedule (CP-SAT, one thread repeats by seed)",
                _HERE + "programs.time_expanded.method:solve", ("cp",),
                (_HORIZON,

@@ -87,9 +87,16 @@ def routed(nodes: int, wavelengths: int) -> tuple[int, Stages]:
     return round(verdict.value), stages
 
 
+def wrht_steps(nodes: int, wavelengths: int) -> tuple[int, int | None, str]:
+    """WRHT's steps, replayed; what its routing takes at least; and the steps of its stages in words."""
+    value, stages = routed(nodes, wavelengths)
+    words = f"{stages.collect} to collect, {stages.exchange} to exchange, {stages.broadcast} to broadcast"
+    return value, least_steps(nodes, wavelengths, 1), words
+
+
 def errata(page: Reproduction) -> None:
     """WRHT's printed count against what its own routing takes, with the smallest rings that show it."""
-    value, stages = routed(1024, 64)
+    value, least, words = wrht_steps(1024, 64)
     printed = count_steps(1024, 64, "wrht", (1,)).steps
     page.erratum(
         "Table 1, WRHT",
@@ -97,8 +104,7 @@ def errata(page: Reproduction) -> None:
         "A level of the broadcast sends a member all N items but its own, not M^(t-1). Where N > M, WRHT's routing "
         "takes N + 1 steps at least, in whatever order: more than Ring (proof in "
         "`synth_models.optree.references.wrht_schedule`).",
-        f"N = 1024, w = 64: at least {least_steps(1024, 64, 1)} steps; replayed {value}, of these {stages.collect} to "
-        f"collect, {stages.exchange} to exchange, {stages.broadcast} to broadcast. Smallest rings below what is "
+        f"N = 1024, w = 64: at least {least} steps; replayed {value}, of these {words}. Smallest rings below what is "
         f"possible: {'; '.join(_smallest())}.",
     )
 
@@ -114,8 +120,6 @@ def _smallest() -> list[str]:
             if levels == several and counted < least:
                 whose = "its routing" if levels or variant == 2 else "any schedule"
                 group = "several groups" if levels else "one group"
-                found.append(
-                    f"{name}, {group}: N = {nodes}, w = {wavelengths}, {counted} against {least} of {whose}"
-                )
+                found.append(f"{name}, {group}: N = {nodes}, w = {wavelengths}, {counted} against {least} of {whose}")
                 break
     return found

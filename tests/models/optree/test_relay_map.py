@@ -55,7 +55,9 @@ def test_counts_in_words() -> None:
     """By hand: 16/3 has T = 4 and 8 >= 2, so it is closed; 64/12 has T = 5 and 10 < 11, 100/64 has T = 2."""
     cells = [Cell(64, 12, 6, 5, "leaps"), Cell(16, 3, 4, 4, "leaps"), Cell(100, 64, 4, 4, "reach")]
     assert "of 3 cells 2 are optimal and 3 within one step" in caption(cells)
-    assert "Open: N = 64, w = 12 (6 against 5)." in caption(cells)
+    assert "Above it: N = 64, w = 12 (6 against 5)." in caption(cells)
+    solved = Cell(96, 48, 4, 3, "reach", 3)
+    assert "Above it: N = 96, w = 48 (4 against 3, `one_path` takes 3)." in caption([solved])
     bound, closed = remarks(cells)
     assert "in 2 of the map's 3 cells" in bound
     assert "1 of the map's 3 cells, and `relay`'s replayed count is T in 1 of these" in closed

@@ -1,0 +1,1 @@
+"""One item's path round the ring, counted by gaps (CP-SAT)."""
