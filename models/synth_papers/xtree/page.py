@@ -19,7 +19,7 @@ from synth.reproduction.stored import Opening, Stored, numbers
 from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.references.xtree import allgather
-from synth_papers.xtree import bandwidth, directions, llm
+from synth_papers.xtree import bandwidth, chunks, directions, llm
 from synth_papers.xtree.bandwidth import EQUIMESH_BOUND, FOREST, MESH_BOUND, OURS, SATURATED, XTREE, made
 
 SIZES = ((5, 11), (8, 8))
@@ -38,6 +38,7 @@ def reproduce(page: Reproduction) -> None:
     directions.directions(page)
     _greedy(page)
     found = _bandwidth(page)
+    chunks.reproduce(page)
     _workloads(page, found)
     if page.quick:
         page.skip("all shipped instances, the programs without help, chunk counts above 4, 5x11 (--quick)")
@@ -159,7 +160,6 @@ def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curve
     page.table(
         "Allreduce on the mesh by `forest` (ours), timesteps",
         bandwidth.forest_table(with_forest),
-        file="forest-allreduce",
     )
     _what_is_left(page, with_forest)
     page.note(

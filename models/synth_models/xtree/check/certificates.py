@@ -14,6 +14,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.network import Network
 from synth.text.untrusted import choice, exact_dot, exact_sum, whole, whole_numbers
+from synth_models.xtree.check.chunk_times import check_chunk_times
 from synth_models.xtree.instance import XTreeInstance
 
 MULTIPLIER = 2**40  # of a row of the relaxation, at most
@@ -24,8 +25,18 @@ def check_bound(instance: XTreeInstance, bound: float, certificate: Mapping[str,
 
     ``binding`` names the argument: ``cut`` (with ``inside``, the nodes of one side), ``late arrivals`` (with ``node``,
     ``hops`` and ``side``), ``diameter`` (with ``pair``), ``volume``, or ``relaxation`` (with integer multipliers of an
-    infeasible LP). All are recomputed here, exactly.
+    infeasible LP). All are recomputed here, exactly. ``chunk_times`` states a bound in seconds beside it
+    (``chunk_times.py``), which is verified too.
     """
+    if "chunk_times" in certificate:
+        faults = check_chunk_times(instance, certificate["chunk_times"], _proven)
+        if faults:
+            return faults
+    return _proven(instance, bound, certificate)
+
+
+def _proven(instance: XTreeInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
+    """The faults of the bound on timesteps."""
     network, total = instance.topology, instance.total_chunks
     binding = certificate.get("binding")
     try:

@@ -118,12 +118,22 @@ def colour_arcs(
     result, solver = cpsat.solve(model, options, alone=cpsat.IN_TURNS)
     if not result.has_point:
         return None
+    chosen = {
+        arc: next(wave for wave, on in enumerate(waves) if solver.boolean_value(on)) for arc, waves in use.items()
+    }
+    return _with_single_hops(nodes, hops, starts, wavelengths, chosen)
+
+
+def _with_single_hops(
+    nodes: int, hops: list[int], starts: IntArray, wavelengths: int, chosen: dict[tuple[int, int], int]
+) -> IntArray:
+    """The wavelengths chosen for longer circuits, and for those of one hop what these leave on their links."""
     found = np.zeros(starts.shape, dtype=np.int64)
     free = [set(range(wavelengths)) for _ in range(nodes)]
-    for i, k in long:
-        found[i, k] = next(wave for wave, on in enumerate(use[i, k]) if solver.boolean_value(on))
+    for (i, k), wave in chosen.items():
+        found[i, k] = wave
         for link in range(hops[i]):
-            free[(int(starts[i, k]) + link) % nodes].remove(int(found[i, k]))
+            free[(int(starts[i, k]) + link) % nodes].remove(wave)
     for i, length in enumerate(hops):
         if length == 1:
             found[i] = [free[int(start)].pop() for start in starts[i]]
