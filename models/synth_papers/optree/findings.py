@@ -7,6 +7,7 @@ from typing import Any
 
 from synth.findings.evidence import Held
 from synth.findings.finding import ABOVE, BELOW, LEAST, NO_MORE, Case, Finding
+from synth_papers.optree import schedules
 from synth_papers.optree.page import PRINTED, errata, lemma_1
 
 PAPER = "OpTree (Dai, Chen, Huang, Zhang)"
@@ -83,6 +84,7 @@ FINDINGS = (
         (_ring(1024, 64, "table-1.one_stage", ours="one_stage"),),
         (ABOVE,), sources=("printed",),
     ),
+    Finding("optree-wrht", "corrects", PAPER, "Table 1, WRHT", errata=schedules.errata),
     Finding("optree-errata", "corrects", PAPER, "errata", errata=errata),
     Finding("optree-lemma-1", "corrects", PAPER, "Lemma 1", errata=lemma_1, word="CP-SAT"),
 )  # fmt: skip

@@ -55,6 +55,13 @@ def _as_printed(held: Sequence[Held]) -> Mapping[str, Any]:
     return _over(held)
 
 
+def _twice(held: Sequence[Held]) -> Mapping[str, Any]:
+    """Raises ``ValueError`` unless the second takes as many timesteps a chunk as the first."""
+    if _per_chunk(held[0]) != _per_chunk(held[1]):
+        raise ValueError("the timesteps a chunk differ")
+    return {}
+
+
 def _mesh(size: str, chunks: int, more: str, part: str = "") -> Case:
     return Case(f"mesh {size}, C = {chunks}", f"xtree/{part}mesh-{size}-c{chunks}{more}")
 
@@ -159,6 +166,12 @@ FINDINGS = (
         "choices on {sides} exactly one takes fewest, all four rings `odd_up`: {best}; every other takes {others}. All "
         "are settled, one of each class of choices that make the same network with other numbers.",
         _directions, (LEAST,), _only_odd, sources=("open",),
+    ),
+    Finding(
+        "equimesh-chunks", "qualifies", PAPER, "Section IV-A: chunks a multiple of the least degree",
+        "On 5x11 four chunks a node use the links no better than two: {c[1].ours_text} against {c[0].ours_text}, both "
+        "the fewest, move the same data. Two spend half as many latencies, so four are the quickest at no size.",
+        (_equimesh("5x11", 2), _equimesh("5x11", 4)), (LEAST,), _twice, sources=("reading",),
     ),
     Finding("xtree-errata", "corrects", PAPER, "errata", errata=errata),
 )  # fmt: skip
