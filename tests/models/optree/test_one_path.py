@@ -60,6 +60,8 @@ def test_never_fewer_steps_than_any_schedule(nodes: int, wavelengths: int) -> No
     fewest = fewest_steps(nodes, wavelengths, nodes - 1)
     record = synth.solve(ring(nodes, wavelengths), "one_path")
     assert record.ok
+    assert record.value is not None
+    assert fewest is not None
     assert record.value >= fewest
 
 

@@ -19,9 +19,9 @@ from synth_models.xtree.references.chunk_count import choose, solve
 LATENCY, RATE = 1e-6, 1e9
 
 
-def _instance(network: str, size: float, chunks: int = 1, collective: str = "allgather", **keys: str) -> XTreeInstance:
+def _instance(network: str, size: float, chunks: int = 1, collective: str = "allgather", **keys: Any) -> XTreeInstance:
     words = {"network": network, "chunks": str(chunks), "chunk_bytes": repr(size / chunks), "collective": collective}
-    made = synth.make("xtree", **words, bandwidth="1GB/s", latency="1us", **keys)
+    made = synth.make("xtree", **words | {"bandwidth": "1GB/s", "latency": "1us"} | keys)
     assert isinstance(made, XTreeInstance)
     return made
 

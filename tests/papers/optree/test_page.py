@@ -8,6 +8,9 @@ import pandas as pd
 from published import PUBLISHED, held_for, prose, value_of
 
 from synth.records import record as records
+from synth_models.optree.check.counts import count_steps
+from synth_models.optree.references.wrht_schedule import least_steps
+from synth_papers.optree import schedules
 
 
 def test_numbers_of_the_optree_paragraph():
@@ -64,3 +67,15 @@ def test_tori_and_meshes_of_the_optree_page():
     assert [many[16, method]["ring, 2w"] for method in ("optree", "relay")] == [135, 31]
     assert "the ring is better (1 step, 2 on the torus)" in text
     assert table.loc[(16, 16, "relay")][["ring, 2w", "torus"]].tolist() == [1, 2]
+
+
+def test_wrht_and_one_path_of_the_optree_page():
+    """What the page says of WRHT's routing by the replay, and of the rings where `one_path` has been tried."""
+    text = prose("optree")
+    assert "the replay takes 1041 where 259 are printed; the smallest such ring is $N=7$, $w=1$ (7 against 8)" in text
+    assert schedules.wrht_steps(1024, 64)[:2] == (1041, 1025)
+    assert [count_steps(*ring, "wrht", (1,)).steps for ring in ((1024, 64), (7, 1))] == [259, 7]
+    assert least_steps(7, 1, 1) == 8
+    assert "`one_path` meets the bound on $(96,48)$" in text
+    assert value_of("optree", "ring-96-w48", "one_path-cpsat") == 3
+    assert records.read(PUBLISHED / "optree" / "ring-96-w48" / "bound.json").bound == 3

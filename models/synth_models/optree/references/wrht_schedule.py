@@ -127,6 +127,6 @@ def _exchange(step: int, wavelengths: int, top: list[Holder]) -> IntArray:
     when, src, dst, way, wavelength, origin, copy = staged(len(top), wavelengths, (len(top),), most)
     node, first, end = (np.array(column) for column in zip(*top, strict=True))
     there = first[origin] + copy < end[origin]  # the last group may be smaller
-    _, when = np.unique(when[there], return_inverse=True)
+    _, ordinal = np.unique(when[there], return_inverse=True)
     moved = [node[src[there]], node[dst[there]], way[there], wavelength[there], (first[origin] + copy)[there]]
-    return np.stack([step + 1 + when, *moved]).astype(np.int64)
+    return np.stack([step + 1 + ordinal, *moved]).astype(np.int64)
