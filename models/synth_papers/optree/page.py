@@ -64,8 +64,8 @@ def reproduce(page: Reproduction) -> None:
         "schedule, and its table has what the check replays."
     )
     page.note(
-        "The optical fat tree of section VI-A is no network of ours: the text names it in one sentence and gives no "
-        "levels, ports, wavelengths or switches, nor whether a light path may pass a switch. Any of these that we "
+        "The optical fat tree of section VI-A is no network of ours. The text names it in one sentence and gives no "
+        "levels, ports, wavelengths or switches, nor says whether a light path may pass a switch. Any of these that we "
         "chose would be ours, and no number of the paper could be held against it."
     )
     page.note(
