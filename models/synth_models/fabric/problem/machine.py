@@ -114,18 +114,15 @@ class Machine:
 
     def parts_of(self, members: Sequence[int]) -> list[list[int]]:
         """The members by strongly connected component, a component's members together, in the order of the first."""
-        n, net = self.nodes, self.network
-        if net.cut_off_pair() is None:
-            return [[int(member) for member in members]] if len(members) else []
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
-        graph = csr_array((np.ones(net.links), (net.src, net.dst)), shape=(n, n))
-        label = connected_components(graph, directed=True, connection="strong")[1]
-        found: dict[int, list[int]] = {}
-        for member in members:
-            found.setdefault(int(label[member]), []).append(int(member))
-        return list(found.values())
+        left = [int(member) for member in members]
+        if self.network.cut_off_pair() is None:
+            return [left] if left else []
+        found, backwards = [], self.reversed()
+        while left:
+            alike = self.reached_from(left[0]) & backwards.reached_from(left[0])
+            found.append([member for member in left if alike[member]])
+            left = [member for member in left if not alike[member]]
+        return found
 
     def reached_from(self, node: int) -> BoolArray:
         """Which nodes can be reached from ``node``, shape (nodes,)."""
