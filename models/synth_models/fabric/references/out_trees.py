@@ -107,8 +107,7 @@ def _template(instance: FabricInstance, trees: Trees, slots: Sequence[tuple[int,
         Routes.of(instance, size), [0] * len(slots), [size] * len(slots), [holder for _, holder in slots], take=False
     )
     for slot, (variant, holder) in enumerate(slots):
-        for u, v, step in trees.edges(holder, variant):
-            moves.send(slot, u, v, step)
+        moves.send_along(slot, trees.edges(holder, variant))
     return only_useful(instance.machine, moves.transfers(), instance.members)
 
 

@@ -55,6 +55,5 @@ def _along(instance: FabricInstance, path: Path) -> Transfers:
     moves = Moves(routes, range(len(blocks)), blocks.bytes, blocks.origin.tolist())
     for b, (origin, goal) in enumerate(zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True)):
         stops, steps = path(origin, goal)
-        for u, v, step in zip(stops, stops[1:], steps, strict=False):
-            moves.send(b, u, v, step)
+        moves.send_along(b, zip(stops, stops[1:], steps, strict=False))
     return moves.transfers()

@@ -60,8 +60,7 @@ def trees(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> Trees:
 
     def edges(holder: int, variant: int) -> Iterator[Edge]:
         cycle, first = cycles[variant], place[variant][holder]
-        n = len(cycle)
-        for k in range(n - 1):
-            yield cycle[(first + k) % n], cycle[(first + k + 1) % n], k
+        chain = cycle[first:] + cycle[:first]
+        return zip(chain, chain[1:], range(len(chain)), strict=False)
 
     return Trees(len(cycles), edges, lambda variant: instance.members)

@@ -33,10 +33,10 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     moves = Moves(routes, range(len(blocks)), blocks.bytes, blocks.origin.tolist())
     received: dict[int, int] = {}
     for b in sorted(range(len(blocks)), key=step.__getitem__):
-        (origin, goal), first = pairs[b], len(moves.piece)
+        (origin, goal), first = pairs[b], len(moves)
         moves.send(b, origin, goal, step[b])
         last = received.get(origin)
         if last is not None:
-            moves.before[first] = (*moves.before[first], last)
-        received[goal] = len(moves.piece) - 1
+            moves.wait(first, last)
+        received[goal] = len(moves) - 1
     return Outcome("finished", solution=timed(instance, moves.transfers()), message="one partner a step")

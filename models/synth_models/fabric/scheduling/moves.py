@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.routes import Route, Routes
+
+_Hop = tuple[int, int]  # a route's number, the rank at its end
 
 
 class Moves:
@@ -26,54 +29,88 @@ class Moves:
         self._block, self._bytes = piece_block, piece_bytes
         self._sizes = [int(n) for n in piece_bytes]
         self._take = take
-        self._ways: dict[tuple[int, int], list[Route]] = {}
+        self._ways: dict[tuple[int, int], list[_Hop]] = {}
         self._has: list[dict[int, int]] = [{int(rank): -1} for rank in holder]
-        self.piece: list[int] = []
-        self.route: list[Route] = []
-        self.before: list[Sequence[int]] = []
-        self.priority: list[int] = []
+        self._known: list[Route] = []  # the routes that transfers go over
+        self._piece: list[int] = []  # of each transfer; below: its route's number, what brought the piece, its priority
+        self._route: list[int] = []
+        self._came: list[int] = []
+        self._priority: list[int] = []
+        self._also: list[tuple[int, int]] = []
         self._dst = routes.machine.network.dst.tolist()
+
+    def __len__(self) -> int:
+        """How many transfers there are by now."""
+        return len(self._piece)
 
     def send(self, piece: int, source: int, target: int, priority: int) -> None:
         """Bring a piece from a rank that has it by now to another; nothing happens if that has it already. Raises
         ``ValueError`` if the source has not, :class:`synth.errors.UnsupportedError` if it has no way there."""
-        has = self._has[piece]
-        if target in has:
-            return
-        if source not in has:
-            raise ValueError(f"rank {source} does not have piece {piece} by now")
-        at = source
-        for route in self.way(source, target, self._sizes[piece]):
-            to = self._dst[route[-1]]
-            if to not in has:
-                came = has[at]
-                has[to] = len(self.piece)
-                self.piece.append(piece)
-                self.route.append(route)
-                self.before.append((came,) if came >= 0 else ())
-                self.priority.append(priority)
-            at = to
+        self.send_along(piece, ((source, target, priority),))
 
-    def way(self, source: int, target: int, size: int) -> list[Route]:
-        """Direct routes one after the other."""
-        if not self._take:
-            if (source, target) not in self._ways:
-                self._ways[source, target] = found = self.routes.hops(source, target)
-                for route in found:
-                    self.routes.take(route)
-            return self._ways[source, target]
+    def send_along(self, piece: int, edges: Iterable[tuple[int, int, int]]) -> None:
+        """:meth:`send` for each (source, target, priority) in turn."""
+        has, size, ways = self._has[piece], self._sizes[piece], self._ways
+        for source, target, priority in edges:
+            if target in has:
+                continue
+            if source not in has:
+                raise ValueError(f"rank {source} does not have piece {piece} by now")
+            at = source
+            for route, to in ways.get((source, target)) or self._way(source, target, size):
+                if to not in has:
+                    self._came.append(has[at])
+                    has[to] = len(self._piece)
+                    self._piece.append(piece)
+                    self._route.append(route)
+                    self._priority.append(priority)
+                at = to
+
+    def wait(self, transfer: int, other: int) -> None:
+        """Let a transfer begin only where another has arrived."""
+        self._also.append((transfer, other))
+
+    def _way(self, source: int, target: int, size: int) -> list[_Hop]:
+        """Direct routes one after the other, kept for the pair where routes do not share the load."""
         found = self.routes.hops(source, target)
         for route in found:
-            self.routes.take(route, size)
-        return found
+            self.routes.take(route, size if self._take else None)
+        first = len(self._known)
+        self._known += found
+        way = [(first + k, int(self._dst[route[-1]])) for k, route in enumerate(found)]
+        if not self._take:
+            self._ways[source, target] = way
+        return way
 
-    def has(self, piece: int, rank: int) -> bool:
-        """Whether a rank has a piece by now."""
-        return rank in self._has[piece]
-
-    def transfers(self, adds: bool = False) -> Transfers:
+    def transfers(self) -> Transfers:
         """What has been collected."""
-        return Transfers.of(self._block, self._bytes, self.piece, self.route, self.before, self.priority, adds)
+        came = np.array(self._came, dtype=np.int64)
+        waiting, waited = np.flatnonzero(came >= 0), came[came >= 0]
+        if self._also:
+            more = np.array(self._also, dtype=np.int64)
+            waiting, waited = np.concatenate([waiting, more[:, 0]]), np.concatenate([waited, more[:, 1]])
+            order = np.argsort(waiting, kind="stable")
+            waiting, waited = waiting[order], waited[order]
+        number = np.array(self._route, dtype=np.int64)
+        lengths = np.array([len(route) for route in self._known], dtype=np.int64)
+        links = np.array([e for route in self._known for e in route], dtype=np.int64)
+        begin, start = np.cumsum(lengths) - lengths, _starts(lengths[number])
+        return Transfers(
+            np.asarray(self._block, dtype=np.int64),
+            np.asarray(self._bytes, dtype=np.int64),
+            np.array(self._piece, dtype=np.int64),
+            np.zeros(len(self), dtype=bool),
+            np.array(self._priority, dtype=np.int64),
+            start,
+            links[np.repeat(begin[number] - start[:-1], lengths[number]) + np.arange(start[-1])],
+            _starts(np.bincount(waiting, minlength=len(self))),
+            waited,
+        )
+
+
+def _starts(lengths: Any) -> IntArray:
+    """Where rows of these lengths begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: Any, priority: Any) -> Transfers:
@@ -110,9 +147,9 @@ def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: A
         piece,
         adds,
         order.astype(np.int64),
-        np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
+        _starts(length),
         link,
-        np.concatenate([[0], np.cumsum(wait)]).astype(np.int64),
+        _starts(wait),
         before,
     )
 
@@ -138,9 +175,9 @@ def only_useful(machine: Machine, transfers: Transfers, members: Sequence[int]) 
         transfers.piece[keep],
         transfers.adds[keep],
         transfers.priority[keep],
-        np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64),
+        _starts(lengths[keep]),
         transfers.link[np.repeat(keep, lengths)],
-        np.concatenate([[0], np.cumsum(waits[keep])]).astype(np.int64),
+        _starts(waits[keep]),
         number[transfers.before[np.repeat(keep, waits)]],
     )
 
