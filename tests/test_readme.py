@@ -40,7 +40,7 @@ def passes(record):
     assert verdict.ok, (record.path, verdict.faults)
 
 
-SHARES = 16  # of the records, of which one is checked by default; `.ci/run` checks all
+SHARES = 48  # of the records, of which one is checked by default; `.ci/run` checks all
 
 
 def shares():

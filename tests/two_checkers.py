@@ -6,6 +6,7 @@ import importlib.util
 import json
 import struct
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -65,13 +66,22 @@ def greatest(record: dict[str, Any]) -> float:
             return False
         return True
 
-    low, high = (struct.unpack("<Q", struct.pack("<d", record["bound"] * by))[0] for by in (0.05, 2.0))
-    assert proves(low)
-    assert not proves(high)
+    stated, low = (struct.unpack("<Q", struct.pack("<d", record["bound"] * by))[0] for by in (1.0, 0.05))
+    return as_double(last_that(proves, stated if proves(stated) else low))
+
+
+def last_that(holds: Callable[[int], bool], first: int) -> int:
+    """The last number from ``first`` on that something holds for, which holds for no later one: one near to ``first``
+    is found by few questions."""
+    assert holds(first)
+    low, step = first, 1
+    while holds(low + step):
+        low, step = low + step, 2 * step
+    high = low + step
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if proves(middle) else (low, middle)
-    return as_double(low)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def as_double(bits: int) -> float:

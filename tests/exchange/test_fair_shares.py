@@ -80,7 +80,7 @@ def shares(routes: list[list[object]], rate: Fraction) -> list[Fraction]:
     st.sampled_from(["ring", "full", "star"]),
     st.sampled_from(["allgather", "allreduce", "alltoall", "broadcast"]),
     st.sampled_from(["ring", "direct", "recursive_doubling", "bruck", "pull"]),
-    st.integers(3, 6),
+    st.integers(3, 5),
     st.sampled_from([1000, 2**20, 3 * 2**22]),
 )
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])

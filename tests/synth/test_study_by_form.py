@@ -21,7 +21,7 @@ title = "Two sizes"
 family = "fabric"
 [generate.parameters]
 network = "full"
-nodes = 4
+nodes = 3
 bandwidth = "50GB/s"
 latency = "0.7us"
 collective = "reduce"

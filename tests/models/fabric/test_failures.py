@@ -70,7 +70,7 @@ def test_what_failed_is_said_in_the_instance_and_on_the_screen(tmp_path: Path) -
     )
     assert instance.notes == (words,)
     assert instance.source.endswith(words)
-    assert words in synth.solve(instance, "pull", time_limit=20).describe()
+    assert words in synth.solve(instance, "direct", time_limit=20).describe()
 
 
 def test_older_instances_keep_their_meaning() -> None:

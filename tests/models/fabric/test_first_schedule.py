@@ -70,7 +70,7 @@ def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "boxes", "collective"),
-    some_of([("pull", 16, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
+    some_of([("pull", 8, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
              ("flow", 5, "alltoall")]),
 )  # fmt: skip
 def test_nothing_that_starts_from_it_ends_with_a_slower_one(method: str, boxes: int, collective: str) -> None:

@@ -109,11 +109,25 @@ def _forced_load(links: Matrix, demand: Demand, limit: int) -> float:
     return float(max(load))
 
 
+@cache
+def changes(gpus: int, ports: int) -> tuple[IntArray, IntArray]:
+    """Of every pair of topologies the circuits that are set up and the ports that change."""
+    shapes = topologies(gpus, ports)
+    circuits = np.array([[circuits_set_up(x, y) for y in shapes] for x in shapes])
+    return circuits, np.array([[ports_changed(x, y, ports) for y in shapes] for x in shapes])
+
+
 def tables(raw: Mapping[str, Any]) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Seconds of every step on every topology, and what is paid before every later step for every pair of them."""
+    """Seconds of every step on every topology, and what is paid before every later step for every pair of them, which
+    is :func:`change_seconds` less what is hidden."""
     shapes = topologies(raw["gpus"], raw["ports"])
     cost = [np.array([step_seconds(raw, step, links) for links in shapes]) for step in raw["steps"]]
-    whole = np.array([[change_seconds(raw, x, y) for y in shapes] for x in shapes])
+    circuits, ports = changes(raw["gpus"], raw["ports"])
+    whole = raw["reconfiguration_delay"] + raw.get("delay_per_circuit", 0.0) * circuits
+    if "delay_by_ports" in raw:
+        most, seconds = zip(*raw["delay_by_ports"], strict=True)
+        whole = whole + np.array(seconds)[np.searchsorted(most, ports)]
+    np.fill_diagonal(whole, 0.0)
     return cost, [np.maximum(whole - step.get("overlap", 0.0), 0.0) for step in raw["steps"][1:]]
 
 

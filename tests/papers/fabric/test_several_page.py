@@ -11,6 +11,8 @@ from synth.records.record import Record
 from synth.text.quantities import percent, shown
 from synth_models.fabric.instance import FabricInstance
 
+SHIPPED = sorted((ROOT / "instances" / "fabric").glob("*several*.json"))
+
 
 def by_instance() -> dict[str, dict[str, Record]]:
     held = {name: records for name, records in held_for("fabric").items() if "several" in name}
@@ -25,15 +27,14 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 def test_every_shipped_instance_of_several_collectives_is_there() -> None:
-    files = sorted((ROOT / "instances" / "fabric").glob("*several*.json"))
-    assert sorted(by_instance()) == sorted(file.stem for file in files)
-    for file in files:
+    assert sorted(by_instance()) == sorted(file.stem for file in SHIPPED)
+    for file in SHIPPED:
         instance = read(file)
         assert isinstance(instance, FabricInstance)
         assert instance.collectives is not None
 
 
-@pytest.mark.parametrize("name", sorted(by_instance()))
+@pytest.mark.parametrize("name", sorted(file.stem for file in SHIPPED))
 def test_the_table_has_the_best_of_the_records(name: str) -> None:
     """And what libraries do is no quicker than the best of all together."""
     records = by_instance()[name]

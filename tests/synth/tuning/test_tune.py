@@ -135,7 +135,7 @@ def test_ranges_leave_no_gap(tuned: tuple[str, Path]) -> None:
         assert all(low <= size <= high for low, size, high in rows[["min_bytes", "bytes", "max_bytes"]].to_numpy())
 
 
-@pytest.mark.parametrize("tuned", ["msccl:azure"], indirect=True)
+@pytest.mark.parametrize("tuned", ["fair"], indirect=True)
 def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first call left is taken over: no run of it is made again, a damaged record is, and the table is the
     same."""
