@@ -15,7 +15,7 @@ from synth.graph.symmetry import arc_images, orbits, row_images
 from synth_models.harvest.parts.demands import volumes
 from synth_models.harvest.parts.topologies import torus_sides
 
-REFLECTIONS_UP_TO = 256  # GPUs
+REFLECTIONS_UP_TO = 1024  # GPUs
 
 
 def generators(patterns: Sequence[IntArray], gpus: int) -> list[IntArray]:

@@ -22,6 +22,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
+from synth_models.harvest.bounds.joint_prices import JointPrices
 from synth_models.harvest.bounds.rate_prices import RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import GrowingProgram
@@ -108,6 +109,7 @@ class Relaxation:
         self.rows: list[Row] = self._first_rows()
         self.scale: list[float] = []  # of the rows that the program has
         self.program: GrowingProgram | None = None
+        self.joined = False  # whether prices have been sought for all patterns and rates at once
         self.close = FINE if len(self.patterns) <= FEW else COARSE
 
     def _name_columns(self, count: Mapping[int, int], seconds: Mapping[int, Fraction]) -> None:
@@ -269,6 +271,8 @@ class Relaxation:
         return [make.cycle(uses, int(self.component[root]), nodes)]
 
     def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool]) -> list[Row]:
+        if self.shared.prices.joint and not self.joined and (found := self._joint_rates(deadline_passed)):
+            return found
         load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
         largest = {k: self.unit_of[("u", k)] for k in self.patterns}
         rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
@@ -276,6 +280,24 @@ class Relaxation:
             make.rate(cheapest, budget, rates, number, largest)
             for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed)
         ]
+
+    def _joint_rates(self, deadline_passed: Callable[[], bool]) -> list[Row]:
+        """The row of the prices that are best for all patterns and rates at once."""
+        self.joined = True
+        if len(self.patterns) < 2:
+            return []
+        cost = np.array([float(c) for c in self.cost.values()])
+        least = np.array([float(low) for low in self.least.values()])
+        joint = JointPrices(self.shared.prices, self.patterns, self.column, (cost / (cost.max() or 1.0), least))
+        plain = [row for row in self.rows if row.words["row"] != "rate"]
+        if (found := joint.best(plain, deadline_passed)) is None:
+            return []
+        bundle, load = found
+        number = len(self.shared.prices.pool)
+        self.shared.prices.pool.append(bundle)
+        largest = {k: self.unit_of[("u", k)] for k in self.patterns}
+        rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
+        return [make.rate(bundle.cheapest, bundle.budget, rates, number, largest)]
 
     def _exact(self, multipliers: Sequence[float] | FloatArray, finished: bool) -> IntervalBound:
         """Multipliers that are feasible in exact arithmetic, and the value they prove.

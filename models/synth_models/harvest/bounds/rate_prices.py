@@ -22,6 +22,8 @@ from synth_models.harvest.bounds.small_lp import GrowingProgram, minimise
 from synth_models.harvest.parts.demands import volumes
 
 GPUS_UP_TO = 256
+JOINT_ABOVE, JOINT_UP_TO = 64, 1024  # GPUs for which :mod:`.joint_prices` makes a bundle first
+MOST_LABELS = 4096  # orbits of ordered pairs there
 LARGEST = 3000  # prices of one bundle
 PATH_ROUNDS = 400
 CLOSE = 0.95  # of what the program's prices would break a row by, the best prices found must do
@@ -58,13 +60,16 @@ class RatePrices:
         self.pool: list[Bundle] = []
         self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
         self.master: _Master | None = None  # the one in use: other rates of the same patterns change only its aim
-        self.usable = gpus <= GPUS_UP_TO
+        self.node = row_orbits(np.arange(gpus)[:, None], group)
+        alike = int(self.node.max()) == 0  # renumberings lead from every GPU to every other
+        self.joint = False
+        self.usable = ports > 1 and (gpus <= GPUS_UP_TO or (alike and gpus <= JOINT_UP_TO))
         if not self.usable:
             return
         grid = np.stack(np.meshgrid(np.arange(gpus), np.arange(gpus), indexing="ij"), axis=-1).reshape(-1, 2)
         self.label = row_orbits(grid, group).reshape(gpus, gpus)
         self.count = int(self.label.max()) + 1
-        self.node = row_orbits(np.arange(gpus)[:, None], group)
+        self.joint = alike and gpus > JOINT_ABOVE and self.count <= MOST_LABELS
         first = np.unique(self.label, return_index=True)[1]
         self.ends = np.stack([self.node[first // gpus], self.node[first % gpus]], axis=1)
         off = ~np.eye(gpus, dtype=bool)
@@ -93,8 +98,10 @@ class RatePrices:
         ]
         if broken:
             number = max(broken)[1]
-        elif len(load) * self.count <= LARGEST and (
-            made := self._make({k: 1 / u for k, u in load.items()}, deadline_passed)
+        elif (
+            self.gpus <= GPUS_UP_TO
+            and len(load) * self.count <= LARGEST
+            and (made := self._make({k: 1 / u for k, u in load.items()}, deadline_passed))
         ):
             number = len(self.pool)
             self.pool.append(made)
@@ -130,11 +137,12 @@ class RatePrices:
                 break
         if worth <= needed:
             return None
-        bundle = self._whole(patterns, best)
+        bundle = self.whole_bundle(patterns, best)
         exact = sum(d * rates[k] for k, d in bundle.cheapest.items())
         return bundle if exact > bundle.budget * (1 + BROKEN) else None
 
-    def _whole(self, patterns: list[int], prices: FloatArray) -> Bundle:
+    def whole_bundle(self, patterns: list[int], prices: FloatArray) -> Bundle:
+        """Prices (patterns, orbits of ordered pairs) in whole numbers, with r and c that cover them."""
         whole = np.floor(prices * SCALE).astype(np.int64) + 1
         total = whole.sum(axis=0)
         total[self.label[0, 0]] = 0

@@ -36,9 +36,12 @@ class GrowingProgram:
         highs.addCols(len(cost), cost, least, above, 0, none, none, np.zeros(0))
         self._highs, self._columns = highs, np.arange(len(cost), dtype=np.int32)
 
-    def add(self, matrix: csr_array[Any], right: FloatArray, *, equal: bool = False) -> None:
-        """Rows ``matrix @ x >= right``, or ``== right``."""
-        above = right if equal else np.full(len(right), highspy.kHighsInf)
+    def add(
+        self, matrix: csr_array[Any], right: FloatArray, *, equal: bool = False, above: FloatArray | None = None
+    ) -> None:
+        """Rows ``matrix @ x >= right``, or ``== right``, or at most ``above`` as well."""
+        if above is None:
+            above = right if equal else np.full(len(right), highspy.kHighsInf)
         start, index = matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32)
         self._highs.addRows(len(right), right, above, matrix.nnz, start, index, matrix.data.astype(float))
 
@@ -46,19 +49,35 @@ class GrowingProgram:
         """Another cost for all columns."""
         self._highs.changeColsCost(len(cost), self._columns, cost)
 
-    def minimise(self) -> Minimum | None:
-        """None where HiGHS does not end with an optimum, in finite numbers. Raises :class:`OutOfTime` at the limit."""
+    def minimise(self, *, interior: bool = False) -> Minimum | None:
+        """By the simplex method, or in the ``interior``.
+
+        None where HiGHS does not end with an optimum, in finite numbers. Raises :class:`OutOfTime` at the limit."""
         if (seconds := left()) < math.inf:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(seconds, 0.01))
+        if interior:
+            self._highs.setOptionValue("solver", "ipm")
+            self._highs.setOptionValue("run_crossover", "off")
         self._highs.run()
         if self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
             raise OutOfTime
-        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        near = (highspy.HighsModelStatus.kUnknown,) if interior else ()  # nearly to the tolerance
+        if self._highs.getModelStatus() not in (highspy.HighsModelStatus.kOptimal, *near):
             return None
         found, value = self._highs.getSolution(), self._highs.getInfo().objective_function_value
         point, multipliers = np.array(found.col_value), np.array(found.row_dual)
         finite = bool(np.isfinite(point).all() and np.isfinite(multipliers).all())
         return Minimum(point, float(value), multipliers) if finite else None
+
+
+def centre(
+    cost: FloatArray, matrix: csr_array[Any], right: FloatArray, above: FloatArray, least: FloatArray
+) -> Minimum | None:
+    """One program with rows ``right <= matrix @ x <= above`` by the interior-point method, without crossover: of many
+    best multipliers those in their middle, to about the solver's tolerance. None as in :class:`GrowingProgram`."""
+    program = GrowingProgram(cost, least)
+    program.add(matrix, right, above=above)
+    return program.minimise(interior=True)
 
 
 def minimise(cost: FloatArray, matrix: csr_array[Any], right: FloatArray, least: FloatArray) -> Minimum | None:

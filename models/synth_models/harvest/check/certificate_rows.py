@@ -13,6 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from synth.arrays import IntArray
 from synth.text import untrusted
@@ -22,7 +24,7 @@ Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
 LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
-PRICED_UP_TO = 512  # GPUs; prices are of ordered pairs
+PRICED_UP_TO = 1024  # GPUs; prices are of ordered pairs
 HALVINGS = 48  # of a range of loads, more than methods make of the same range
 KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct")
 
@@ -86,9 +88,16 @@ class Facts:
         return orbit
 
     def _labels(self) -> IntArray:
-        """The orbits of all ordered pairs of GPUs, of shape (gpus, gpus)."""
-        every = self._orbits([(u, v) for u in range(self.gpus) for v in range(self.gpus)])
-        return np.array([[every[(u, v)] for v in range(self.gpus)] for u in range(self.gpus)])
+        """The orbits of all ordered pairs of GPUs, of shape (gpus, gpus), numbered in the order of their least pairs:
+        pairs and their images hang together."""
+        every = np.arange(self.gpus**2)
+        u, v = np.divmod(every, self.gpus)
+        images = [np.array(moved)[u] * self.gpus + np.array(moved)[v] for moved in self.group]
+        ends = np.tile(every, len(images)), np.concatenate([*images, every[:0]])
+        hang = coo_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(len(every), len(every)))
+        part = connected_components(hang, directed=False)[1]
+        first = np.unique(part, return_index=True)[1]  # the least pair of every orbit
+        return np.searchsorted(np.sort(first), first)[part].reshape(self.gpus, self.gpus)
 
     def _bundle(self, number: int, entry: Mapping[str, Any], label: IntArray) -> tuple[dict[int, int], int]:
         """D by pattern and the budget of a bundle of prices, which stand by label."""
