@@ -57,6 +57,7 @@ OWN_LONGER = {  # for the schedules: hundreds of flows on general topologies, tw
 SHIPPED = {"swing-64-p2": "swing-64-p2", "alltoall-64-p1": "alltoall-direct-64-p1"}  # workloads that are open instances
 SMALL_ENOUGH, CLOSING = 150_000, 600_000  # bytes of a record that is kept; beyond 64 GPUs of one that proves gap 0
 MANY = 64  # GPUs beyond which records are kept apart
+PRICED, WITH_PRICES = 256, 1_300_000  # GPUs beyond which bounds with prices are kept, up to so many bytes
 GAINS = 1e-6  # relative
 
 
@@ -174,7 +175,8 @@ def _keep(page: Reproduction, record: Record, closed: bool) -> bool:
     instance = record.find_instance()
     assert isinstance(instance, HarvestInstance)
     gpus, size = instance.gpus, size + len(instance.to_json())
-    kept = size <= (CLOSING if closed and gpus > MANY else SMALL_ENOUGH)
+    priced = gpus > PRICED and bool((record.certificate or {}).get("bundles"))
+    kept = size <= (WITH_PRICES if priced else CLOSING if closed and gpus > MANY else SMALL_ENOUGH)
     if kept:
         page.publish(record, KEPT_LARGE if gpus > MANY else KEPT)
     return kept
@@ -224,6 +226,7 @@ def _draw(tables: Mapping[str, pd.DataFrame]) -> Figure:
 _REMARKS = (
     """`column_generation` never takes longer schedules than `candidates`, from whose list it begins; what it proves is
     nothing. Gaps are against `bound`, which holds for every sequence of topologies of whole links.""",
-    """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0 beyond 64 GPUs). The command
+    """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0
+    beyond 64 GPUs, 1.3 MB of bounds with prices beyond 256). The command
     makes them again below `runs`. All of them were verified when this page was made.""",
 )
