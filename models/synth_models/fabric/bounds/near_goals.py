@@ -28,7 +28,7 @@ from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 
-MOST_REACHES = 6  # that are tried, the shortest ones
+MOST_REACHES = 6  # that are tried, the shortest ones but 0
 MOST_WORK = 10**9  # links out of ranks, times pairs of near ranks
 
 
@@ -60,6 +60,7 @@ class _Towards:
         if np.any(self.apart[source][self.wanted] >= UNREACHABLE):
             return best
         reaches = np.unique(self.apart[self.apart < UNREACHABLE])[:-1][:MOST_REACHES]
+        reaches = reaches[len(reaches) > 1 :]  # that of 0 is hardly ever the best, and deliveries prove as much
         needed = Fraction(self.size * int(self.wanted.sum())) / self.unit
         leaving = int(np.count_nonzero(~self.links.is_switch[self.links.src]))
         before = Fraction(0)

@@ -81,7 +81,7 @@ from synth_models.fabric.references.share_weights import (
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
-from synth_models.fabric.scheduling.from_afar import farthest_first, from_afar, timed_from_near_and_afar
+from synth_models.fabric.scheduling.from_afar import FEW, farthest_first, from_afar, timed_from_near_and_afar
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
@@ -212,7 +212,7 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
 
 
 def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
-    two = [Plan(between="two trees", gates=gates) for gates in (2, 1)]
+    two = [Plan(between="two trees", gates=gates) for gates in (1, 2)]
     led = [Plan(between=between) for between in ("leaders", "own rail")]
     spread = Plan(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
@@ -300,7 +300,7 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
     if plan.between == DEALT or plan.mirrored:
         forth = instance if plan.mirrored else there
         transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan)
-        if plan.mirrored and from_afar(forth, transfers):
+        if plan.mirrored and len(transfers.piece) > FEW:
             transfers = farthest_first(forth, transfers)
         return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
     sizes = _cut(there, parts)

@@ -24,6 +24,7 @@ from synth.kernels.clock import now as now_s
 from synth_models.fabric.scheduling.reservations import Uses
 
 BITS, MOST = 64, 64  # of a word; cells of a transfer
+MANY = 300_000  # transfers, which lists of gaps place as well where all are long
 COARSE = 32  # cells of the longest duration where no cell suits all times
 ROOM = 2**26  # words of all resources at most
 DOUBLINGS = 6  # of the time that there are cells for
@@ -40,16 +41,19 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, uses: Uses) -> Cells | None:
-        """In cells that suit these uses; None where one lasts too many times as long as another."""
+        """In cells that suit these uses; None where one lasts too many times as long as another, or where many would
+        have to be rounded."""
         if not len(uses.duration):
             return None
         longest = int(uses.duration.max())
         ticks = math.gcd(*np.unique(uses.duration).tolist(), *np.unique(uses.offset).tolist())
         if longest > MOST * ticks:
+            if len(uses.row) > MANY:
+                return None
             ticks = -(-longest // COARSE)
         offset = uses.offset // ticks
         lasts = -(-(uses.offset + uses.duration) // ticks) - offset
-        return cls(ticks, offset, lasts) if int(lasts.max()) <= MOST else None
+        return cls(ticks, offset, lasts) if int(lasts.max()) <= BITS else None
 
 
 def placed_in_cells(

@@ -14,24 +14,45 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
 FEW = 300_000  # transfers up to which all kinds of list scheduling are tried
+IDLE = 1.05  # times what the busiest link takes, above which lists are not all that is tried
+PIECE = 16  # latencies that a piece takes on a link, above which gaps are no better than lists
 NOTICED = 4  # parts of a piece's time on a link
 LONG = 100  # times what latencies differ by, after which they no longer matter
 
 
 def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
     """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
-    gaps; of many transfers there the latter alone, with the farthest first."""
-    if len(transfers.piece) > FEW and from_afar(instance, transfers):
+    gaps. Of many transfers these alone, with the farthest first; also between ranks that are boxes of their own, where
+    lists leave the busiest link idle."""
+    many, afar = len(transfers.piece) > FEW, from_afar(instance, transfers)
+    if many and afar:
         return timed(instance, farthest_first(instance, transfers), in_cells=True)
     found = timed(instance, transfers, in_order=in_order)
-    if not from_afar(instance, transfers):
+    net = instance.machine.network
+    long = transfers.piece_bytes.max(initial=0) > PIECE * net.bandwidth.min() * net.latency.max(initial=0.0)
+    alone = many and not in_order and not long and len(instance.boxes) == len(instance.members)
+    if alone and float(chunks.seconds(instance, found)) > IDLE * busiest_seconds(instance, transfers):
+        transfers, afar = farthest_first(instance, transfers), True
+    if not afar:
         return found
-    return min(found, timed(instance, transfers, in_gaps=True), key=partial(chunks.seconds, instance))
+    filled = timed(instance, transfers, in_gaps=not many, in_cells=many)
+    return min(found, filled, key=partial(chunks.seconds, instance))
+
+
+def busiest_seconds(instance: FabricInstance, transfers: Transfers) -> float:
+    """How long the busiest link takes for what crosses it."""
+    net, lengths = instance.machine.network, np.diff(transfers.route_start)
+    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
+    return float((np.bincount(transfers.link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
 
 
 def farthest_first(instance: FabricInstance, transfers: Transfers) -> Transfers:
     """With priorities that suit filled gaps: first what most others wait for one after the other, of that what goes
-    farthest, and else in no order, so that no link is wanted by all at the same time."""
+    farthest, and else in no order, so that no link is wanted by all at the same time. As they are where pieces take
+    longer than latencies: to place such in no order takes several times as long."""
+    net = instance.machine.network
+    if transfers.piece_bytes.max(initial=0) > net.bandwidth.min() * net.latency.max(initial=0.0):
+        return transfers
     waiting = np.repeat(np.arange(len(transfers.piece)), np.diff(transfers.before_start))
     height = np.zeros(len(transfers.piece), dtype=np.int64)  # how many wait for it, one for the other
     while True:
@@ -40,7 +61,7 @@ def farthest_first(instance: FabricInstance, transfers: Transfers) -> Transfers:
         if np.array_equal(higher, height) or int(higher.max()) > len(height):
             break
         height = higher
-    seconds = np.add.reduceat(instance.machine.network.latency[transfers.link], transfers.route_start[:-1])
+    seconds = np.add.reduceat(net.latency[transfers.link], transfers.route_start[:-1])
     priority = np.empty(len(height), dtype=np.int64)
     priority[np.lexsort((_scattered(len(height)), -seconds, -height))] = np.arange(len(height))
     return replace(transfers, priority=priority)
@@ -60,8 +81,7 @@ def from_afar(instance: FabricInstance, transfers: Transfers, whole: float = 1.0
     """Whether routes come to some link after latencies that differ by more than a part of what a piece takes there, and
     by a noticeable part of what the busiest link takes for all, ``whole`` times as much as these transfers."""
     net, link, lengths = instance.machine.network, transfers.link, np.diff(transfers.route_start)
-    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
-    busiest = whole * float((np.bincount(link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
+    busiest = whole * busiest_seconds(instance, transfers)
     if int(lengths.max(initial=0)) * float(net.latency.max(initial=0.0)) < busiest / LONG:
         return False
     behind = np.cumsum(net.latency[link])
