@@ -178,7 +178,7 @@ class Relaxation:
                 break
             new = [row for row in self._separate(point) if _row_key(row) not in seen]
             if not new and effort >= RATES:
-                new = [row for row in self._separate_rates(point, deadline_passed) if _row_key(row) not in seen]
+                new = [row for row in self._separate_rates(point, deadline_passed, effort) if _row_key(row) not in seen]
             if not new:
                 finished = True
                 break
@@ -270,7 +270,7 @@ class Relaxation:
             uses[self.at_arc[(u, v)]] = uses.get(self.at_arc[(u, v)], 0) + 1
         return [make.cycle(uses, int(self.component[root]), nodes)]
 
-    def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool]) -> list[Row]:
+    def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool], effort: int) -> list[Row]:
         if self.shared.prices.joint and not self.joined and (found := self._joint_rates(deadline_passed)):
             return found
         load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
@@ -278,7 +278,7 @@ class Relaxation:
         rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
         return [
             make.rate(cheapest, budget, rates, number, largest)
-            for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed)
+            for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed, more=effort == MORE)
         ]
 
     def _joint_rates(self, deadline_passed: Callable[[], bool]) -> list[Row]:

@@ -86,9 +86,10 @@ class RatePrices:
         return [(int(pairs[i, 0]), int(pairs[i, 1]), int(s)) for i, s in zip(first, total, strict=True)]
 
     def broken_by(
-        self, load: dict[int, float], deadline_passed: Callable[[], bool]
+        self, load: dict[int, float], deadline_passed: Callable[[], bool], more: bool = True
     ) -> Iterator[tuple[int, dict[int, int], int]]:
-        """(bundle number, D of the patterns, budget) of rows that these loads break; makes a bundle if none does."""
+        """(bundle number, D of the patterns, budget) of rows that these loads break; makes a bundle if none does
+        (beside a joint one only with ``more`` effort)."""
         if not self.usable or len(load) < 2:
             return
         broken = [
@@ -99,7 +100,8 @@ class RatePrices:
         if broken:
             number = max(broken)[1]
         elif (
-            self.gpus <= GPUS_UP_TO
+            (more or not self.joint)
+            and self.gpus <= GPUS_UP_TO
             and len(load) * self.count <= LARGEST
             and (made := self._make({k: 1 / u for k, u in load.items()}, deadline_passed))
         ):
