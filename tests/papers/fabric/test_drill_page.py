@@ -20,6 +20,7 @@ from synth_papers.fabric.drill import ALONE, HALF, MACHINES, SIZES, SLOWED, TRIE
 
 FABRIC = get_family("fabric")
 DRILLS = [(machine, boxes, size) for machine, boxes in MACHINES.items() for size in SIZES]
+TIME = 300  # seconds of a run: on a busy machine a minute cuts one short
 SLOW = [asked for asked in DRILLS if asked[0] in SLOWED]
 
 
@@ -157,7 +158,7 @@ def quickest(instance: Instance, first: str, bound: float) -> float:
     """Seconds of the drill's methods, one after the other until the gap is small enough."""
     value = math.inf
     for name in dict.fromkeys([first, *search.methods_of(FABRIC, instance, ())]):
-        made = synth.solve(instance, name, time_limit=60, gap=search.ENOUGH).value
+        made = synth.solve(instance, name, time_limit=TIME, gap=search.ENOUGH).value
         value = value if made is None else min(value, made)
         if 1 - bound / value <= search.ENOUGH:
             break
