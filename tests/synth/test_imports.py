@@ -82,7 +82,7 @@ assert sys.modules["scipy.optimize"] is scipy.optimize
 COMPILER = ("numba", "llvmlite")
 DRAWN_ON = ("pandas", "networkx", "matplotlib", "pyomo", "ortools", "highspy", "pyarrow", "jinja2", *COMPILER)
 LONG = ("pull", "tacos")  # searches that may be worth a compiler
-SOLVING = ("tto",)  # looks for its trees by CP-SAT
+SOLVING = ("tto", "chunk_count")  # its trees by CP-SAT; its bounds by an LP
 WITHOUT_SCIPY = {
     "bine": ("groups-16-allreduce", "leaders"),
     "fabric": ("dgx1-allgather", "ring"),

@@ -22,6 +22,7 @@ from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction
 from synth.reproduction.page import comparisons_table, page_text, shown, write_page
 from synth.reproduction.printed import Printed
+from synth.reproduction.stored import GAP_LINE
 from synth_papers.harvest import topologies_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,12 +77,7 @@ def test_a_page_may_open_with_its_answer_and_picture(tmp_path):
         pages.append(page_text(made, get_family("xtree"), tmp_path))
     without, opened = pages
     assert without.index("## T") < without.index("## Figures") < without.index("The caption.")
-    assert (
-        opened.index("Forty-two.")
-        < opened.index("(xtree/f.png)")
-        < opened.index("page says gap")
-        < opened.index("## T")
-    )
+    assert opened.index("Forty-two.") < opened.index("(xtree/f.png)") < opened.index(GAP_LINE) < opened.index("## T")
     assert "## Figures" not in opened
     assert opened.count("(xtree/f.png)") == 1
 

@@ -13,8 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from synth.arrays import IntArray
 from synth.text import untrusted
@@ -90,6 +88,9 @@ class Facts:
     def _labels(self) -> IntArray:
         """The orbits of all ordered pairs of GPUs, of shape (gpus, gpus), numbered in the order of their least pairs:
         pairs and their images hang together."""
+        from scipy.sparse import coo_array  # few certificates need it
+        from scipy.sparse.csgraph import connected_components
+
         every = np.arange(self.gpus**2)
         u, v = np.divmod(every, self.gpus)
         images = [np.array(moved)[u] * self.gpus + np.array(moved)[v] for moved in self.group]

@@ -24,7 +24,6 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times
-from synth_models.xtree.bounds import relaxation
 from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.chunk_times import at_count, beyond, cut_into, least_seconds, node_bytes
 from synth_models.xtree.instance import XTreeInstance
@@ -126,6 +125,8 @@ def _by_relaxation(cut: XTreeInstance, options: RunOptions, bound: Bound) -> Bou
     if key not in _RELAXED:
         found = bound
         try:
+            from synth_models.xtree.bounds import relaxation  # imports Pyomo
+
             outcome = relaxation.solve(cut, options)
             if outcome.bound is not None and outcome.bound > bound[0] and outcome.certificate is not None:
                 found = round(outcome.bound), outcome.bound_proof or "", dict(outcome.certificate)
