@@ -102,8 +102,7 @@ def questions() -> Iterator[Question]:
         if machine in FLOWS:
             yield from (Question(machine, keys, collective, GIB, "flow") for collective in PAIRS)
     for machine, collective, size in product(SMALL_ON, SPREAD, SMALL):
-        if machine not in DRAGONFLIES or (collective in SPREAD[1:] and size in SMALL[1:3]):
-            yield _ours(machine, machines[machine], collective, size)
+        yield _ours(machine, machines[machine], collective, size)
     for machine, collective, size, method in product(BESIDE_ON, SPREAD, BESIDE, TODAY):
         yield Question(machine, machines[machine], collective, size, method)
 
@@ -127,7 +126,6 @@ def reproduce(page: Reproduction) -> None:
         page.table(f"{BY_SIZE} (dragonflies: 1,056 for 1,024 bytes)", _by_size(ours))
         page.table(SPREAD_OF_GAPS, _spread_of_gaps(small))
         page.note(LOOSE)
-        page.note("Below 1 GiB only two sizes of broadcast and allreduce were run on the dragonfly.")
         page.table("Time of the best that users have today over ours", _against_today(table))
     rows = large[(large["collective"] == "alltoall") & (large["GPUs"] == 512)]
     if len(rows):
