@@ -67,7 +67,7 @@ def _row(page: Reproduction, grid: tuple[int, int], size: float) -> tuple[object
         [(_, exact)] = page.solve([page.shipped("xtree", f"equimesh-{name}-c1")], ["ilp"], time_limit=120.0)
         steps = min(steps, exact.value or steps)
     bound = record["certificate"]["chunk_times"]["least_seconds"]
-    seconds = float(at_count(kept, round(steps)))  # all links are alike, so a timestep takes the same everywhere
+    seconds = float(at_count(kept, kept.chunks, round(steps)))  # links are alike: a timestep takes the same everywhere
     papers = _least(grid, size, PAPERS)
     return (
         name, int(size), chunks, int(steps), f"{seconds * 1e6:.4g}", f"{bound * 1e6:.4g}",
@@ -78,7 +78,7 @@ def _row(page: Reproduction, grid: tuple[int, int], size: float) -> tuple[object
 def _least(grid: tuple[int, int], size: float, chunks: int) -> float:
     """A lower bound on the seconds with so many chunks."""
     cut = cut_into(_instance(grid, size, 1), chunks)
-    return float(at_count(cut, lower_bound(cut)[0]))
+    return float(at_count(cut, cut.chunks, lower_bound(cut)[0]))
 
 
 def draw(grids: list[str]) -> Figure:

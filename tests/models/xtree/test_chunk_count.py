@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from models.xtree.brute_force import minimum_timesteps
 import synth
 from synth.options import RunOptions
 from synth_models.xtree.check.certificates import check_bound
-from synth_models.xtree.check.chunk_times import cut_into, node_bytes
+from synth_models.xtree.check.chunk_times import at_count, cut_into, node_bytes
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references.chunk_count import choose, solve
 
@@ -128,3 +129,12 @@ def test_cut_into_keeps_the_bytes() -> None:
     instance = _instance("ring", 1000.0, 4, nodes="4")
     assert [(cut_into(instance, c).chunks, node_bytes(cut_into(instance, c))) for c in (1, 3)] == [(1, 1000), (3, 1000)]
     assert cut_into(instance, 3).task.chunks == 12
+
+
+def test_the_bound_in_seconds_is_of_the_bytes_to_the_last_bit() -> None:
+    """Also where a chunk's bytes, rounded, times their number are not the node's."""
+    numbers = [c for c in range(2, 60) if c * (0.1 / c) != 0.1]
+    assert numbers
+    instance = _instance("ring", 0.1, 1, nodes="4")
+    for c in numbers:
+        assert at_count(instance, c, 7) == 7 * (Fraction(LATENCY) + Fraction(0.1) / (c * Fraction(RATE)))

@@ -220,7 +220,7 @@ def _search(both: Together, weights: Weights, best: Best) -> None:
             slope[c] *= 2 ** rng.uniform(-step, step)
         else:
             offset[c] += scale * rng.uniform(-step, step)
-        tried = (slope, offset, weights[2], weights[3])
+        tried = (slope, offset, *weights[2:])
         if best.offer(_of_weights(both, tried), "weights found by search"):
             weights, worse = tried, 0
             continue

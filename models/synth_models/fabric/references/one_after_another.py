@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 from synth.clock.deadline import OutOfTime
 from synth.errors import UnsupportedError
@@ -39,7 +40,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 def best_of_each(instance: FabricInstance, options: RunOptions, most: int = NO_LIMIT) -> Iterator[tuple[Schedule, str]]:
     """The quickest schedule that is found for every collective alone, and the method that found it; one of ``most``
-    transfers counts as if it took twice as long, for timing it anew takes long."""
+    transfers counts as if it took twice as long, for timing it again takes long."""
     count = len(instance.parts)
     for number, part in enumerate(instance.parts):
         share = FOR_PARTS / (FOR_PARTS * (count - number) + 1 - FOR_PARTS)
@@ -54,12 +55,21 @@ def _ours() -> dict[str, Callable[[FabricInstance, RunOptions], Outcome]]:
     return {"hierarchical": hierarchical.solve, "forest": forest.solve, "flow": flow.solve, "pull": pull.solve}
 
 
+class _Alone(NamedTuple):
+    """A schedule of one collective, its seconds, and those that it counts as for its transfers."""
+
+    counted: Fraction
+    seconds: Fraction
+    schedule: Schedule
+    method: str
+
+
 def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[Schedule, str]:
     """Raises :class:`UnsupportedError` where no method has a schedule, :class:`OutOfTime` where none is in time."""
     least = quick_bound(part)
-    best: tuple[Fraction, Fraction, Schedule, str] | None = None
+    best: _Alone | None = None
     for name, run in {**_ours(), **IN_USE}.items():
-        if best is not None and (options.out_of_time() or best[1] * Fraction(1 - options.relative_gap) <= least):
+        if best is not None and (options.out_of_time() or best.seconds * Fraction(1 - options.relative_gap) <= least):
             break
         if not knows(name, part.collective):
             continue
@@ -73,10 +83,10 @@ def _best_alone(part: FabricInstance, options: RunOptions, most: int) -> tuple[S
         if found.solution is not None:
             made = expanded(part, found.solution)
             seconds = chunks.seconds(part, made)
-            one = seconds * (1 + Fraction(made.transfers) / Fraction(most)), seconds, made, name
-            best = min(best or one, one, key=lambda one: one[0])
+            one = _Alone(seconds * (1 + Fraction(made.transfers) / Fraction(most)), seconds, made, name)
+            best = min(best or one, one, key=lambda one: one.counted)
     if best is None and options.out_of_time():
         raise OutOfTime
     if best is None:
         raise UnsupportedError(f"no method has a schedule for {part.collective} alone")
-    return best[2], best[3]
+    return best.schedule, best.method

@@ -38,13 +38,13 @@ def node_bytes(instance: XTreeInstance) -> float:
 
 def least_seconds(instance: XTreeInstance, timesteps: Mapping[int, int], every: bool) -> Fraction:
     """The bound in seconds of these fewest timesteps by number of chunks, 1 to K; ``every``: for all numbers."""
-    times = [at_count(cut_into(instance, chunks), steps) for chunks, steps in timesteps.items()]
+    times = [at_count(instance, chunks, steps) for chunks, steps in timesteps.items()]
     return min([*times, beyond(instance, len(timesteps))] if every else times)
 
 
-def at_count(cut: XTreeInstance, timesteps: int) -> Fraction:
-    """Seconds that so many timesteps of this instance's chunks take at least."""
-    return timesteps * _transfer(cut, cut.chunks)
+def at_count(instance: XTreeInstance, chunks: int, timesteps: int) -> Fraction:
+    """Seconds that so many timesteps take at least where a node's data are cut into so many chunks."""
+    return timesteps * _transfer(instance, chunks)
 
 
 def beyond(instance: XTreeInstance, chunks: int) -> Fraction:
@@ -54,7 +54,7 @@ def beyond(instance: XTreeInstance, chunks: int) -> Fraction:
 
 def _transfer(instance: XTreeInstance, chunks: int) -> Fraction:
     """Seconds of the quickest transfer of a chunk where a node's data are cut into so many."""
-    network, size = instance.topology, Fraction(node_bytes(instance))
+    network, size = instance.topology, instance.chunks * Fraction(instance.chunk_bytes)
     links = set(zip(network.latency.tolist(), network.bandwidth.tolist(), strict=True))
     return min(Fraction(latency) + size / (chunks * Fraction(rate)) for latency, rate in links)
 

@@ -89,7 +89,7 @@ def choose(instance: XTreeInstance, options: RunOptions) -> Choice:
     for chunks in range(1, int(options.method.get("most", 32)) + 1):
         cut = cut_into(instance, chunks)
         choice.bounds[chunks] = lower_bound(cut)
-        if not choice.seconds or at_count(cut, choice.bounds[chunks][0]) < min(choice.seconds.values()):
+        if not choice.seconds or at_count(instance, chunks, choice.bounds[chunks][0]) < min(choice.seconds.values()):
             schedule, choice.bounds[chunks] = _solved(cut, options)
             choice.schedules[chunks] = schedule
             timing = earliest_times(cut.topology, cut.task, schedule, cut.chunk_bytes)

@@ -170,9 +170,9 @@ def every_circuit(path: OnePath) -> Iterator[Sides]:
     for d, ends in ((UP, path.left), (DOWN, path.right)):
         for (t, _, s, h), count in ends.items():
             wanted[t, d, h, s].append(count)
-    for key in sorted({*made, *wanted}):
-        if key[2]:
-            yield made[key], wanted[key], 0
+    for t, d, hops, s in sorted({*made, *wanted}):
+        if hops:
+            yield made[t, d, hops, s], wanted[t, d, hops, s], 0
 
 
 def capacity(path: OnePath) -> Iterator[Any]:
