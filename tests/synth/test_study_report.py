@@ -355,16 +355,17 @@ def test_sizes_of_messages(page):
 
 
 def test_a_row_leads_to_its_schedule_and_back(page):
+    expect = pytest.importorskip("playwright.sync_api").expect  # a predicate as text, asked twice, the page forbids
     link = page.locator("#best-optree a", has_text="ring-16-w2")
     for _ in range(2):
         link.focus()
         page.keyboard.press("Enter")
-        page.wait_for_function("document.activeElement.id === 'instance'")
+        expect(page.locator("#instance")).to_be_focused()
         label = page.locator("#instance option:checked").text_content()
         assert re.fullmatch(r"ring-16-w2: \w+, \d steps", label)
         assert page.locator("#stage").bounding_box()["y"] < page.viewport_size["height"]
     page.locator("#to-row").click()
-    page.wait_for_function("document.activeElement.textContent === 'ring-16-w2'")
+    expect(link).to_be_focused()
     page.reload()
     assert page.url.endswith("#row/optree/ring-16-w2")
 
