@@ -29,6 +29,7 @@ import numpy as np
 
 from synth.clock import start_up_costs
 from synth.kernels import clock as kernel_clock
+from synth.kernels import quicker_numba
 from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -269,13 +270,12 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
 def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
     """What makes a numba dispatcher of a function; numba is imported by the first call."""
     with start_up_costs.uncounted():
-        import numba
+        numba = quicker_numba.import_numba()
         from numba.core import event
         from numba.extending import typeof_impl
 
-        _keep_linear_algebra_out()
+        quicker_numba.spare()
         kernel_clock.register()
-        _shorten_what_numba_says_of_shapes()
 
     class Compiling(event.Listener):  # type: ignore[misc]  # numba has no types
         """Adds the time of every compilation, with those that it causes, to :mod:`synth.clock.start_up_costs`. Has
@@ -304,40 +304,6 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
             return numba.njit(**options)(function)
 
     return compiler
-
-
-def _keep_linear_algebra_out() -> None:
-    """Let numba take it that scipy has its BLAS. Before the first kernel it would import all of ``scipy.linalg`` to see
-    that, 0.2 s, and whoever compiles a product of matrices imports it then."""
-    from numba.np import linalg
-
-    if "numba.np.arraymath" in sys.modules or not hasattr(linalg, "ensure_blas"):
-        return
-    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
-    try:
-        arraymath: Any = import_module("numba.np.arraymath")
-        arraymath.ensure_blas = ensure_blas
-    finally:
-        linalg.ensure_blas = ensure_blas
-
-
-def _shorten_what_numba_says_of_shapes() -> None:
-    """Let ``a[:] = b`` of unlike lengths raise one constant text. The two lengths in it would make every process that
-    compiles such a line compile numba's strings first, 2.5 s."""
-    from numba.extending import overload as implement
-    from numba.np import arrayobj
-
-    def unlike(source: Any, index: Any) -> None: ...
-
-    def raising(source: Any, index: Any) -> Any:
-        def text(source: Any, index: Any) -> None:
-            raise ValueError("cannot assign slice from input of different size")
-
-        return text
-
-    implement(unlike)(raising)
-    if hasattr(arrayobj, "raise_with_shape_context"):
-        arrayobj.raise_with_shape_context = unlike
 
 
 @overload
