@@ -170,6 +170,42 @@ def test_a_way_that_cannot_catch_up_is_left() -> None:
     assert asked[0, 8]
 
 
+@pytest.mark.parametrize(("beat", "most"), [(None, 64), (799, 64), (600, 64), (400, 4)])
+def test_what_cannot_beat_a_known_schedule_ends_early(beat: int | None, most: int) -> None:
+    """500 + 8000 / k is 600 at 80 chunks: of a schedule that takes 400 seconds it is known after 4 chunks that it is
+    not beaten."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    asked: list[int] = []
+
+    def make(count: int) -> Schedule:
+        asked.append(count)
+        return timed(instance, Transfers.of([0], [500 + 8000 // count], [0], [[0]], [[]]))
+
+    known = None if beat is None else Fraction(beat)
+    chunks.best_number(instance, RunOptions(time_limit_s=None), make, 64, beat=known)
+    assert max(asked) == most
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first", "begins"), [(1015, 200_000, False), (1015, 50_000, True), (1030, 200_000, True)]
+)
+def test_no_other_large_variant_begins_almost_at_the_bound(seconds: int, first: int, begins: bool) -> None:
+    """Within a fiftieth of the bound, another variant begins only if its first schedule is small."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    asked: list[int] = []
+
+    def make(number: int, lasts: int, count: int) -> Schedule:
+        asked.append(number)
+        return timed(instance, Transfers.of([0], [lasts], [0], [[0]], [[]]))
+
+    tried = [
+        chunks.Variant(partial(make, 0, seconds), 1, 1),
+        chunks.Variant(partial(make, 1, 1000), 1, 1, lambda count: first * count),
+    ]
+    chunks.most_promising(instance, RunOptions(time_limit_s=None), tried, Fraction(1000))
+    assert (1 in asked) == begins
+
+
 def test_nothing_is_tried_once_the_bound_is_met() -> None:
     _, asked = lasting([lambda k: 1000 // k, lambda k: 1], 1000, 1000)
     assert set(asked) == {(0, 1)}

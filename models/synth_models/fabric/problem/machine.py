@@ -73,7 +73,11 @@ class Machine:
         return np.flatnonzero(~self.is_switch).astype(np.int64)
 
     def reversed(self) -> Machine:
-        """The machine with every link from its end to its start; numbers of links and nodes stay."""
+        """The machine with every link from its end to its start; numbers of links and nodes stay. Always the same."""
+        return self._reversed
+
+    @cached_property
+    def _reversed(self) -> Machine:
         back = None if self.stated is None else self.stated.reversed()
         return replace(self, network=self.network.reversed(), kept=None, stated=back)
 

@@ -47,8 +47,8 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
+from synth_models.fabric.references.box_known import Known
 from synth_models.fabric.references.box_places import placed, places
-from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
 from synth_models.fabric.references.box_sends import (
     DEALT,
@@ -81,7 +81,13 @@ from synth_models.fabric.references.share_weights import (
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
-from synth_models.fabric.scheduling.from_afar import FEW, farthest_first, from_afar, timed_from_near_and_afar
+from synth_models.fabric.scheduling.from_afar import (
+    FEW,
+    farthest_first,
+    from_afar,
+    takes_long,
+    timed_from_near_and_afar,
+)
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
@@ -130,7 +136,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
     """The quickest of all plans."""
     plans = _plans(instance)
-    variants = [_variant(instance, plan) for plan in plans]
+    known = Known()
+    variants = [_variant(instance, plan, known) for plan in plans]
     _hold_small(instance, options, variants)
     found = chunks.most_promising(instance, options, variants, least)
     assert found is not None
@@ -169,7 +176,9 @@ def _plans(instance: FabricInstance) -> list[Plan]:
     short = instance.bytes / net.bandwidth.min() < SHORT * net.latency.max(initial=0.0)
     plans = [Plan(between=STRAIGHT, groups=groups)] if short else []
     if instance.collective in ROOTED_TREES:
-        return [*plans, Plan(between=DEALT, groups=groups), *_plans_of_boxes(instance)]
+        piece = instance.bytes / (len(instance.members) - 1)
+        all_dealt, others = Plan(between=DEALT, groups=groups), _plans_of_boxes(instance)
+        return [*others, all_dealt] if takes_long(instance, piece) else [*plans, all_dealt, *others]
     plans += [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
     return [*plans, Plan(groups=groups), *_plans_of_boxes(instance)]
 
@@ -212,7 +221,8 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
 
 
 def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
-    two = [Plan(between="two trees", gates=gates) for gates in (1, 2)]
+    gates = (1, 2) if max(map(len, instance.boxes)) > 1 else (2, 1)
+    two = [Plan(between="two trees", gates=count) for count in gates]
     led = [Plan(between=between) for between in ("leaders", "own rail")]
     spread = Plan(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
@@ -227,14 +237,14 @@ def _root(instance: FabricInstance, plan: Plan) -> int | None:
     return instance.members[0] if plan.one_root else instance.the_root
 
 
-def _variant(instance: FabricInstance, plan: Plan) -> chunks.Variant:
+def _variant(instance: FabricInstance, plan: Plan, known: Known) -> chunks.Variant:
     """The schedules of a plan."""
     most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
     most = min(most, MOST_PIECES) if plan.weighed else most
     first = _first_chunks(instance, plan, most)
     while first > 1 and amount(first) > QUICK and not plan.weighed:
         first //= 2
-    return chunks.Variant(partial(_made, instance, plan), first, most, amount, MOST_TRANSFERS)
+    return chunks.Variant(partial(_made, instance, plan, known=known), first, most, amount, MOST_TRANSFERS)
 
 
 def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
@@ -289,8 +299,9 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
     return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
 
 
-def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
+def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None = None) -> Schedule | None:
     """The schedule with ``count`` chunks a share; None where there is none of an exchange."""
+    known = known or Known()
     parts = count * _shares_each(instance, plan)
     there = instance if instance.collective in SPREADING else reversed_instance(instance)
     if plan.between == STRAIGHT:
@@ -299,22 +310,22 @@ def _made(instance: FabricInstance, plan: Plan, count: int) -> Schedule | None:
         return exchanged(instance, _cut(instance, parts)[0], plan.between)
     if plan.between == DEALT or plan.mirrored:
         forth = instance if plan.mirrored else there
-        transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan)
+        transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan, known=known)
         if plan.mirrored and len(transfers.piece) > FEW:
             transfers = farthest_first(forth, transfers)
         return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
     sizes = _cut(there, parts)
-    long = _of_many_turns(instance, there, sizes[0], plan)
+    long = _of_many_turns(instance, there, sizes[0], plan, known)
     if long is not None:
         return long
     if instance.collective in SPREADING:
-        return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan), plan.in_order)
+        return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan, known=known), plan.in_order)
     if plan.weighed:
         return _unequal(instance, there, sizes, plan)
-    up = _transfers(there, sizes, plan, instance.collective == "allreduce")
+    up = _transfers(there, sizes, plan, instance.collective == "allreduce", known=known)
     if instance.collective in SUMMING:
         return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order))
-    return _one_way_after_the_other(instance, there, up, _transfers(instance, sizes, plan), plan)
+    return _one_way_after_the_other(instance, there, up, _transfers(instance, sizes, plan, known=known), plan)
 
 
 def _one_way_after_the_other(
@@ -332,14 +343,17 @@ def _one_way_after_the_other(
     return min(found, key=partial(chunks.seconds, instance))
 
 
-def _of_many_turns(instance: FabricInstance, there: FabricInstance, sizes: list[int], plan: Plan) -> Schedule | None:
+def _of_many_turns(
+    instance: FabricInstance, there: FabricInstance, sizes: list[int], plan: Plan, known: Known
+) -> Schedule | None:
     """From one root over two trees, by repeating turns that are alike: they differ by the tree, and by who else in the
     root's box the pieces of the root's own rail are handed to."""
     if plan.between != "two trees" or plan.one_root:
         return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
-    return of_many_turns(instance, there, sizes, Period(turns * width, turns * ROUND), partial(_near, there, plan))
+    period = Period(turns * width, turns * ROUND)
+    return of_many_turns(instance, there, sizes, period, partial(_near, there, plan, known))
 
 
 def _backwards(instance: FabricInstance, there: FabricInstance, up: Transfers, spread: Schedule) -> Schedule:
@@ -349,9 +363,9 @@ def _backwards(instance: FabricInstance, there: FabricInstance, up: Transfers, s
     return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
 
 
-def _near(there: FabricInstance, plan: Plan, sizes: list[int], whole: float) -> Transfers | None:
+def _near(there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float) -> Transfers | None:
     """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
-    transfers = _transfers(there, [sizes], plan)
+    transfers = _transfers(there, [sizes], plan, known=known)
     return None if from_afar(there, transfers, whole) else transfers
 
 
@@ -422,14 +436,14 @@ def _transfers(
     plan: Plan,
     last_first: bool = False,
     dealt_to: Dealt | None = None,
+    known: Known | None = None,
 ) -> Transfers:
     """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
     chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
-    turn."""
+    turn. ``known``: routes of schedules before."""
     block, size = pieces_of(sizes)
-    boxes = _boxes(instance, plan)
-    routes = PairRoutes(instance, boxes, int(max(size)))
-    rails = Rails.of(routes, boxes)
+    boxes, known = _boxes(instance, plan), known or Known()
+    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
     root = _root(instance, plan)
     if root is None:
         holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
@@ -448,7 +462,7 @@ def _transfers(
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
         growth = Growth(plan.gates, max(2, rounds.farthest))
-        trees = placed(routes, rails, boxes, root, bandwidth, growth)
+        trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":

@@ -137,11 +137,13 @@ def best_of(
     options: RunOptions,
     kinds: Iterable[Kind],
     pipelined: bool = True,
+    beat: Fraction | None = None,
 ) -> Outcome:
     """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks.
 
     The message names it. Kinds that need a route where there is none are left out. Raises :class:`UnsupportedError`
-    where all do.
+    where all do. ``beat``: the seconds of a schedule that there is already; kinds that cannot reach them are not tried
+    in more chunks.
     """
     best: Candidate | None = None
     lacking: UnsupportedError | None = None
@@ -154,7 +156,8 @@ def best_of(
             continue
         make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
         try:
-            found = chunks.best_number(instance, options, make, _most_chunks(instance, down) if pipelined else 1)
+            most = _most_chunks(instance, down) if pipelined else 1
+            found = chunks.best_number(instance, options, make, most, beat=beat)
         except UnsupportedError as error:
             lacking = lacking or error
             continue

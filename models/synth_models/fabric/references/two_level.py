@@ -26,6 +26,7 @@ with all ranks as leaders takes at least ``2 i + 2 a log2 B + 2 (B - 1) M / (B g
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 from itertools import product
 from typing import NamedTuple
@@ -77,8 +78,8 @@ USUAL = {
 FORWARDS = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``two_level``."""
+def solve(instance: FabricInstance, options: RunOptions, beat: Fraction | None = None) -> Outcome:
+    """Method ``two_level``. ``beat``: the seconds of a schedule that there is, where only a quicker one is of use."""
     refused = refusal(instance, KNOWN, "two_level")
     if refused is not None:
         return refused
@@ -92,7 +93,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     combinations = _asked(instance, options)
     if not combinations:
         return Outcome("unsupported", message=f"two_level: {instance.collective} is not made of these parts")
-    found = _over_trees(instance, options, [levels for levels in combinations if levels.between != EXCHANGE])
+    found = _over_trees(instance, options, [levels for levels in combinations if levels.between != EXCHANGE], beat)
     return _or_exchanged(instance, options, found, [levels for levels in combinations if levels.between == EXCHANGE])
 
 
@@ -111,7 +112,9 @@ def _asked(instance: FabricInstance, options: RunOptions) -> list[Levels]:
     return [Levels(*levels) for levels in product(*parts)]
 
 
-def _over_trees(instance: FabricInstance, options: RunOptions, combinations: Sequence[Levels]) -> Outcome | None:
+def _over_trees(
+    instance: FabricInstance, options: RunOptions, combinations: Sequence[Levels], beat: Fraction | None
+) -> Outcome | None:
     """The quickest of these combinations; where everybody sends anyway, chunks are tried for those that are quickest
     without, of which none takes more than :data:`MUCH` times as long as another."""
     kinds: list[Kind] = [(str(levels), partial(_both, instance, levels)) for levels in combinations]
@@ -119,7 +122,7 @@ def _over_trees(instance: FabricInstance, options: RunOptions, combinations: Seq
         alone = [chunks.seconds(instance, best_of(instance, options, [kind], False).solution) for kind in kinds]
         quickest = sorted(range(len(kinds)), key=alone.__getitem__)[:MOST_CHUNKED]
         kinds = [kinds[k] for k in quickest if alone[k] <= MUCH * min(alone)]
-    return best_of(instance, options, kinds) if kinds else None
+    return best_of(instance, options, kinds, beat=beat) if kinds else None
 
 
 def _or_exchanged(

@@ -23,6 +23,8 @@ SLOWER = 1.5  # times as long as in proportion to the last number of chunks is w
 NEAR = 1.05  # times the best variant's seconds, within which a variant's numbers of chunks are looked at more closely
 ROUNDS = 3  # of that
 NOTICEABLE = Fraction(1, 400)  # of the time: a gap below is not worth making a large schedule for
+ALMOST = Fraction(1, 50)  # of the time: a gap below is not worth beginning with another kind of large schedule
+SOME = 100_000  # transfers from which on a first schedule is large
 LARGE = 300_000  # transfers from which on a schedule takes seconds to make
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
@@ -122,6 +124,14 @@ class Variant:
         filled = self.tried[last // 2] - self.tried[last]
         return max(least, self.tried[last] - filled + filled * last / count)
 
+    def cannot_reach(self, goal: Fraction) -> bool:
+        """Whether no number of chunks comes below ``goal`` seconds, by what each of the last two doublings foresees:
+        what it takes to fill a pipeline halves with every doubling, the rest stays."""
+        last = max(self.tried, default=1)
+        if last % 4 or last // 2 not in self.tried or last // 4 not in self.tried:
+            return False
+        return all(2 * self.tried[count] - self.tried[count // 2] >= goal for count in (last, last // 2))
+
     def promised(self, least: Fraction) -> Fraction:
         """What the next doubling is expected to take if it saves half as much as the one before."""
         if not self.tried:
@@ -133,7 +143,11 @@ class Variant:
 
 
 def most_promising(
-    instance: FabricInstance, options: RunOptions, variants: Sequence[Variant], least: Fraction = Fraction(0)
+    instance: FabricInstance,
+    options: RunOptions,
+    variants: Sequence[Variant],
+    least: Fraction = Fraction(0),
+    beat: Fraction | None = None,
 ) -> tuple[int, int, Schedule] | None:
     """The quickest schedule found: the number of its variant among ``variants``, its chunks and itself.
 
@@ -142,12 +156,15 @@ def most_promising(
     Then numbers between good ones are tried. A variant other than the best's makes large schedules if it is foreseen to
     gain :data:`NOTICEABLE`.
     With the parameter ``transfers`` none of more transfers is looked for (one chunk always may have them).
+    Once a schedule takes less than :data:`ALMOST` more than ``least``, no other variant begins with more than
+    :data:`SOME` transfers.
     Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
     takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
     takes ``least`` but for the gap asked for; at the time limit with the best so far. Raises :class:`UnsupportedError`
-    where every variant does.
+    where every variant does. ``beat``: the seconds of a schedule that there is already; what cannot reach them by
+    :meth:`Variant.cannot_reach` does not go on.
     """
-    race = _Race(instance, options, variants, least)
+    race = _Race(instance, options, variants, least, beat)
     while (variant := race.ahead()) is not None:
         before = min(variant.tried.values(), default=None)
         found = race.time_of(variant, variant.next)
@@ -176,10 +193,11 @@ def best_number(
     make: Callable[[int], Schedule | None],
     most: int,
     first: int = 1,
+    beat: Fraction | None = None,
 ) -> tuple[int, Schedule] | None:
     """The number of chunks from ``first`` to ``most``, and its schedule; None if ``make`` returns None for the first.
     Found as :func:`most_promising` does of one variant."""
-    found = most_promising(instance, options, [Variant(make, first, most)])
+    found = most_promising(instance, options, [Variant(make, first, most)], beat=beat)
     return None if found is None else found[1:]
 
 
@@ -188,9 +206,15 @@ class _Race:
     transfer has taken at most."""
 
     def __init__(
-        self, instance: FabricInstance, options: RunOptions, variants: Sequence[Variant], least: Fraction
+        self,
+        instance: FabricInstance,
+        options: RunOptions,
+        variants: Sequence[Variant],
+        least: Fraction,
+        beat: Fraction | None,
     ) -> None:
         self.instance, self.options, self.variants, self.least = instance, options, variants, least
+        self._beat = beat
         self.best: tuple[int, int, Schedule] | None = None
         self.seconds: Fraction | None = None  # of the best
         self.lacking: UnsupportedError | None = None
@@ -213,16 +237,22 @@ class _Race:
         """The variant to go on with: the most promising, where one that was not tried promises what there is."""
         if self.ended():
             return None
-        going = [
-            variant
-            for variant in self.variants
-            if not variant.over
-            and (self.best is None or (self._may_lead(variant) and self._is_noticed(variant.next, variant)))
-        ]
+        going = [variant for variant in self.variants if not variant.over and self._may_go_on(variant)]
         if self.best is not None and self._is_within(WORTH):
             going = [variant for variant in going if variant is self.variants[self.best[0]]]
         best = self.least if self.seconds is None else self.seconds
         return min(going, key=lambda variant: variant.promised(self.least) if variant.tried else best, default=None)
+
+    def _may_go_on(self, variant: Variant) -> bool:
+        """Whether a variant that is not over may lead to something better than what there is."""
+        if self._beat is not None and variant.cannot_reach(self._beat):
+            return False
+        if self.best is None:
+            return True
+        large = not variant.tried and variant.transfers(variant.first) > SOME
+        if large and self._is_within(ALMOST):
+            return False
+        return self._may_lead(variant) and self._is_noticed(variant.next, variant)
 
     def may_gain(self, variant: Variant, count: int) -> bool:
         """Whether a number of chunks that was not tried may be better than the best so far, if what is above the bound
@@ -245,8 +275,9 @@ class _Race:
         """The variants whose best is near the best of all, the best first."""
         if self.seconds is None:
             return []
+        best = self.seconds if self._beat is None else min(self.seconds, self._beat)
         found = [(min(variant.tried.values()), number) for number, variant in enumerate(self.variants) if variant.tried]
-        return [self.variants[number] for seconds, number in sorted(found) if seconds <= NEAR * self.seconds]
+        return [self.variants[number] for seconds, number in sorted(found) if seconds <= NEAR * best]
 
     def _may_lead(self, variant: Variant) -> bool:
         """Whether it may become quicker than the best with some number of chunks: noticeably, if that makes a large

@@ -28,8 +28,7 @@ def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_
     if many and afar:
         return timed(instance, farthest_first(instance, transfers), in_cells=True)
     found = timed(instance, transfers, in_order=in_order)
-    net = instance.machine.network
-    long = transfers.piece_bytes.max(initial=0) > PIECE * net.bandwidth.min() * net.latency.max(initial=0.0)
+    long = takes_long(instance, float(transfers.piece_bytes.max(initial=0)))
     alone = many and not in_order and not long and len(instance.boxes) == len(instance.members)
     if alone and float(chunks.seconds(instance, found)) > IDLE * busiest_seconds(instance, transfers):
         transfers, afar = farthest_first(instance, transfers), True
@@ -37,6 +36,12 @@ def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_
         return found
     filled = timed(instance, transfers, in_gaps=not many, in_cells=many)
     return min(found, filled, key=partial(chunks.seconds, instance))
+
+
+def takes_long(instance: FabricInstance, size: float) -> bool:
+    """Whether a piece of so many bytes takes so much longer than latencies that gaps are no better than lists."""
+    net = instance.machine.network
+    return bool(size > PIECE * net.bandwidth.min() * net.latency.max(initial=0.0))
 
 
 def busiest_seconds(instance: FabricInstance, transfers: Transfers) -> float:

@@ -10,6 +10,7 @@ been sent over the others is remembered (:meth:`Routes.take`): equal paths share
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,9 @@ Route = tuple[int, ...]
 MOST_THRESHOLDS = 16  # bandwidths that are tried as the least of a route; of more, evenly spaced ones
 MOST_LINKS = 16  # of a route of many that are looked for together
 MOST_EQUAL = 16  # equally quick routes that are compared
+MOST_KEPT = 512  # nodes of a machine whose last links are kept for other sizes and calls
+Searched = tuple[dict[tuple[int, int], FloatArray], dict[tuple[int, int, int], list[tuple[int, int]]]]
+_SEARCHED: WeakKeyDictionary[Machine, Searched] = WeakKeyDictionary()
 
 
 class Routes:
@@ -58,12 +62,18 @@ class Routes:
         self._place = np.full(machine.nodes, -1, dtype=np.int64)
         self._place[machine.ranks] = np.arange(len(machine.ranks))
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
-        self._distance: dict[tuple[int, int], FloatArray] = {}
-        self._last: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self._distance, self._last = self._searched()
         self._times: list[float] = self._seconds.tolist()
         self._group: list[int] = machine.group.tolist()
         self._matrix: FloatArray | None = None
         self._over: dict[int, FloatArray] = {}
+
+    def _searched(self) -> Searched:
+        """What is known of distances and last links: by latency alone, it is the same for all sizes."""
+        if self.hop_by_hop:
+            return {}, {}
+        distance, last = _SEARCHED.setdefault(self.machine, ({}, {}))
+        return distance, last if self.machine.nodes <= MOST_KEPT else {}
 
     @classmethod
     def of(cls, instance: FabricInstance, size: int) -> Routes:
