@@ -83,8 +83,13 @@ class FaultsByKind:
 def one_of(name: object, choices: Iterable[str], otherwise: str = "there is none") -> str:
     """What stands behind "unknown": the choice a misspelt name is nearest to, and all of them."""
     known = list(choices)
-    near = get_close_matches(str(name).lower(), known, 1)
-    return (f"did you mean {near[0]}? " if near else "") + (f"one of {', '.join(known)}" if known else otherwise)
+    return did_you_mean(name, known) + (f"one of {', '.join(known)}" if known else otherwise)
+
+
+def did_you_mean(name: object, choices: Iterable[str]) -> str:
+    """The question that names the nearest choice, with a space behind it; empty where none is near."""
+    near = get_close_matches(str(name).lower(), list(choices), 1)
+    return f"did you mean {near[0]}? " if near else ""
 
 
 class SynthError(Exception):

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from annotated_types import Ge, Gt
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
-from synth.errors import Fault, InputError, one_of
+from synth.errors import Fault, InputError, did_you_mean, one_of
 from synth.family import Family, load
 from synth.instance import LONGEST_NAME, Instance, faults_of, parse
 from synth.options import as_text, read_flag
@@ -192,7 +192,8 @@ def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> 
         return Fault(fault.path, words, given[fault.path], True)
     choices = re.findall(r"'([^']*)'", fault.message)
     if fault.message.startswith("input should be '"):
-        return replace(fault, message=f"must be one of {', '.join(choices)}")
+        nearest = did_you_mean(fault.value, choices)
+        return replace(fault, message=f"must be one of {', '.join(choices)}{'; ' * bool(nearest)}{nearest.strip()}")
     return fault
 
 

@@ -1,4 +1,6 @@
-"""Every number with a unit in a hand-written document has a source, and says what its source says.
+"""Every number with a unit in a hand-written document has a source, and says what its source says; so has every count
+in the README and on the site's own pages. A size is none where it is only what is asked for: a power of two in a
+sentence that names a collective or a machine.
 
 The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
 ``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file and words of those
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 import sys
 import tomllib
@@ -26,9 +29,16 @@ ROOT = Path(__file__).resolve().parents[1]
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?"
 JOIN = ", | to | and | or | instead of | against "
 UNIT = r"%|times\b|[num]?s\b|seconds?\b|minutes?\b|hours?\b|timesteps?\b|steps\b|phases\b|×(?!\d)"
+SIZE = r"(?:[KMGT]i?|k)?B(?:/s)?\b|[KMG]bit/s|bytes\b"
+UNIT = rf"{UNIT}|{SIZE}"
 STATED = re.compile(rf"(?<![\w.,/×^-])(?:{NUMBER}(?:(?:{JOIN}){NUMBER})* ?(?:{UNIT})|{NUMBER} of {NUMBER})")
+COUNT = re.compile(r"(?<![\w.,/×^(-])\d[\d,]*\d(?![\w.]*\d)")  # of two digits or more
+ASKED = re.compile(  # words of a sentence that asks a question of some size
+    r"allgather|reduce|broadcast|alltoall|all-to-all|dragonfl|machine|GPU|DGX|DGX-|MI250|mesh|torus|schedule|message|`run`"
+)
+MEASURED = re.compile(r"memory|file|records?\b|kept|git")  # words of one that says how large something is
 NOT_READ = (r"^ *```.*?^ *```$", r"<!-- (?P<kind>tour|gaps|published: \w+) -->.*?<!-- end -->", r"!\[[^\]]*\]")
-SCALES = (1, 100, 1e3, 1e6)  # a share in per cent, seconds in ms and us
+SCALES = (1, 100, 1e3, 1e6, 1e-9)  # a share in per cent, seconds in ms and us, bytes a second in GB/s
 SOURCES = tomllib.loads((ROOT / "tests/numbers.toml").read_text())
 GENERATED = "models/synth_papers"  # what these modules write is computed, but for the sentences that stand in them
 DOCUMENTS = [
@@ -80,6 +90,23 @@ def numbers(text: str) -> list[tuple[float, float]]:
     return [(float(number), 0.5 * 10 ** -len(number.partition("e")[0].partition(".")[2])) for number in found]
 
 
+def counts(document: str) -> Iterator[re.Match[str]]:
+    """The numbers without a unit on the site's own pages and in the README."""
+    if document == "README.md" or document.startswith("models/site/pages"):
+        yield from COUNT.finditer(re.sub(r"`[^`]+`", lambda code: "`" * len(code.group()), prose(document)))
+
+
+def is_asked(document: str, text: str, found: re.Match[str]) -> bool:
+    """Whether a size is only that of a question; in what modules write, whose measured sizes are computed, each is."""
+    if not re.search(rf"(?:{SIZE})$", found.group()) or found.group().endswith("/s"):
+        return False
+    begin = max(text.rfind(end, 0, found.start()) for end in (". ", "| ", "* ", "… "))
+    sentence = re.split(r"\. | \|| …", text[begin + 1 :], maxsplit=1)[0]
+    question = document == GENERATED or ASKED.search(sentence)
+    round_ones = all(value > 0 and (math.log2(value) % 1 == 0 or value == 1056) for value, _ in numbers(found.group()))
+    return round_ones and bool(question) and not MEASURED.search(sentence)
+
+
 @cache
 def asserted() -> list[re.Pattern[str]]:
     """What tests look for in documents: each ``TEXT in …``, of an f-string with any numbers where it computes."""
@@ -102,8 +129,8 @@ def without_source(document: str) -> list[str]:
     spans = [found.span() for pattern in [*asserted(), *known] for found in pattern.finditer(text)]
     return [
         text[max(0, found.start() - 70) : found.end()]
-        for found in stated(text)
-        if not any(begin <= found.start() < end for begin, end in spans)
+        for found in [*stated(text), *counts(document)]
+        if not is_asked(document, text, found) and not any(begin <= found.start() < end for begin, end in spans)
     ]
 
 
@@ -121,9 +148,9 @@ def not_in_source(phrase: str, source: str) -> list[float]:
 
 
 def test_what_counts_as_a_number_and_as_its_source() -> None:
-    """Lists before a unit are one; code, sizes and dimensions are none. A source has as many digits or more."""
-    text = "It takes 3.1, 4 and 5 %, 7 of 9 in 1,200 s on 8×8 with 4 MiB, `-O x=5s`."
-    assert [found.group() for found in stated(text)] == ["3.1, 4 and 5 %", "7 of 9", "1,200 s"]
+    """Lists before a unit are one; code and dimensions are none. A source has as many digits or more."""
+    text = "It takes 3.1, 4 and 5 %, 7 of 9 in 1,200 s on 8×8 at 2.5 GB/s, `-O x=5s`."
+    assert [found.group() for found in stated(text)] == ["3.1, 4 and 5 %", "7 of 9", "1,200 s", "2.5 GB/s"]
     exact = "results/published/harvest/exact.md | binomial-broadcast-16-circuits-p2"
     assert not_in_source("in 26.07 us or 26.1 us", exact) == []
     assert not_in_source("in 26.08 us or 26.2 us", exact) == [26.08, 26.2]
@@ -131,6 +158,15 @@ def test_what_counts_as_a_number_and_as_its_source() -> None:
     assert any(
         pattern.search("takes 50.8 us (proven by `misocp`), split into matchings 84.0 us") for pattern in asserted()
     )
+
+
+def test_a_size_that_is_only_asked_for_needs_no_source() -> None:
+    """A power of two, of a collective or on a machine; not what was measured, and not at so many bytes a second."""
+    text = "An allgather of 1 and 64 KiB. The record has 4 MiB. On 8 GPUs 3 MiB are sent, at 64 MiB/s; 8 MiB of what."
+    asked = {found.group(): is_asked("README.md", text, found) for found in stated(text)}
+    assert asked == {"1 and 64 KiB": True, "4 MiB": False, "3 MiB": False, "64 MiB/s": False, "8 MiB": True}
+    alone = "It has 4 MiB."
+    assert [is_asked("README.md", alone, found) for found in stated(alone)] == [False]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import command
 import pytest
 import test_site
-from published import ROOT
+from published import PUBLISHED, ROOT
 from typer.main import get_command
 
 from synth.cli.main import app
@@ -30,6 +31,10 @@ PAGES = [
 ]
 WITH_COMMANDS = [page for page in PAGES if any(block["kind"] == "bash" for block in test_site.blocks(page))]
 RUN = ("make", "import", "library", "families", "solvers")  # in seconds, with the files below
+ELSEWHERE = {  # patterns of commands that neither this test nor test_long_commands.py runs, and what does
+    r"synth batch (?!.*--dry-run)": "tests/slurm/test_pages.py",
+    r"\.venv/bin/synth reproduce all --quick": ".ci/run",
+}
 NOT_OURS = {  # first words of what is not our command, and who runs it
     "python3": "it installs",
     ".venv/bin/pytest": "`.ci/run`",
@@ -82,12 +87,41 @@ def test_commands_run_or_are_read(page: Path, tmp_path: Path, monkeypatch: pytes
         first = words[0].removeprefix(".venv/bin/") if words[0] == ".venv/bin/synth" else words[0]
         if first == "echo":
             (tmp_path / words[-1]).write_text(words[1])
-        elif first == "synth" and words[1] in RUN and "NAME" not in words:
+        elif first == "synth" and words[1] in RUN:
             command.run(*words[1:], cwd=tmp_path)
         elif first == "synth":
             read(words[1:], tmp_path)
         else:
             assert first in NOT_OURS, words
+
+
+def elsewhere(line: str) -> str | None:
+    """What else runs a command, or None."""
+    return next((what for pattern, what in ELSEWHERE.items() if re.match(pattern, line)), None)
+
+
+def test_every_command_of_the_repository_is_run() -> None:
+    """Every line in a block of any Markdown that begins with `synth` is run as it stands, and by one test: a default
+    one, a slow one, or another that is named. The site's own pages say so above their blocks (see test_site.py)."""
+    site, run_by = {ROOT / "README.md", *test_site.PAGES.rglob("*.md")}, Counter[str]()
+    known = {None: "default", "slow": "slow", "gallery": "gallery"}
+    tops = [top for top in ROOT.iterdir() if top.is_dir() and not top.name.startswith(".") and top.name != "results"]
+    for page in [*ROOT.glob("*.md"), *(page for top in [*tops, PUBLISHED] for page in top.rglob("*.md"))]:
+        for block in test_site.blocks(page):
+            lines = [line for line in block["text"].splitlines() if re.match(r"\s*(\.venv/bin/)?synth [a-z-]", line)]
+            assert not lines or block["kind"] == "bash", (page, lines)
+            for line in map(str.strip, lines):
+                if page in site:
+                    by = known.get(block["why"]) or str(block["why"]).removeprefix("run by ")
+                else:
+                    assert page in WITH_COMMANDS, page
+                    by = elsewhere(line) or ("default" if line.split()[1] in RUN else "slow")
+                run_by[by] += 1
+    others = set(run_by) - set(known.values())
+    assert all((ROOT / name).is_file() for name in others), others
+    assert set(ELSEWHERE.values()) <= others
+    assert run_by["default"] > 100
+    assert run_by["slow"] > 200
 
 
 def prepare(page: Path, folder: Path) -> None:

@@ -57,14 +57,15 @@ def make(
 ) -> None:
     """Make an instance file, e.g. `synth make xtree network=equimesh rows=4 cols=6 chunks=4`."""
     from synth.errors import InputError
-    from synth.family import get_family
+    from synth.family import family_names, get_family
     from synth.making import make as make_instance
     from synth.options import split_pairs
 
     try:
         instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
     except InputError as error:
-        error.hint = f"what each key means: synth make {family} --help"
+        if family in family_names():
+            error.hint = f"what each key means: synth make {family} --help"
         raise
     for note in instance.notes:
         errors.print(f"note: {note}", markup=False, soft_wrap=True)

@@ -14,13 +14,13 @@ import typer
 from synth.cli.common import demand_folder
 from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 
 if TYPE_CHECKING:
     from synth.family import Page
     from synth.findings.evidence import Shown
     from synth.reproduction.collect import Reproduction
-    from synth.reproduction.page import Answer
+    from synth.reproduction.page import Answer, Pictures
 
 EVERY, FINDINGS = "all", "findings"
 PUBLISHED = Path("results/published")
@@ -49,7 +49,7 @@ class Parts:
     )
     stored: Annotated[
         bool,
-        typer.Option("--from-stored", help="Only lay the page out again: its answer and picture from its own tables."),
+        typer.Option("--from-stored", help="Solve nothing: answer and pictures again, from the page's own tables."),
     ] = False
 
     def demand_known(self, page: Page) -> None:
@@ -122,17 +122,19 @@ def _make(page: Reproduction, known: Page, path: Path, stored: bool) -> None:
     from synth.execution.pool import WriteFailedError
     from synth.records import lock
     from synth.reproduction.collect import plain_figures
-    from synth.reproduction.page import open_again, write_page
+    from synth.reproduction.page import again, write_page
     from synth.views.figure_style import drawing
 
     fill = _load_page(known.target)
-    opening: Answer | None = getattr(sys.modules[fill.__module__], "opening", None)
-    if stored and opening is None:
+    module = sys.modules[fill.__module__]
+    opening: Answer | None = getattr(module, "opening", None)
+    redrawn: Pictures | None = getattr(module, "redrawn", None)
+    if stored and opening is None and redrawn is None:
         raise InputError(f"{known.name} cannot be laid out again: leave --from-stored out")
     try:
         with lock.held(page.folder, "page", most_s=PAGE_WAIT_S), plain_figures(), drawing(page.style):
-            if stored and opening is not None:
-                open_again(path, opening, page.style)
+            if stored:
+                again(path, opening, redrawn, page.style)
                 return
             fill(page)
             write_page(page, known, path, opening)
@@ -144,10 +146,12 @@ def _make(page: Reproduction, known: Page, path: Path, stored: bool) -> None:
 
 def _names(paper: str, known: dict[str, Page], parts: Parts) -> list[str]:
     """The pages of a paper, all of which can be loaded. Raises :class:`InputError`."""
-    from synth.family import get_family
+    from synth.family import family_names
 
     if paper not in (EVERY, FINDINGS, *known):
-        raise InputError(f"family {get_family(paper).name} has no reproduction of its paper")
+        if paper in family_names():
+            raise InputError(f"family {paper} has no reproduction of its paper")
+        raise InputError(f"unknown page {paper!r}; {one_of(paper, [EVERY, FINDINGS, *known])}")
     for name in known if paper in (EVERY, FINDINGS) else [paper]:
         _load_page(known[name].target)
     names = list(known) if paper == EVERY else [paper] if paper in known else []

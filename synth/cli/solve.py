@@ -43,7 +43,10 @@ class Shown:
 @grouped
 def solve(
     paths: list[Path] = typer.Argument(
-        ..., metavar="INSTANCE…", help="Instance files or folders of them.", autocompletion=complete.instances
+        ...,
+        metavar="INSTANCE…",
+        help="Instance files, folders of them, or records, whose instances are solved.",
+        autocompletion=complete.instances,
     ),
     asked: Asked = Asked(),
     results: Path = typer.Option(Path("results"), "--results", help="Folder for the records."),

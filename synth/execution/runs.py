@@ -19,9 +19,14 @@ from synth.family import Family, Method, defaults_for, get_family
 from synth.instance import Instance, read
 from synth.options import RELATIVE_GAP, RunOptions, asked, read_limit
 from synth.plugins.method_file import method_of
+from synth.records import packed
 from synth.records import record as records
+from synth.records.folder import KEPT
 from synth.records.record import Record
 from synth.solvers.catalogue import require, solvers_for
+from synth.text.files import write_atomically
+
+RECORD = b'"synth-record/1"'  # near the beginning of a record's file
 
 
 @dataclass(frozen=True)
@@ -206,8 +211,8 @@ def _unused(solvers: Iterable[str], runs: Collection[Run]) -> Iterator[Fault]:
 
 
 def plan(paths: Iterable[Path], request: Request, results: Path) -> list[Run]:
-    """Every run on instance files and folders of them, or one :class:`InputError` that lists everything wrong with
-    limits, files, methods, solvers and parameters."""
+    """Every run on instance files, folders of them and the instances of records, or one :class:`InputError` that lists
+    everything wrong with limits, files, methods, solvers and parameters."""
     faults: list[Fault] = []
     for limit in request.limits:
         try:
@@ -216,11 +221,37 @@ def plan(paths: Iterable[Path], request: Request, results: Path) -> list[Run]:
             faults.append(Fault("--time-limit", str(error), limit, True))
     if faults:
         request = replace(request, limits=())
-    instances, unreadable = read_all(expand_paths(paths))
+    instances, unreadable = read_all(expand_paths([instance_file(path, results) for path in paths]))
     faults += [*unreadable, *name_clashes(instances)]
     made = expand(instances, request, results)
     made.faults[:0] = faults
     return made.runs()
+
+
+def instance_file(path: Path, results: Path) -> Path:
+    """The path; of a record the file of its instance. If the record itself holds the instance's text, that is written
+    into ``results/instances``. Raises :class:`InputError` for a record without its instance."""
+    if not _is_record(path):
+        return path
+    instance = records.read(path).find_instance()
+    if instance.file is not None:
+        return instance.file
+    text = str(records.read(path).data["instance_text"]).encode()
+    file = results / "instances" / f"{instance.name}{KEPT}"
+    if file.is_file() and file.read_bytes() != text:
+        file = file.with_name(f"{instance.name}-{instance.sha256[:8]}{KEPT}")
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, text)
+    return file
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a record is at this address, in a file of its own or packed."""
+    if path.is_file():
+        with path.open("rb") as stream:
+            return RECORD in stream.read(200)
+    return not path.exists() and packed.holding(packed.plain(path)) is not None
 
 
 def read_all(paths: Iterable[Path]) -> tuple[list[Instance], list[Fault]]:

@@ -14,22 +14,23 @@ PLAIN = RunOptions()
 
 
 def commands(records: Iterable[Record], root: Path) -> list[str]:
-    """Commands that make these records again, each once: ``synth solve`` where the instance is a file of its own, the
-    methods of one instance that run alike together; ``synth reproduce`` of the page (the folder below ``root``) where
-    the instance was made for it."""
+    """Commands that make these records again, each once, the methods of one instance that run alike together. They name
+    the instance's file, or else a record that holds the instance; the new records then go to the same address below
+    ``results`` as that record has below ``root``."""
     alike: dict[tuple[str, ...], dict[str, None]] = {}
-    pages: dict[str, None] = {}
+    holders: dict[tuple[str, str], Path] = {}
     for record in records:
-        if record.data.get("instance_text") is None and record["instance_file"]:
-            alike.setdefault((record["instance_file"], *_how(record)), {})[record["method"]] = None
-        else:
+        file, place = record["instance_file"], []
+        if record.data.get("instance_text") is not None or not file:
             assert record.path is not None
-            pages[record.path.relative_to(root).parts[0]] = None
-    solved = [
+            part = "/".join(["results", *record.path.relative_to(root).parts[:-3]])
+            file = holders.setdefault((part, record["instance_sha256"]), record.path).as_posix()
+            place = ["--results", part] if part != "results" else []
+        alike.setdefault((file, *_how(record), *place), {})[record["method"]] = None
+    return [
         shlex.join(["synth", "solve", file, *(word for name in methods for word in ("-m", name)), *how])
         for (file, *how), methods in alike.items()
     ]
-    return [*solved, *(f"synth reproduce {page}" for page in pages)]
 
 
 def _how(record: Record) -> Sequence[str]:

@@ -24,9 +24,9 @@ certificate; the others are claims of a solver. [`library.csv`](library.csv) has
 
 ```bash
 synth library                                  # a row an instance; a family's name or --open: only those
-synth library NAME                             # what is known of one instance, how it was reached, how to beat it
+synth library equimesh-3x3-c2                  # what is known of one instance, how it was reached, how to beat it
 synth library --selection 1.0 --write lib      # the instances of synth-lib 1.0 as files
-synth submit INSTANCE --schedule FILE.csv --by "your name"       # or --xml FILE, or --bound CERTIFICATE.json
+synth submit lib/equimesh-3x3-c2.json --schedule mine.csv --by "your name"   # or --xml, or --bound
 synth study instances/studies/synth-lib-solvers.toml           # four solvers side by side, on your machine
 ```
 

@@ -14,6 +14,7 @@ from synth.ranks.from_algorithm import StepNames
 from synth.ranks.from_transfers import pieces_of, program_of
 from synth.ranks.program import WORD, Program
 from synth.ranks.words import Names, TransferNames
+from synth.records import packed
 from synth.schedule.collective import NAMES, ROOTED
 from synth.text.quantities import named, shown
 
@@ -61,6 +62,8 @@ def read(path: Path, stated: Stated, sizes: Sizes) -> Task:
     """The file's schedule as a task: pieces larger than ``sizes`` allow are scaled down alike, to a word each at least.
     Raises :class:`InputError`."""
     stated.demand_known()
+    if path.suffix and not path.exists() and packed.holding(packed.plain(path)) is None:
+        raise InputError("no such file", str(path))
     try:
         if path.suffix.lower() == ".csv":
             return _of_table(path, stated, sizes)

@@ -94,6 +94,8 @@ KEYS = frozenset(Contents.model_fields)  # of a record
 
 def demand_contents(data: Any, source: str) -> None:
     """Raise :class:`InputError` where the keys and kinds of values are not those of a record."""
+    if isinstance(data, dict) and str(data.get("format")).startswith("synth-instance"):
+        raise InputError("is an instance, not a record: synth solve makes records of it", source)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a record ({FORMAT})", source)
     try:

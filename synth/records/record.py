@@ -396,6 +396,8 @@ def read(path: str | Path) -> Record:
         try:
             found = None if path.is_file() else packed.holding(path)
             if found is None:
+                if path.is_dir():
+                    raise InputError("is a folder: name a record in it", str(path))
                 return _record(read_json(path)[0], path, path)
             held, place = found
             return _record(held.data(place), path, held.file, place + "/")

@@ -16,10 +16,13 @@ from synth.reproduction.stored import COMPARED, FIGURES, GAP_LINE, REMARKS, Open
 from synth.text.files import write_atomically
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from synth.family import Family, Page
     from synth.views.figure_style import FigureStyle
 
     Answer = Callable[[Stored], Opening]
+    Pictures = Callable[[Path], Iterator[tuple[str, Figure]]]  # of the page's folder: names and what is drawn
 
 COLUMNS = ("where", "what", "paper", "ours", "difference", "unit", "remark")
 
@@ -36,7 +39,11 @@ def write_page(page: Reproduction, family: Family | Page, path: Path, opening: A
         table.unlink(missing_ok=True)
     text = page_text(page, family, path.parent)
     if opening is not None and not page.quick:
-        text = opened(text, opening, page.folder, page.style)
+        try:
+            text = opened(text, opening, page.folder, page.style)
+        except InputError:
+            if not page.skipped:  # else a table of the answer is among what was left out
+                raise
     write_atomically(path, text.encode())
 
 
@@ -50,15 +57,23 @@ def opened(text: str, opening: Answer, folder: Path, style: FigureStyle) -> str:
     return laid_out(found, made)
 
 
-def open_again(path: Path, opening: Answer, style: FigureStyle) -> None:
-    """Lay a stored page out again. Raises :class:`InputError` naming the file."""
+def again(path: Path, opening: Answer | None, redrawn: Pictures | None, style: FigureStyle) -> None:
+    """Lay a stored page out again: its ``opening``, and the pictures that are ``redrawn`` from tables in its folder.
+    Raises :class:`InputError` naming the file."""
     if not path.is_file():
         raise InputError("there is no such page to lay out again; leave --from-stored out", str(path))
+    folder = path.with_suffix("")
+    if opening is not None:
+        try:
+            text = opened(path.read_text(), opening, folder, style)
+        except InputError as error:
+            raise InputError(error.faults, str(path)) from None
+        write_atomically(path, text.encode())
     try:
-        text = opened(path.read_text(), opening, path.with_suffix(""), style)
-    except InputError as error:
-        raise InputError(error.faults, str(path)) from None
-    write_atomically(path, text.encode())
+        for name, figure in redrawn(folder) if redrawn is not None else ():
+            save_picture(figure, folder, name, style)
+    except FileNotFoundError as error:
+        raise InputError("no such table of the page; leave --from-stored out", str(error.filename)) from None
 
 
 def comparisons_table(page: Reproduction) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """A page as it is stored: what its tables say, and the answer and picture that it opens with.
 
 The module of a page may have ``opening(found: Stored) -> Opening``, which makes the answer of what stands below it.
-Thus a page can be laid out again from its file (``synth reproduce PAGE --from-stored``), and nothing is solved.
+Thus a page can be laid out again from its file (``synth reproduce PAGE --from-stored``), and nothing is solved. If the
+module has ``redrawn(folder) -> Iterator[tuple[str, Figure]]``, pictures are then drawn again from the CSV tables there.
 """
 
 from __future__ import annotations

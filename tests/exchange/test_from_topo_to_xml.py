@@ -55,7 +55,7 @@ def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.
 
 def named(*ways: str) -> list[str]:
     """The formats that the page's table names in its first column, with one of these words in its second."""
-    table = FORMATS.split("| format | way |")[1].split("\n\n")[0]
+    table = FORMATS.split("| format | in or out |")[1].split("\n\n")[0]
     rows = [line.split("|") for line in table.splitlines()[2:]]
     return sorted(name for row in rows if row[2].strip() in ways for name in re.findall(r"`([\w-]+)`", row[1]))
 

@@ -83,7 +83,9 @@ def test_what_cannot_be_laid_out_again_is_said(tmp_path: Path) -> None:
         return str(done.exception)
 
     assert "no such page" in asked("mlfm")
-    assert "peers cannot be laid out again" in asked("peers")
+    assert "several cannot be laid out again" in asked("several")
+    (tmp_path / "peers.md").touch()
+    assert "peers/teccl.csv: no such table of the page" in asked("peers")
     (tmp_path / "mlfm.md").write_text("# Something else\n")
     assert "mlfm.md: was not made by synth reproduce" in asked("mlfm")
     with pytest.raises(InputError, match="no one table"):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, one_of
 from synth.exchange.machines.completion import missing
 from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
 from synth.exchange.machines.machine import Machine as ReadMachine
@@ -209,8 +209,8 @@ class FabricKeys(NetworkKeys):
         if imported:
             faults += _guarded(lambda: _imported(values["machine"]))
         elif values["machine"] not in machine_names():
-            known = ", ".join(machine_names())
-            faults.append(Fault("machine", f"unknown; one of {known}, or FILE.json", values["machine"], True))
+            known = one_of(values["machine"], machine_names())
+            faults.append(Fault("machine", f"unknown; {known}, or FILE.json", values["machine"], True))
         return faults
 
     @classmethod

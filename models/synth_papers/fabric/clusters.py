@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from synth.records.optimality import gap
 from synth.records.record import Record
@@ -132,7 +133,7 @@ def reproduce(page: Reproduction) -> None:
         row = rows.iloc[0]
         words = f"{row['machine']}, 1 GiB, gap {percent(row['gap'])}, with its check; {row['memory, MB']:.0f} MB"
         page.compare(PRINTED["pccl"], row["seconds"] / 60, words)
-    growth = Growth(large[large["machine"].isin(list(H100))], "collective", "GPUs", FITTED)
+    growth = _growth(table)
     page.figure(
         growth.draw(),
         "growth",
@@ -146,6 +147,17 @@ def reproduce(page: Reproduction) -> None:
         "counted; what is still searching then, as broadcast and reduce on dragonflies, hands over its best. "
         "Times are of one machine of two cores that other work shared; delete `runs.csv` to measure again."
     )
+
+
+def _growth(table: pd.DataFrame) -> Growth:
+    """Time and memory of 1 GiB on boxes of H100."""
+    large = table[table["method"].isin(OURS) & (table["bytes"] >= GIB) & table["machine"].isin(list(H100))]
+    return Growth(large, "collective", "GPUs", FITTED)
+
+
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """The page's picture."""
+    yield "growth", _growth(_in_order(_known(folder / "runs.csv"))).draw()
 
 
 def opening(found: Stored) -> Opening:
@@ -172,8 +184,7 @@ def opening(found: Stored) -> Opening:
 def _measured(page: Reproduction) -> pd.DataFrame:
     """A row a run, from ``runs.csv`` where it is there."""
     file = page.folder / "runs.csv"
-    known = pd.read_csv(file).to_dict("records") if file.is_file() else []
-    rows = {(row["machine"], row["collective"], row["bytes"], row["method"]): row for row in known}
+    rows = _known(file) if file.is_file() else {}
     asked = [one for one in questions() if not page.quick or one.key == (QUICK_ON, "allgather", GIB, "hierarchical")]
     with tempfile.TemporaryDirectory() as folder:
         elsewhere = replace(page, folder=Path(folder) / "fabric", proofs={})
@@ -187,6 +198,17 @@ def _measured(page: Reproduction) -> pd.DataFrame:
                 rows[question.key] = _row(question, record, bound)
                 page.say(f"{', '.join(map(str, question.key))}: {rows[question.key]['seconds']} s")
                 page.table("", pd.DataFrame(rows.values(), columns=COLUMNS), file="runs", show=False)
+    return _in_order(rows)
+
+
+def _known(file: Path) -> dict[Any, Any]:
+    """The rows of ``runs.csv`` by what they answer."""
+    rows = pd.read_csv(file).to_dict("records")
+    return {(row["machine"], row["collective"], row["bytes"], row["method"]): row for row in rows}
+
+
+def _in_order(rows: Mapping[Any, Any]) -> pd.DataFrame:
+    """The rows in the order of the questions."""
     return pd.DataFrame([rows[one.key] for one in questions() if one.key in rows], columns=COLUMNS)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from synth.records.folder import read_all
 from synth.records.optimality import gap
@@ -142,6 +143,11 @@ def questions() -> Iterator[Question]:
     for machine, make in MACHINES.items():
         yield from (Question(machine, make, collective, GIB) for collective in ALL)
         yield from (Question(machine, make, collective, size) for collective in ALL for size in SMALL)
+
+
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """The page's picture."""
+    yield "worth", nvls_tables.drawn(pd.read_csv(folder / "worth.csv"))
 
 
 def reproduce(page: Reproduction) -> None:

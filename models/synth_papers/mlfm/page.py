@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,12 @@ def _damaged(page: Reproduction) -> None:
         "shared machine. The records of these schedules and of the random demands are too large to be kept here; they "
         "were checked, and `synth reproduce mlfm` makes them again."
     )
+
+
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """Figure 3 and the machine with failures."""
+    yield "figure-3", _draw_figure_3(pd.read_csv(folder / "figure3.csv"))
+    yield "damaged", _draw_damage(pd.read_csv(folder / "damaged.csv"))
 
 
 def _draw_damage(table: pd.DataFrame) -> Figure:

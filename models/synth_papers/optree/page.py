@@ -74,6 +74,9 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
+redrawn = relay_map.redrawn
+
+
 def opening(found: Stored) -> Opening:
     """How `relay` stands to OpTree and to the bound."""
     one = found.table("Steps at N = 1024, w = 64").set_index("method")["ours"]

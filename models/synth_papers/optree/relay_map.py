@@ -6,7 +6,9 @@ derived again from its certificate; both without a time limit, so the map does n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -102,6 +104,14 @@ def _table(cells: list[Cell]) -> pd.DataFrame:
     columns = ["N", "w", "relay", "bound", "binding", "excess", "one_path"]
     rows = [(c.nodes, c.wavelengths, c.relay, c.bound, c.binding, c.excess, c.one_path) for c in cells]
     return pd.DataFrame(rows, columns=columns).astype({"one_path": "Int64"})
+
+
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """The map."""
+    rows = pd.read_csv(folder / "relay-map.csv")
+    asked = [rows[name] for name in ("N", "w", "relay", "bound", "binding")]
+    cells = [Cell(*row) for row in zip(*(column.tolist() for column in asked), strict=True)]
+    yield "relay-map", _figure(cells, list(NODES))
 
 
 def caption(cells: list[Cell]) -> str:

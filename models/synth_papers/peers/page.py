@@ -14,6 +14,8 @@ import pandas as pd
 from synth.reproduction.collect import Reproduction
 from synth_papers.peers import direct_connect, epochs, errata, forestcoll, sccl, taccl, tacos, teccl
 
+redrawn = teccl.redrawn
+
 
 def reproduce(page: Reproduction) -> None:
     """Everything that the page states, a record behind every number of ours."""

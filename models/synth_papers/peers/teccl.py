@@ -8,7 +8,7 @@ one for every other GPU (alltoall); chunks that are no whole bytes are rounded u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -292,44 +292,45 @@ def as_counted(row: Row) -> FabricInstance:
 
 def figures(page: Reproduction, found: Results) -> None:
     """Time against size for each machine, and over the bound; solver seconds against theirs."""
-    groups = _grouped(found.rows)
-    figure = Figure(figsize=(3.4 * len(groups), 6.4), layout="constrained")
-    panels = figure.subplots(2, len(groups), squeeze=False, sharex="col")
-    for column, ((machine, collective), group) in enumerate(groups.items()):
-        upper, lower = panels[0][column], panels[1][column]
-        for mode, marker, color in (("Fast", "s", "C1"), ("Slow", "^", "C3"), ("Fast_Early_Stop", "v", "C4")):
-            rows = [row for row in group if row.printed.mode == mode]
-            upper.plot(*_points(rows, lambda row: row.printed.finish_us), marker, color=color, label=_label(mode))
-            over = _points(rows, lambda row: row.printed.finish_us / (row.ours.bound * 1e6))
-            lower.plot(*over, f"{marker}-", color=color, linewidth=0.8, markersize=4)
-        plain = [row for row in group if row.printed.mode == "Fast"]
-        upper.plot(*_points(plain, lambda row: row.ours.value * 1e6), ".-", color="C0", label="ours")
-        upper.plot(*_points(plain, lambda row: row.ours.bound * 1e6), "k--", linewidth=1, label="bound")
-        lower.plot(*_points(plain, lambda row: row.ours.value / row.ours.bound), ".-", color="C0")
-        lower.axhline(1.0, color="k", linestyle="--", linewidth=1)
-        ticks = sorted({_bytes(row): row.printed.size for row in group}.items())[::2]
-        upper.set(xscale="log", yscale="log", title=f"{machine.removeprefix('teccl-')}, {collective}")
-        lower.set(xlabel="size", xticks=[size for size, _ in ticks], ylim=(0.97, 1.6))
-        lower.set_xticklabels([name for _, name in ticks], rotation=45)
-        lower.minorticks_off()
-    panels[0][0].set_ylabel("time [us]")
-    panels[1][0].set_ylabel("time / bound (1.6 and more cut off)")
-    panels[0][0].legend()
     page.figure(
-        figure, "teccl-time",
+        _draw_times(pd.DataFrame([_cells(row) for row in found.rows])), "teccl-time",
         "TE-CCL's machines: time against size in each of its modes, ours and the bound, and the same over the bound. "
         "Runs on two DGX2 that stopped early move twice the bytes and are compared with a bound of their own.",
     )  # fmt: skip
     _seconds(page, found)
 
 
-def _points(rows: Sequence[Row], value: Callable[[Row], float]) -> tuple[list[int], list[float]]:
-    ordered = sorted(rows, key=_bytes)
-    return [_bytes(row) for row in ordered], [value(row) for row in ordered]
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """Time against size."""
+    yield "teccl-time", _draw_times(pd.read_csv(folder / "teccl.csv"))
 
 
-def _label(mode: str) -> str:
-    return f"TE-CCL, {WORDS[mode]}"
+def _draw_times(table: pd.DataFrame) -> Figure:
+    """A column a machine and collective: time, and time over the bound, against size."""
+    table = table.assign(bytes=table["size"].map(SIZES)).sort_values("bytes", kind="stable")
+    order = sorted(table.groupby(["machine", "collective"], sort=False), key=lambda group: int(group[1].index.min()))
+    figure = Figure(figsize=(3.4 * len(order), 6.4), layout="constrained")
+    panels = figure.subplots(2, len(order), squeeze=False, sharex="col")
+    for (upper, lower), ((machine, collective), group) in zip(panels.T, order, strict=True):
+        for mode, marker, color in (("Fast", "s", "C1"), ("Slow", "^", "C3"), ("Fast_Early_Stop", "v", "C4")):
+            rows = group[group["mode"] == WORDS[mode]]
+            upper.plot(rows["bytes"], rows["theirs [us]"], marker, color=color, label=f"TE-CCL, {WORDS[mode]}")
+            over = rows["theirs [us]"] / rows["bound [us]"]
+            lower.plot(rows["bytes"], over, f"{marker}-", color=color, linewidth=0.8, markersize=4)
+        plain = group[group["mode"] == WORDS["Fast"]]
+        upper.plot(plain["bytes"], plain["ours [us]"], ".-", color="C0", label="ours")
+        upper.plot(plain["bytes"], plain["bound [us]"], "k--", linewidth=1, label="bound")
+        lower.plot(plain["bytes"], plain["ours [us]"] / plain["bound [us]"], ".-", color="C0")
+        lower.axhline(1.0, color="k", linestyle="--", linewidth=1)
+        ticks = list(dict(zip(group["bytes"], group["size"], strict=True)).items())[::2]
+        upper.set(xscale="log", yscale="log", title=f"{machine}, {collective}")
+        lower.set(xlabel="size", xticks=[size for size, _ in ticks], ylim=(0.97, 1.6))
+        lower.set_xticklabels([name for _, name in ticks], rotation=45)
+        lower.minorticks_off()
+    panels[0][0].set_ylabel("time [us]")
+    panels[1][0].set_ylabel("time / bound (1.6 and more cut off)")
+    panels[0][0].legend()
+    return figure
 
 
 def _seconds(page: Reproduction, found: Results) -> None:
@@ -346,7 +347,3 @@ def _seconds(page: Reproduction, found: Results) -> None:
     axes.legend()
     caption = "TE-CCL's 154 results: seconds of its solver and of all our methods together."
     page.figure(figure, "teccl-seconds", caption)
-
-
-def _bytes(row: Row) -> int:
-    return SIZES[row.printed.size]

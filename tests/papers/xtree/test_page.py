@@ -9,6 +9,7 @@ from published import PUBLISHED, held_for, ours, prose, readme
 
 from synth.records import record as records
 from synth.records.optimality import gap
+from synth.reproduction.stored import parse
 
 COLUMNS = ("xtree", "mirror_xtree", "tacos", "pull", "symmetric", "forest", "ilp-highs")
 HEADER = (
@@ -116,6 +117,18 @@ def test_allreduces_on_meshes_by_forest(mesh, chunks, value, bound):
     assert "On 5×11 it takes 144 (127) and 517 (506). With C = 32 and 64 it meets the bound: 1152 and 2304 on" in text
     assert "1012 and 2023 on 5×11" in text
     assert "in each of the 1152 timesteps, 258,048 transfers" in text
+
+
+def test_the_number_of_chunks_by_size() -> None:
+    """On 8x8, as the table of the page has it."""
+    table = parse((PUBLISHED / "xtree.md").read_text()).table("Chunks per node in an allgather")
+    on = table[table["EquiMesh"] == "8x8"]
+    most = {int(chunks): max(map(int, rows["bytes per node"])) // 2**20 for chunks, rows in on.groupby("chunks")}
+    assert sorted(most) == [1, 2, 4]
+    assert (
+        f"On 8×8 one chunk is best up to {most[1]} MiB held by each node, two up to {most[2]} MiB, four beyond"
+        in prose("xtree")
+    )
 
 
 if __name__ == "__main__":  # prints the table for the page

@@ -67,6 +67,31 @@ def test_sources_and_findings_hold_odd_names(tmp_path: Path) -> None:
     record = synth.solve(synth.make("xtree", network="ring", nodes=4, chunks=1), "bound")
     odd = records.Record({**record.data, "instance_file": f"{ODD}.json"}, record.packed, tmp_path / "x/r.json")
     assert printed("\n".join(commands([odd], tmp_path)))[0][1] == f"{ODD}.json"
+    inside = tmp_path / "page" / ODD / "xtree/ring/bound.json"
+    held = records.Record({**record.data, "instance_text": record.find_instance().to_json()}, record.packed, inside)
+    [words] = printed("\n".join(commands([held], tmp_path)))
+    assert words == ["solve", str(inside), "-m", "bound", "--results", f"results/page/{ODD}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("make fabric machine=dgx-a10 collective=allgather bytes=1MiB", "did you mean dgx-a100? one of amd16"),
+        ("make fabric machine=dgx-a100 collective=allgater bytes=1MiB", "several; did you mean allgather?"),
+        ("make fabrik machine=dgx-a100", "unknown family 'fabrik'; did you mean fabric?"),
+        ("show .", "synth: .: is a folder: name a record in it"),
+        ("show ring4.json", "synth: ring4.json: is an instance, not a record: synth solve makes records of it"),
+        ("run moves.csv", "synth: moves.csv: no such file"),
+        ("reproduce bien", "unknown page 'bien'; did you mean bine? one of all, findings, bine"),
+        ("reproduce cluster", "did you mean clusters?"),
+    ],
+)
+def test_slips_are_named(words: str, said: str, tmp_path: Path) -> None:
+    """A misspelt name, a folder or an instance where a record goes, a file that is not there."""
+    write_ring(tmp_path)
+    done = run(*words.split(), cwd=tmp_path, code=2)
+    assert said in done.stderr
+    assert "--help" not in done.stderr or "make fabric" in words
 
 
 def test_no_command_is_put_together_without_quoting() -> None:

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+import synth
+from synth import api
 from synth.errors import InputError
 from synth.execution import runs
 from synth.execution.runs import Request, Run, expand, plan
 from synth.family import defaults_for, get_family
 from synth.instance import Instance, read
+from synth.records import record as records
+from synth.records.folder import pack
+from synth.records.record import Record
 from synth.reproduction.collect import Reproduction
 from synth.solvers.catalogue import solvers_for
 
@@ -149,3 +154,25 @@ def test_every_command_asks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         if " Run(" in file.read_text() and file.name != "runs.py"
     ]
     assert [Path(maker).name for maker in makers] == ["plan.py"]  # a batch's entry, read back from batch.json
+
+
+def test_a_record_stands_for_its_instance(tmp_path: Path) -> None:
+    """One that lies in it, in a file or packed, is written beside the new records; an instance of the same name and
+    another content keeps its file."""
+    made = synth.make("xtree", network="ring", nodes=4, chunks=1, name="ring")
+    record = synth.solve(made, "pull")
+    held = Record({**record.data, "instance_text": made.to_json()}, record.packed)
+    place = tmp_path / "theirs/xtree/ring/pull.json"
+    records.write(held, place)
+    results = tmp_path / "results"
+    [run] = plan([place], Request(["pull"]), results)
+    assert run.instance.sha256 == made.sha256
+    assert run.instance.file == results / "instances/ring.instance"
+    pack(tmp_path / "theirs")
+    assert not place.exists()
+    (results / "instances/ring.instance").write_text("{}")
+    [run] = plan([place], Request(["pull"]), results)
+    assert run.instance.file == results / f"instances/ring-{made.sha256[:8]}.instance"
+    assert api.execute(run.instance, run.method, run.options).value == record.value
+    with pytest.raises(InputError, match="no such file"):
+        plan([place.with_name("push.json")], Request(["pull"]), results)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 import pytest
+import test_site
 from command import SYNTH, alive
 from exchange.by_hand import direct_alltoall, ring_allgather
 from exchange.random_transfers import random_transfers
@@ -179,3 +180,14 @@ def test_without_mpi_one_line_says_what_is_missing(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("synth: --with mpi needs mpi4py and an MPI: pip install")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_command_of_the_page_runs(library: Library, tmp_path: Path) -> None:
+    """`mpirun -n 4 synth run … --with mpi`, behind the commands that the page shows before it."""
+    page = test_site.PAGES / "how-to/run.md"
+    test_site.follow(page, tmp_path)
+    [line] = [line for line in page.read_text().splitlines() if line.startswith("mpirun -n ")]
+    _, _, ranks, _, _, *words = line.removesuffix(" --with mpi").split()
+    ended, out, error = run(library, int(ranks), tmp_path, *words)
+    assert (ended, error) == (0, "")
+    assert "correct" in out
