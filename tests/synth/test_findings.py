@@ -287,7 +287,10 @@ def test_commands_say_how_a_record_was_made() -> None:
         "synth solve instances/bine/groups-13-root5-broadcast.json -m tree_ilp --solver highs --time-limit 20s"
     ]
     made = records.read(root / "peers/tacos/fabric/torus-32x32-allgather-1000KiB/pull.json")
-    assert commands([made, made], root) == ["synth reproduce peers"]
+    assert commands([made, made], root) == [
+        "synth solve results/published/peers/tacos/fabric/torus-32x32-allgather-1000KiB/pull.json -m pull"
+        " --results results/peers/tacos"
+    ]
 
 
 @pytest.mark.parametrize("family", sorted(page.stated()))

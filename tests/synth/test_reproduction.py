@@ -232,7 +232,7 @@ def test_without_the_papers_the_command_says_where_they_are():
 def test_an_unknown_paper_is_bad_input(tmp_path):
     done = RUN.invoke(app, ["reproduce", "nonsense", "--out", str(tmp_path)])
     assert isinstance(done.exception, InputError)
-    assert "unknown family" in str(done.exception)
+    assert "unknown page 'nonsense'; one of all, findings, " in str(done.exception)
 
 
 SECTIONS = {"xtree": "xtree-equimesh.txt", "optree": "optree.txt", "mlfm": "mlfm.txt", "bine": "bine-trees.txt"}

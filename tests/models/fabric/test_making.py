@@ -226,7 +226,7 @@ def test_the_same_instance_from_its_file(tmp_path: Path) -> None:
         ({"machine": "dgx1", "bytes": "1XB"}, ["bytes = '1XB': must be a size in bytes"]),
         ({"machine": "dgx1", "bytes": 0}, ["bytes = 0: must be >= 1"]),
         ({"machine": "dgx1", "bytes": 2**60}, ["bytes"]),
-        ({"machine": "dgx-9", "bytes": 8}, ["machine = 'dgx-9': unknown; one of amd16, dgx-a100"]),
+        ({"machine": "dgx-9", "bytes": 8}, ["machine = 'dgx-9': unknown; did you mean dgx2? one of amd16, dgx-a100"]),
         ({"machine": "dgx1", "network": "ring", "nodes": 3, "bytes": 8}, ["network = 'ring'", "nodes = 3"]),
         ({"network": "ring", "bytes": 8}, ["nodes: is missing"]),
         ({"network": "equimesh", "rows": 2, "cols": 2, "bytes": 4}, ["network = 'equimesh': must be one of line"]),
