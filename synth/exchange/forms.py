@@ -27,7 +27,7 @@ from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
 from synth.exchange.moves_from_algorithm import passes_of, raised
 from synth.exchange.mscclpp.dealing import DEALINGS, Dealing
 from synth.exchange.mscclpp.plan import EXECUTOR, Gpu
-from synth.exchange.mscclpp.replay import Replay
+from synth.exchange.mscclpp.schedule import Replayed
 from synth.exchange.record_export import algorithm_of, transfers_of
 from synth.exchange.transfers import Raised, Transfers
 from synth.family import get_family, load
@@ -65,6 +65,9 @@ ROUNDED = (
 )  # chunks a part, where pieces ask for too many
 DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread blocks of a plan, at least, and how pieces
 # are dealt: with few of them, each does much of what a GPU sends in the schedule's order
+PASSES = (8, 16, 32, 64, 128, 256)  # of a plan's loop that are tried where moves are few
+LEAST_SLICE = 2**12  # bytes of a part that a pass takes, at least
+LOOPED = 60  # moves a rank, at most, that are tried in a loop
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
@@ -80,7 +83,7 @@ class Program:
     spread: int = 1  # over so many channels (of a plan: at least so many thread blocks)
     algorithm: Algorithm | None = None
     plan: Any = None
-    replay: Replay | None = None  # of the plan
+    replay: Replayed | None = None  # of the plan
 
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
@@ -259,6 +262,15 @@ class Lowered:
                 for meetings in MEETINGS:
                     if meetings or self.meets:  # else the same plan once more
                         yield _Way(blocks, Dealing(dealt, meetings), switches)
+        yield from self._loops()
+
+    def _loops(self) -> Iterator[_Way]:
+        """The same with loops, a thread block for every piece where there are so few moves that this pays."""
+        t = self.transfers
+        for passes in PASSES if len(t.piece) <= LOOPED * t.ranks else ():
+            if t.part_bytes >= passes * LEAST_SLICE:
+                blocks = min(len(t.piece_part), EXECUTOR.blocks)
+                yield _Way(blocks, Dealing(loop=mscclpp.Loop(passes, t.part_bytes)))
 
     def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
         executor, spread = executor_of(self.form), way.spread
@@ -302,8 +314,11 @@ class Lowered:
         over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
         program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
         self.meets = program.meets
-        words = _words("over switches" if over else "", "thread blocks meet" if program.meets else "", chunks)
-        return replace(program, how=words), repr((program.thread_blocks, over, program.meets, dealt)).encode()
+        loop = way.dealt.loop
+        second = f"a loop of {loop.passes} passes" if loop else "thread blocks meet" if program.meets else ""
+        words = _words("over switches" if over else "", second, chunks)
+        key = repr((program.thread_blocks, over, program.meets, dealt)).encode()
+        return replace(program, how=words), key
 
     def _shortest(
         self, whole: Transfers, way: _Way, blocks: int, limits: mscclpp.Limits

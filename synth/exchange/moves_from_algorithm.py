@@ -94,7 +94,7 @@ def raised(algorithm: Algorithm, part_bytes: int, passes: int = 1, checked: bool
     once = Raised(transfers, *_spread(rows.start, rows.wait, first))
     if passes == 1:
         return once
-    return _repeated(once, _behind(rows, steps.block[send], first), passes)
+    return repeated(once, _behind(rows, steps.block[send], first), passes)
 
 
 class _Rows(NamedTuple):
@@ -116,8 +116,9 @@ def _behind(rows: _Rows, block: IntArray, first: IntArray) -> tuple[IntArray, In
     return _spread(start, rows.end_wait[at], first)
 
 
-def _repeated(once: Raised, behind: tuple[IntArray, IntArray], passes: int) -> Raised:
-    """The moves of all passes, one pass after the other, each on its slice of every piece."""
+def repeated(once: Raised, behind: tuple[IntArray, IntArray], passes: int) -> Raised:
+    """The moves of all passes, one pass after the other, each on its slice of every piece. ``behind``: for every
+    transfer, as rows (start, transfers), those of the pass before that must have arrived."""
     t, count = once.transfers, len(once.transfers.piece)
     turn = np.arange(passes, dtype=np.int64)
     edges = t.piece_offset[:, None] + t.piece_bytes[:, None] * np.arange(passes + 1) // passes
@@ -135,12 +136,22 @@ def _repeated(once: Raised, behind: tuple[IntArray, IntArray], passes: int) -> R
         start_s=np.tile(t.start_s, passes) + moves * height,
         end_s=np.tile(t.end_s, passes) + moves * height,
         channel_hint=np.tile(t.channel_hint, passes),
+        together=None if t.together is None else _by_pass(t.together, passes),
+        ticks=None,
     )
     inner, outer = np.diff(once.wait_start), np.diff(behind[0])
     later = _merged((once.wait_start, once.wait), (behind[0], behind[1] - count))
     lengths = np.concatenate([inner, np.tile(inner + outer, passes - 1)])
     wait = np.concatenate([once.wait, *(later + k * count for k in range(1, passes))])
     return Raised(repeated, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), wait)
+
+
+def _by_pass(together: IntArray, passes: int) -> IntArray:
+    """The streams of all passes, each pass with numbers of its own; shape (passes * transfers,)."""
+    several = np.tile(together, (passes, 1))
+    beyond = np.arange(passes)[:, None] * (int(together.max(initial=0)) + 1)
+    found: IntArray = np.where(several < 0, several, several + beyond).reshape(-1)
+    return found
 
 
 def _merged(first: tuple[IntArray, IntArray], then: tuple[IntArray, IntArray]) -> IntArray:

@@ -1,10 +1,10 @@
 """The search: methods run over sizes, their schedules lowered for a form, and the quickest program of every size.
 
 Every reference (what libraries run) is run and lowered at every size, so that nothing slower than the best of them in
-that form is ever chosen (for plans, which have no loop, all but those whose schedule takes more than :data:`SLOWEST`
-times the best plan); ours at some sizes (*anchors*), from which their programs are carried to the sizes between:
-an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once more. Of
-every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
+that form is ever chosen (for plans all but those whose schedule takes more than :data:`SLOWEST` times the best plan and
+has too many moves for a loop); ours at some sizes (*anchors*), from which their programs are carried to the sizes
+between: an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once
+more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from synth import api
 from synth.errors import InputError
-from synth.exchange.forms import SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds
+from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
@@ -42,7 +42,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
-HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered, for a plan has no loop, and
+HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered unless a loop may help, and
 # where pieces had to be rounded, moves of rounded pieces that do
 SLOWEST = 2.0  # the same of references
 MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
@@ -50,7 +50,6 @@ EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
-LOOPED = 60  # and where the executor's loop cuts chunks into slices
 COLLECTED = (200_000, 20, 100)  # objects, and rounds, between looks for cycles
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
@@ -276,7 +275,7 @@ class _Search:
                 self._try(row, name, options, reference, wide=False)
                 if _title(name, options) not in row.rounded:
                     break
-        if self.question.form != "mscclpp" and count > LOOPED * row.ranks:
+        if count > LOOPED * row.ranks:
             self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
 
     def _bound(self, row: Row) -> None:
@@ -296,7 +295,8 @@ class _Search:
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
         slowest = SLOWEST if reference else HOPELESS
-        if self.question.form == "mscclpp" and row.best is not None and record.value > row.best.seconds * slowest:
+        hopeless = row.best is not None and record.value > row.best.seconds * slowest
+        if self.question.form == "mscclpp" and hopeless and count > LOOPED * row.ranks:  # else a loop may make it quick
             return
         if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
             row.refused[title] = f"{count:,} moves are too many to lower"

@@ -4,6 +4,7 @@ random order too, what is loaded before what is stored."""
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import defaultdict
 from functools import partial
@@ -14,9 +15,11 @@ import numpy as np
 Plan = dict[str, Any]
 
 
-def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
-    """Whether one random run ends, and with the collective's result."""
+def outcome(plan: Plan, collective: str, seed: int, root: int = 0, chunk: int = 1, pace: int = 1) -> bool:
+    """Whether one random run ends, and with the collective's result. A chunk is ``chunk`` numbers, of which a pass of a
+    loop takes ``pace``, the last one what is left."""
     chance = random.Random(seed)
+    plan = in_numbers(plan, chunk, pace)
     gpus = plan["gpus"]
     n = len(gpus)
     data = np.random.default_rng(seed)
@@ -107,6 +110,36 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0) -> bool:
     if any(t["next"] < len(t["tb"]["ops"]) for t in threads) or any(signals.values()):
         return False
     return all(_right(memory[r, "o"], given, r, n, collective, root) for r in range(n))
+
+
+def in_numbers(plan: Plan, chunk: int, pace: int) -> Plan:
+    """The plan in chunks of one number, as the kernel goes through it: a loop's operation begins ``offset`` behind its
+    places and goes as far as the unit, or its own size, lets it."""
+    plan = copy.deepcopy(plan)
+    for gpu in plan["gpus"]:
+        for key in ("input_chunks", "output_chunks", "scratch_chunks"):
+            gpu[key] *= chunk
+        for block in gpu["threadblocks"]:
+            found = []
+            for op in block["ops"]:
+                if op["name"] != "pipeline":
+                    found.append(_part(op, chunk, 0, None))
+                    continue
+                whole = op["iter_context"]["num_chunks"]
+                unit = pace * whole
+                for k in range((whole * chunk + unit - 1) // unit):
+                    found += [_part(inner, chunk, k * unit, unit) for inner in op["ops"]]
+            block["ops"] = found
+    return plan
+
+
+def _part(op: dict[str, Any], chunk: int, offset: int, unit: int | None) -> dict[str, Any]:
+    op = copy.deepcopy(op)
+    for place in (*op.get("src_buff", ()), *op.get("dst_buff", ())):
+        size = place["size"] * chunk - offset
+        place["index"] = place["index"] * chunk + offset
+        place["size"] = size if unit is None else min(size, unit)
+    return op
 
 
 def _mover(left: list[Any], memory: dict[Any, Any], sources: list[Any], d: Any, k: int) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from examples import some
+from exchange.plan_runner import in_numbers
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -154,8 +155,18 @@ def test_no_plan_claims_less_than_its_operations_take(
     assume(record.value is not None)
     for program in Lowered(transfers_of(record), "mscclpp").programs((8,)):
         chunks = max(program.plan["gpus"][0][f"{side}put_chunks"] for side in ("in", "out"))
-        each = ranks * 2**power // chunks / BANDWIDTH  # rounded down: no more than it takes
-        assert program.seconds(asked) >= planned(program.plan, each) * (1 - 1e-9)
+        size = ranks * 2**power // chunks  # rounded down: no more than it takes
+        passes = turns(program.plan, size)
+        assert program.seconds(asked) >= planned(in_numbers(program.plan, passes, 1), size / passes / BANDWIDTH) * (
+            1 - 1e-9
+        )
+
+
+def turns(plan: Any, chunk_bytes: int) -> int:
+    """Passes of a plan's loops over chunks of so many bytes, 1 without."""
+    ops = [op for gpu in plan["gpus"] for tb in gpu["threadblocks"] for op in tb["ops"] if "iter_context" in op]
+    of = {op["iter_context"]["unit_size"] // op["iter_context"]["num_chunks"] for op in ops}
+    return max((-(-chunk_bytes // pace) for pace in of), default=1)
 
 
 def instance(network: str, ranks: int, collective: str, size: int) -> synth.Instance:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from exchange.by_hand import EVERY
-from exchange.damaged_plans import DAMAGE, find, ops, swap
+from exchange.damaged_plans import DAMAGE, find, swap
 from exchange.damaged_switch_plans import SWITCH_DAMAGE
 from exchange.plan_runner import outcome
 from exchange.plans_by_hand import VALID, Plan, data, local
@@ -92,11 +92,14 @@ def test_files_that_are_no_plans(text: str, message: str) -> None:
         mscclpp.parse(text)
 
 
-@pytest.mark.parametrize("name", ["pipeline"])
-def test_what_cannot_be_replayed_is_said_to_be_that(name: str, tmp_path: Path) -> None:
-    plan = VALID["allgather"]()
-    ops(plan).insert(3, {"name": name})
-    with pytest.raises(UnsupportedError, match=rf"gpu 0, tb 0, op 3 \({name}\): {name} is not replayed"):
+def test_what_cannot_be_replayed_is_said_to_be_that(tmp_path: Path) -> None:
+    plan = VALID["semaphore"]()
+    loop = {"name": "pipeline", "iter_context": {"unit_size": 16, "num_chunks": 1}}
+    for block in plan["gpus"][0]["threadblocks"]:
+        block["ops"] = [
+            {**loop, "ops": [op]} if op["name"] in ("sem_acquire", "sem_release") else op for op in block["ops"]
+        ]
+    with pytest.raises(UnsupportedError, match=r"semaphores.* in a loop \(gpu 0\)"):
         mscclpp.faults(mscclpp.parse(json.dumps(plan)))
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     with pytest.raises(InputError, match="keeps the format's rules, but cannot be judged"):

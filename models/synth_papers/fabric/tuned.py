@@ -128,9 +128,9 @@ def reproduce(page: Reproduction) -> None:
         "Where schedules have too many moves for that, what refuses them is quoted."
     )
     page.note(
-        "`tune` runs every reference too and lowers it the same way. Plans have no loop: references are left out there "
-        f"whose schedule takes more than {times(SLOWEST)} the best plan. The check of the executor replayed every XML "
-        "and plan, before it was timed and when it was written."
+        "`tune` runs every reference too and lowers it the same way. References are left out of plans whose schedule "
+        f"takes more than {times(SLOWEST)} the best plan and has too many moves for a loop. The check of the executor "
+        "replayed every XML and plan, before it was timed and when it was written."
     )
     page.note(
         f"Methods of ours begin within {LIMIT_S:g} s of a collective and form: the best schedule is the best of those."

@@ -11,19 +11,23 @@ its two ends (the kernel swaps them), ``pws`` and ``pwsf`` over memory channels 
 memory channels from buffers of several types (the first one's type counts for all), reading over a port channel.
 Over a switch there are three operations: ``glres`` (load from all GPUs of a group, add, store to all of a group),
 ``gstore`` and ``gstorepkt`` (store to all). A sum that stays where it is made has none (``glre`` is a word of the DSL
-alone), and of several sources or destinations the kernel takes the first. ``pipeline`` is read, but not replayed.
+alone), and of several sources or destinations the kernel takes the first.
+``pipeline`` is a loop (:mod:`synth.exchange.mscclpp.loops`).
 """
 
+from synth.exchange.mscclpp.dealing import Dealing, Loop
 from synth.exchange.mscclpp.goals import collective
+from synth.exchange.mscclpp.loops import faults
 from synth.exchange.mscclpp.plan import CrowdedError, Limits
 from synth.exchange.mscclpp.reader import parse, read
-from synth.exchange.mscclpp.replay import faults
 from synth.exchange.mscclpp.schedule import raised, raised_of, replayed, transfers
 from synth.exchange.mscclpp.writer import Planned, plan, planned, write
 
 __all__ = [
     "CrowdedError",
+    "Dealing",
     "Limits",
+    "Loop",
     "Planned",
     "collective",
     "faults",

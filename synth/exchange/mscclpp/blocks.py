@@ -41,6 +41,18 @@ class Block:
         self.ops.append(op)
         self.touched += spans
 
+    def loop(self, first: int, pace: int, chunks: int) -> None:
+        """Do the operations from ``first`` on in a loop, ``pace`` bytes of each of so many chunks in a pass, before
+        which its threads meet."""
+        body = [{"name": "nop"}, *self.ops[first:]]
+        context = {"unit_size": pace * chunks, "num_chunks": chunks}
+        self.ops[first:] = [{"name": "pipeline", "iter_context": context, "ops": body}]
+
+    @property
+    def operations(self) -> int:
+        """How many there are, those of loops too."""
+        return sum(1 + len(op.get("ops", ())) for op in self.ops)
+
     def copy(self, source: tuple[str, int], to: tuple[str, int], size: int) -> None:
         """So many chunks from one place (buffer, first chunk) to another of the same GPU."""
         ends = {"src_buff": source, "dst_buff": to}

@@ -10,17 +10,30 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth.exchange.mscclpp.plan import ALIGNED
 from synth.exchange.transfers import Transfers
 
 DEALINGS = ("time", "place", "load")
 
 
+class Loop(NamedTuple):
+    """A loop of about so many ``passes`` over parts of ``part_bytes`` bytes."""
+
+    passes: int
+    part_bytes: int
+
+    def pace(self, chunks: int) -> int:
+        """The bytes of a chunk that a pass takes, where a part has so many chunks."""
+        return -(-self.part_bytes // (chunks * self.passes * ALIGNED)) * ALIGNED
+
+
 class Dealing(NamedTuple):
-    """How pieces are dealt to thread blocks: ``by`` as for :func:`groups_of`, and at how many times the thread blocks
-    of a GPU meet at most (:mod:`synth.exchange.mscclpp.meetings`)."""
+    """How pieces are dealt to thread blocks: ``by`` as for :func:`groups_of`; at how many times the thread blocks of a
+    GPU meet at most (:mod:`synth.exchange.mscclpp.meetings`); the ``loop`` that they run, in which they do not meet."""
 
     by: str = DEALINGS[0]
     meetings: int = 0
+    loop: Loop | None = None
 
     def shorter(self) -> Iterator[Dealing]:
         """Those to try, one after the other, where a thread block has too many operations: itself, with even work, and
@@ -28,7 +41,7 @@ class Dealing(NamedTuple):
         yield self
         meetings = self.meetings
         while True:
-            yield Dealing("load", meetings)
+            yield Dealing("load", meetings, self.loop)
             if meetings < 2:
                 return
             meetings //= 2

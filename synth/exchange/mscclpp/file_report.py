@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from synth.errors import Fault, InputError, UnsupportedError
-from synth.exchange.mscclpp.plan import Plan
+from synth.exchange.mscclpp.loops import replays
+from synth.exchange.mscclpp.plan import Plan, each
 from synth.exchange.mscclpp.reader import read
-from synth.exchange.mscclpp.replay import Replay
 
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once
 
@@ -20,8 +20,7 @@ def judge(path: Path, collective: str | None = None) -> tuple[str, tuple[Fault, 
     """
     plan = read(path)
     try:
-        replay = Replay(plan, collective)
-        faults = replay.run()
+        faults, replay = replays(plan, collective)
     except UnsupportedError as error:
         text = f"keeps the format's rules, but cannot be judged, as it cannot be replayed: {error}"
         raise InputError(text, str(path)) from None
@@ -29,14 +28,14 @@ def judge(path: Path, collective: str | None = None) -> tuple[str, tuple[Fault, 
     notes = []
     if most > MULTIPROCESSORS:
         notes.append(f"{most} thread blocks of a gpu must run at once; an A100 has {MULTIPROCESSORS} multiprocessors")
-    if any(op.name == "flush" for gpu in plan.gpus for block in gpu.blocks for op in block):
+    if any(op.name == "flush" for gpu in plan.gpus for block in gpu.blocks for op in each(block)):
         notes.append("flush counts here as done; the executor (1f5f065d) flushes no channel for it: pwsf does")
     return described(plan, replay.goal.collective, len(replay.moves)), tuple(faults), tuple(notes)
 
 
 def described(plan: Plan, collective: str, moves: int) -> str:
     """A plan in one line."""
-    blocks = [block for gpu in plan.gpus for block in gpu.blocks]
+    blocks = [list(each(block)) for gpu in plan.gpus for block in gpu.blocks]
     return (
         f"{collective} {'in place' if plan.in_place else 'out of place'}, {len(plan.gpus)} gpus, {len(blocks)} thread "
         f"blocks, {sum(map(len, blocks)):,} operations, at most {max(map(len, blocks), default=0)} in one, "

@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from synth.exchange.mscclpp.plan import (
+    ALIGNED,
     MAX_BUFFERS,
     MAX_CHANNEL_PER_OPERATION,
     MAX_DEVICE_SEMAPHORES,
     MAX_DEVICE_SYNCERS,
     MOST_CHUNKS,
+    MOST_UNIT,
     Op,
     Span,
 )
 from synth.exchange.mscclpp.switches import MOST_REACHED, Group
 from synth.exchange.mscclpp.values import Values
 
-UNSUPPORTED = ("pipeline",)
+LOOP = "pipeline"
 # what the sources and destinations of an operation are: l local, p local in packets, r remote, q remote in packets, m
 # the same chunks of all GPUs of a switch channel, n those in packets; the last may be repeated (+) or left out (*)
 SHAPES = {
@@ -43,9 +45,10 @@ SHAPES = {
     "gstore": ("l", "m"),
     "gstorepkt": ("p", "n"),
 }
+PACKETS = tuple(name for name in SHAPES if name.endswith("pkt"))
 OVER_SWITCH = ("glres", "gstore", "gstorepkt")
 SYNCS = ("signal", "wait", "flush", "rlxsignal", "rlxwait")
-NAMES = (*SHAPES, *SYNCS, *UNSUPPORTED, "nop", "barrier", "sem_acquire", "sem_release")
+NAMES = (*SHAPES, *SYNCS, LOOP, "nop", "barrier", "sem_acquire", "sem_release")
 _KEYS = ("src_buff", "dst_buff")
 
 
@@ -79,9 +82,8 @@ class OpReading:
         if not isinstance(op, dict):
             return Op("nop")
         place = f"{place} ({name})"
-        if name in UNSUPPORTED:
-            self.unsupported.setdefault(name, f"{place}: {name} is not replayed")
-            return Op(name)
+        if name == LOOP:
+            return self.loop(op, place)
         if name == "nop":
             return Op(name)
         if name == "barrier":
@@ -106,6 +108,31 @@ class OpReading:
             if kind == "port":
                 self.over_ports(ids, dst, place)
         return Op(name, kind, ids, self.part(op, src, place), self.part(op, dst, place))
+
+    def loop(self, op: Any, place: str) -> Op:
+        """A loop, whose operations must all be as large as what it counts its passes by."""
+        context = self.all.value(op, "iter_context", dict, place)
+        unit = self.all.whole(context, "unit_size", 1, MOST_UNIT, place)
+        if unit % ALIGNED and "unit_size" in context:
+            self.all.fault(place, f"unit_size = {unit}: the kernel adds and sends in units of {ALIGNED} bytes")
+        size = self.all.whole(context, "num_chunks", 1, MOST_CHUNKS, place) * self.units
+        body = []
+        for k, inner in enumerate(self.all.value(op, "ops", list, place)):
+            here = f"{place}, op {k}"
+            if isinstance(inner, dict) and inner.get("name") == LOOP:
+                self.all.fault(here, "a loop in a loop: the kernel has no place for its number of operations")
+                continue
+            body.append(self.op(inner, here))
+            self.fits_loop(body[-1], size, here)
+        return Op(LOOP, body=tuple(body), unit_bytes=unit, size=size)
+
+    def fits_loop(self, op: Op, size: int, place: str) -> None:
+        """What the kernel asks of an operation in a loop of so many units."""
+        if op.name in PACKETS:
+            self.all.fault(place, f"{op.name} in a loop: the kernel does all of it in every pass")
+        elif any(span.size != size for span in (*op.src, *op.dst)):
+            words = f"the loop counts its passes by {size / self.units:g} chunks"
+            self.all.fault(place, f"is of another size: {words}, and the kernel goes as far in every operation")
 
     def channel_ids(self, op: Any, kind: str, place: str, needed: bool) -> tuple[int, ...]:
         mine = self.channels[kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synth.errors import LimitError
@@ -11,9 +11,12 @@ MAX_CHANNEL = 16  # channels, and remote buffers, of one type in a thread block
 MAX_CHANNEL_PER_OPERATION = 8
 MAX_BUFFERS = 2 + MAX_CHANNEL_PER_OPERATION  # sources, and destinations, of an operation
 MAX_OPERATION = 64  # of a thread block
+GIVES, TAKES = ("signal", "rlxsignal", "pws", "pwsf"), ("wait", "rlxwait")  # operations that give, and take, signals
 MOST_BLOCKS = 108  # thread blocks that an A100 runs at once, one a multiprocessor
 MAX_DEVICE_SYNCERS = 16
 MAX_DEVICE_SEMAPHORES = 16
+ALIGNED = 16  # bytes, that the kernel adds and sends at once
+MOST_UNIT = 2**32 - 1  # bytes of a slice of a loop
 MOST_RANKS, MOST_CHUNKS, MOST_BYTES = 4096, 2**24, 2**30  # ours: of what can be replayed
 
 
@@ -47,7 +50,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An operation. ``channels``: numbers among the GPU's channels of ``channel_type``."""
+    """An operation. ``channels``: numbers among the GPU's channels of ``channel_type``. A loop (``pipeline``) does its
+    ``body`` again and again, each time with the next ``unit_bytes`` of all that it touches, until ``size`` units are
+    done. ``at`` names an operation that stands in no plan as it is: one of a pass."""
 
     name: str
     channel_type: str = "none"
@@ -57,6 +62,10 @@ class Op:
     barrier: int = -1
     parties: int = 0
     semaphores: tuple[int, ...] = ()
+    body: tuple[Op, ...] = ()
+    unit_bytes: int = 0
+    size: int = 0
+    at: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,4 +95,12 @@ class Plan:
 
     def place(self, rank: int, block: int, op: int) -> str:
         """Where an operation stands, for a message."""
-        return f"gpu {rank}, tb {block}, op {op} ({self.gpus[rank].blocks[block][op].name})"
+        found = self.gpus[rank].blocks[block][op]
+        return f"gpu {rank}, tb {block}, {found.at or f'op {op}'} ({found.name})"
+
+
+def each(ops: Sequence[Op]) -> Iterator[Op]:
+    """All operations, those of a loop behind it."""
+    for op in ops:
+        yield op
+        yield from op.body

@@ -12,6 +12,7 @@ from typing import Any
 from synth.errors import InputError
 from synth.exchange.mscclpp.operations import Head, OpReading
 from synth.exchange.mscclpp.plan import (
+    ALIGNED,
     EXECUTOR,
     MAX_DEVICE_SEMAPHORES,
     MOST_BYTES,
@@ -78,8 +79,8 @@ class _Reading:
         for key in ("reuse_resources", "use_double_scratch_buffer"):
             self.values.value(stored, key, bool, key, False)
         alignment = self.values.whole(stored, "buffer_alignment", 1, 2**31 - 1, "buffer_alignment", 16)
-        if alignment % 16:
-            self.values.fault("buffer_alignment", f"{alignment}: the kernel adds and sends in units of 16 bytes")
+        if alignment % ALIGNED:
+            self.values.fault("buffer_alignment", f"{alignment}: the kernel adds and sends in units of {ALIGNED} bytes")
         self.values.whole(stored, "num_threads_per_block", 1, 1024, "num_threads_per_block", 1024)
         least = self.values.whole(stored, "min_message_size", 0, 2**64 - 1, "min_message_size", 0)
         if least > self.values.whole(stored, "max_message_size", 0, 2**64 - 1, "max_message_size", 2**64 - 1):

@@ -68,15 +68,6 @@ class Cell:
     known: tuple[Int32Array, ...] = ()
 
 
-def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
-    """All that is wrong with a plan, the first :data:`FEW` of every kind.
-
-    ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
-    :class:`UnsupportedError` for a plan that cannot be replayed: pipelines, a collective that is not known.
-    """
-    return Replay(plan, collective, root).run()
-
-
 class Replay:
     """One replay. ``moves``: what went from GPU to GPU (from, to, values), in the order of the replay; ``by``: the
     thread block (its entry) that moved it, and the place of the operation there; ``began`` and ``used``: the step at

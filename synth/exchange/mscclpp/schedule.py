@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
@@ -13,14 +14,13 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
-from synth.exchange.mscclpp.plan import Op, Plan
+from synth.exchange.moves_from_algorithm import MOST_MOVES, repeated
+from synth.exchange.mscclpp.loops import loops_alone, passes_of, replays, unrolled
+from synth.exchange.mscclpp.plan import GIVES, TAKES, Op, Plan
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.mscclpp.syncs import Block, End
 from synth.exchange.transfers import Raised, Transfers
 from synth.schedule.collective import ROOTED
-
-GIVES = ("signal", "rlxsignal", "pws", "pwsf")
-TAKES = ("wait", "rlxwait")
 
 
 def transfers(
@@ -41,22 +41,45 @@ def raised(plan: Plan, collective: str | None = None, root: int | None = None, p
     return raised_of(replayed(plan, collective, root), part_bytes)
 
 
-def replayed(plan: Plan, collective: str | None = None, root: int | None = None) -> Replay:
-    """The replay of a plan, for several sizes of its parts. Raises as :func:`transfers`."""
-    replay = Replay(plan, collective, root)
-    if wrong := replay.run():
+class Replayed(NamedTuple):
+    """A ``plan`` with its ``replay`` in one pass of its loops."""
+
+    plan: Plan
+    replay: Replay
+
+
+def replayed(plan: Plan, collective: str | None = None, root: int | None = None) -> Replayed:
+    """The plan with its replay, for several sizes of its parts. Raises as :func:`transfers`."""
+    wrong, replay = replays(plan, collective, root)
+    if wrong:
         raise InputError(wrong)
-    return replay
+    return Replayed(plan, replay)
 
 
-def raised_of(replay: Replay, part_bytes: int | None = None) -> Raised:
-    """What a plan that has been replayed moves, as :func:`raised`."""
-    plan = replay.plan
-    goal, ranks = replay.goal, len(plan.gpus)
-    each = goal.each
+def raised_of(found: Replayed, part_bytes: int | None = None) -> Raised:
+    """What a plan that has been replayed moves, as :func:`raised`; loops make as many passes as the size asks for, and
+    fewer, of larger slices, where they would be more than :data:`MOST_MOVES` moves."""
+    plan, replay = found
+    each = replay.goal.each
     size = each * 16 if part_bytes is None else part_bytes
     if size < each:
         raise InputError(f"{each} chunks of a part that has {size} bytes")
+    most = min(size // each, max(1, MOST_MOVES // max(1, len(replay.moves))))
+    passes = min(passes_of(plan, Fraction(size * plan.units, each)), most)
+    if passes == 1:
+        return _once(replay, size)[0]
+    if loops_alone(plan):
+        return repeated(*_once(replay, size), passes)
+    whole = Replay(unrolled(plan, passes), replay.goal.collective, replay.goal.root)
+    whole.run()
+    return _once(whole, size)[0]
+
+
+def _once(replay: Replay, size: int) -> tuple[Raised, tuple[IntArray, IntArray]]:
+    """What a replay has moved of parts of so many bytes, and for every transfer, as rows, those that its thread block
+    has waited for by its end."""
+    plan = replay.plan
+    goal, ranks, each = replay.goal, len(plan.gpus), replay.goal.each
     runs = sorted(_runs(replay, ranks))
     ends = (end for run in runs for end in (run.low, run.high))
     bounds = np.array(sorted({*range(0, each * _parts(goal.collective, ranks) + 1, each), *ends}), dtype=np.int64)
@@ -91,7 +114,8 @@ def raised_of(replay: Replay, part_bytes: int | None = None) -> Raised:
         channel_hint=np.full(len(piece), -1, dtype=np.int64),
         together=_together(replay, move_of),
     )
-    return Raised(made, *_spread(block_order(replay), move_of))
+    when_made, by_its_end = block_order(replay)
+    return Raised(made, *_spread(when_made, move_of)), _spread(by_its_end, move_of)
 
 
 def _together(replay: Replay, move_of: list[int]) -> IntArray | None:
@@ -199,16 +223,17 @@ def _joint(walks: Sequence[_Walk], more: Sequence[_Known] = ()) -> _Known:
     return _Known(found)
 
 
-def block_order(replay: Replay) -> list[IntArray]:
+def block_order(replay: Replay) -> tuple[list[IntArray], list[IntArray]]:
     """For every move the moves that its thread block has waited for when it makes it: of each of its channels those
     that the last signal it took stands behind; and what thread blocks that it met at a barrier, or whose release of a
-    semaphore it acquired, had waited for until then."""
+    semaphore it acquired, had waited for until then. And for every move those that its thread block has waited for by
+    its end."""
     made: dict[tuple[int, int], list[int]] = defaultdict(list)  # by thread block and place in it
     for move, place in enumerate(replay.by):
         made[place].append(move)
     order = _Order(replay, made)
     order.walk()
-    return order.rows
+    return order.rows, order.ends
 
 
 class _Order:
@@ -217,6 +242,7 @@ class _Order:
     def __init__(self, replay: Replay, made: Mapping[tuple[int, int], list[int]]) -> None:
         self.replay, self.made, self.signals = replay, made, _signals(replay, made)
         self.rows: list[IntArray] = [np.zeros(0, dtype=np.int64)] * len(replay.moves)
+        self.ends = list(self.rows)
         self.met: dict[tuple[int, int], list[_Walk]] = defaultdict(list)
         gpus = replay.plan.gpus
         self.free = {(rank, k): first for rank, gpu in enumerate(gpus) for k, first in enumerate(gpu.semaphores)}
@@ -227,6 +253,10 @@ class _Order:
         walks, moving = [_Walk(block) for block in self.replay.syncs.blocks], True
         while moving:
             moving = sum(self._on(one) for one in walks) > 0
+        last = {one.block.entry: one.waits() for one in walks}
+        for move, (entry, _) in enumerate(self.replay.by):
+            if self.replay.moves[move][0] == self.replay.syncs.by_entry[entry].rank:
+                self.ends[move] = last[entry]
 
     def _on(self, one: _Walk) -> bool:
         ops, before = self.replay.syncs.ops(one.block), one.next

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synth.exchange.mscclpp.plan import Plan, Span
+from synth.exchange.mscclpp.plan import Plan, Span, each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ def table(plan: Plan) -> pd.DataFrame:
         )
         for gpu, of in enumerate(plan.gpus)
         for number, block in enumerate(of.blocks)
-        for step, op in enumerate(block)
+        for step, op in enumerate(each(block))
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
 

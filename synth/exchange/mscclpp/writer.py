@@ -27,11 +27,14 @@ from synth.arrays import IntArray
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.dealing import Dealing, groups_of
+from synth.exchange.mscclpp.entries import gpu_entry
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.loops import replays
 from synth.exchange.mscclpp.meetings import Meeting, meetings
 from synth.exchange.mscclpp.pieces import cut, needed, rows_of
 from synth.exchange.mscclpp.plan import (
+    ALIGNED,
     EXECUTOR,
     MAX_BUFFERS,
     MAX_CHANNEL_PER_OPERATION,
@@ -40,9 +43,9 @@ from synth.exchange.mscclpp.plan import (
     Limits,
 )
 from synth.exchange.mscclpp.reader import understood
-from synth.exchange.mscclpp.replay import Replay
+from synth.exchange.mscclpp.schedule import Replayed
 from synth.exchange.mscclpp.streams import Act, Acts, acts, notes_on, over
-from synth.exchange.mscclpp.switches import Group, declared
+from synth.exchange.mscclpp.switches import Group
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import REDUCING
 from synth.text.files import write_atomically
@@ -69,7 +72,7 @@ class Planned(NamedTuple):
 
     plan: dict[str, Any]
     notes: list[str]
-    replay: Replay
+    replay: Replayed
 
 
 def planned(
@@ -94,7 +97,7 @@ def planned(
     while True:
         try:
             group = groups_of(chunks, groups, dealt.by)
-            return _checked(chunks, group, in_place, ranks_per_node, limits, dealt.meetings)
+            return _checked(chunks, group, in_place, ranks_per_node, limits, dealt)
         except _Limit as limit:
             if groups >= min(pieces, limits.blocks):
                 raise CrowdedError(
@@ -107,7 +110,9 @@ class _Limit(Exception):
     """A thread block would pass a limit of the executor."""
 
 
-def _checked(t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits, met: int) -> Planned:
+def _checked(
+    t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits, dealt: Dealing
+) -> Planned:
     """The plan, replayed; with puts for what switches do, and with all copies over scratch, where doing
     so at once is a race."""
     wrong: list[Fault] = []
@@ -115,12 +120,12 @@ def _checked(t: Transfers, group: IntArray, in_place: bool, node: int | None, li
     for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
         if chosen is found or found.of or staged:
             writer = _Writer(t, group, in_place, node, staged, chosen, limits)
-            writer.meet(met)
+            writer.arrange(dealt)
             made = writer.plan()
-            replay = Replay(understood(made, limits), t.collective, t.root)
-            wrong = replay.run()
+            read = understood(made, limits)
+            wrong, replay = replays(read, t.collective, t.root)
             if not wrong:
-                return Planned(made, notes_on(t, chosen, found), replay)
+                return Planned(made, notes_on(t, chosen, found), Replayed(read, replay))
     raise InputError(wrong, "the plan of this schedule is not right")
 
 
@@ -135,7 +140,7 @@ class _Writer:
         chosen: Acts,
         limits: Limits,
     ) -> None:
-        self.limits = limits
+        self.limits, self.pace = limits, 0
         self.t, self.in_place, self.node, self.staged = t, in_place, node, staged
         self.rows, self.group = rows_of(t), group
         self.acts = chosen
@@ -147,10 +152,13 @@ class _Writer:
         self.state: dict[tuple[int, int], Place] = {}
         self.meetings: dict[tuple[int, int], list[Meeting]] = {}
 
-    def meet(self, most: int) -> None:
-        """Let the thread blocks of a GPU meet at so many times at most."""
-        put = ~np.isin(np.arange(len(self.t.piece)), list(self.acts.of))
-        self.meetings = meetings(self.t, self.group, put, most) if most else {}
+    def arrange(self, dealt: Dealing) -> None:
+        """Let thread blocks run a loop, or those of a GPU meet at so many times at most."""
+        if dealt.loop is not None:
+            self.pace = dealt.loop.pace(self.t.part_bytes)
+        elif dealt.meetings:
+            put = ~np.isin(np.arange(len(self.t.piece)), list(self.acts.of))
+            self.meetings = meetings(self.t, self.group, put, dealt.meetings)
 
     def plan(self) -> dict[str, Any]:
         t = self.t
@@ -161,7 +169,10 @@ class _Writer:
         self.numbered(blocks)
         self.landing = [self.place_of(k) for k in range(len(t.piece))]
         for (group, rank), block in blocks.items():
+            self.greet(block, group, rank)
+            greeted = len(block.ops)
             self.run(block, group, rank)
+            self.repeat(block, greeted, group, rank)
             self.demand_room(block, rank)  # before all others are made
         self.own_parts(blocks)
         if self.at.swaps:
@@ -178,7 +189,7 @@ class _Writer:
             "reuse_resources": False,
             "num_threads_per_block": 1024,
             "use_double_scratch_buffer": False,
-            "buffer_alignment": 16,
+            "buffer_alignment": ALIGNED,
             "min_message_size": 0,
             "max_message_size": 2**64 - 1,
             "gpus": gpus,
@@ -235,7 +246,6 @@ class _Writer:
         events += [(self.rows.end_s[k], 1, k) for k in mine if self.rows.dst[k] == rank]
         events += [(time, 0, k) for time, k in self.waits(group, rank)]
         events += [(meeting.time_s, 2, k) for k, meeting in enumerate(met)]
-        self.greet(block, group, rank)
         arrivals: list[tuple[int, int]] = []
         starts: list[int] = []
         for _, kind, k in [*sorted(events), (math.inf, 2, -1)]:
@@ -252,10 +262,18 @@ class _Writer:
             elif k >= 0:
                 block.barrier(met[k].number, met[k].parties)
 
+    def repeat(self, block: Block, first: int, group: int, rank: int) -> None:
+        """Where thread blocks run a loop, its operations from ``first`` on become one."""
+        sizes = {self.rows.size[self.rows.piece[k]] for k in self.members[group, rank]}
+        if self.pace and sizes:
+            if len(sizes) > 1:
+                raise _Limit(f"a thread block of gpu {rank} has pieces of different sizes, and a loop takes one")
+            block.loop(first, self.pace, *sizes)
+
     def demand_room(self, block: Block, rank: int) -> None:
         """Raises :class:`_Limit` where a thread block has too many operations."""
-        if len(block.ops) > (most := self.limits.operations):
-            text = f"a thread block of gpu {rank} has {len(block.ops)} operations"
+        if (count := block.operations) > (most := self.limits.operations):
+            text = f"a thread block of gpu {rank} has {count} operations"
             raise _Limit(f"{text}, more than MAX_OPERATION = {most}")
 
     def greet(self, block: Block, group: int, rank: int) -> None:
@@ -383,7 +401,7 @@ class _Writer:
         if self.in_place or (t.collective in REDUCING and t.ranks > 1):
             return
         for rank in range(t.ranks):
-            block = min(((len(b.ops), g), b) for (g, r), b in blocks.items() if r == rank)[1]
+            block = min(((b.operations, g), b) for (g, r), b in blocks.items() if r == rank)[1]
             ends = self.at.own_ends(rank)
             left = [p for p in range(len(t.piece_part)) if (rank, p) not in self.stored]
             if ends is None or len(left) == len(t.piece_part):
@@ -411,39 +429,7 @@ class _Writer:
     def gpu(self, rank: int, blocks: list[Block], chunks: tuple[int, int]) -> dict[str, Any]:
         if self.at.scratch[rank] > MOST_CHUNKS:
             raise LimitError(f"gpu {rank} needs {self.at.scratch[rank]:,} chunks of scratch, more than {MOST_CHUNKS:,}")
-        made = []
-        for number, block in enumerate(blocks):
+        for block in blocks:
             self.demand_room(block, rank)
-            ops = block.ops or [{"name": "nop"}]
-            kinds = ("memory", "port", "switch")
-            made.append(
-                {
-                    "id": number,
-                    "ops": ops,
-                    "channels": [
-                        {"channel_type": k, "channel_ids": block.channels[k]} for k in kinds if block.channels[k]
-                    ],
-                    "remote_buffer_refs": [
-                        {"access_channel_type": k, "remote_buffer_ids": block.buffers[k]}
-                        for k in kinds
-                        if block.buffers.get(k)
-                    ],
-                }
-            )
-        peers = self.peers[rank]
-        return {
-            "id": rank,
-            "input_chunks": chunks[0],
-            "output_chunks": chunks[1],
-            "scratch_chunks": self.at.scratch[rank],
-            "channels": [
-                *({"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to),
-                *map(declared, self.joined[rank]),
-            ],
-            "remote_buffers": [
-                {"rank": peer, "type": buffer, "access_channel_types": [kind]}
-                for peer, buffer, kind in self.remote[rank]
-            ],
-            "semaphores": [],
-            "threadblocks": made,
-        }
+        sizes = (*chunks, self.at.scratch[rank])
+        return gpu_entry(rank, sizes, blocks, self.peers[rank], list(self.remote[rank]), self.joined[rank])
