@@ -1,5 +1,5 @@
 """Every number with a unit in a hand-written document has a source, and says what its source says; so has every count
-in the README and on the site's own pages. A size is none where it is only what is asked for: a power of two in a
+in the README, in that of the results and on the site's own pages. A size is none where it is only what is asked for: a power of two in a
 sentence that names a collective or a machine.
 
 The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
@@ -32,7 +32,7 @@ UNIT = r"%|times\b|[num]?s\b|seconds?\b|minutes?\b|hours?\b|timesteps?\b|steps\b
 SIZE = r"(?:[KMGT]i?|k)?B(?:/s)?\b|[KMG]bit/s|bytes\b"
 UNIT = rf"{UNIT}|{SIZE}"
 STATED = re.compile(rf"(?<![\w.,/×^-])(?:{NUMBER}(?:(?:{JOIN}){NUMBER})* ?(?:{UNIT})|{NUMBER} of {NUMBER})")
-COUNT = re.compile(r"(?<![\w.,/×^(-])\d[\d,]*\d(?![\w.]*\d)")  # of two digits or more
+COUNT = re.compile(r"(?<![\w.,/×^(-])\d[\d,]*\d(?![\w.]*\d|×)")  # of two digits or more
 ASKED = re.compile(  # words of a sentence that asks a question of some size
     r"allgather|reduce|broadcast|alltoall|all-to-all|dragonfl|machine|GPU|DGX|DGX-|MI250|mesh|torus|schedule|message|`run`"
 )
@@ -91,8 +91,8 @@ def numbers(text: str) -> list[tuple[float, float]]:
 
 
 def counts(document: str) -> Iterator[re.Match[str]]:
-    """The numbers without a unit on the site's own pages and in the README."""
-    if document == "README.md" or document.startswith("models/site/pages"):
+    """The numbers without a unit on the site's own pages, in the README and in that of the results."""
+    if document in ("README.md", "results/published/README.md") or document.startswith("models/site/pages"):
         yield from COUNT.finditer(re.sub(r"`[^`]+`", lambda code: "`" * len(code.group()), prose(document)))
 
 

@@ -87,6 +87,11 @@ def test_sizes_and_counts_of_what_is_large():
             assert f"{path.stat().st_size / 1e6:.1f}" == size, name
     whole = [record for record in below("xtree") if record.path.parents[1] == PUBLISHED / "xtree"]
     assert f"{len(whole)} records of {len({record['instance'] for record in whole})} instances" in said
+    jobs = below("jobs")
+    assert f"{len({record['instance'] for record in jobs})} instances, made and solved again by" in said
+    assert "16 to 256 nodes, one rank a node" in said
+    ranks = {len(groups) for record in jobs for groups in record.find_instance().allocations}
+    assert (min(ranks), max(ranks)) == (16, 256)
     ours = [record for record in below("fabric") if PUBLISHED / "fabric/ours" in record.path.parents]
     bounds = [record for record in ours if record["kind"] == "bound"]
     assert f"{len(bounds)} bounds with certificates and {len(ours) - len(bounds)} schedules" in said

@@ -23,8 +23,11 @@ MACHINE = (ROOT / "models/site/pages/start/machine.md").read_text()
 FORMATS = (ROOT / "models/site/pages/how-to/export.md").read_text()
 
 
-def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines of the page, run on a DGX-1's matrix (of our methods with forest alone, for the sake of time); the
+@pytest.mark.parametrize("only", [("-m", "forest"), pytest.param((), marks=pytest.mark.slow)])
+def test_commands_from_topo_to_xml_and_back(
+    only: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines of the page, run on a DGX-1's matrix (by default with forest alone, for the sake of time); the
     algorithms that leave are valid and, back on the machine, take the time of the table, near the bound."""
     monkeypatch.chdir(tmp_path)
 
@@ -38,7 +41,7 @@ def test_commands_from_topo_to_xml_and_back(tmp_path: Path, monkeypatch: pytest.
     assert [line[0] for line in lines] == ["import", "tune"]
     shutil.copy(SAMPLES / "dgx1-topo.txt", "topo.txt")
     synth(*lines[0])
-    synth(*lines[1], "-m", "forest")
+    synth(*lines[1], *only)
     assert "`synth check FILE.xml`" in MACHINE
     assert "`synth import FILE.xml --machine dgx1.json bytes=1GiB`" in MACHINE
     table = pd.read_csv("dgx1-tuned/table.csv")
