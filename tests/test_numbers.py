@@ -1,6 +1,6 @@
 """Every number with a unit in a hand-written document has a source, and says what its source says; so has every count
-in the README, in that of the results and on the site's own pages. A size is none where it is only what is asked for: a power of two in a
-sentence that names a collective or a machine.
+in the README, in that of the results and on the site's own pages. A size is none where it is only what is asked for:
+a power of two in a sentence that names a collective or a machine.
 
 The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
 ``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file and words of those
