@@ -208,6 +208,8 @@ def load(target: str | Path) -> Study:
     if path.is_dir() or not path.exists():
         raise InputError(f"no family and no study file; families: {one_of(target, family_names())}", str(target))
     text = InputFile(path).text
+    if path.suffix == ".json":
+        raise InputError("is no study: studies are TOML files; synth solve takes instances", str(path))
     file = _parsed(text, path)
     faults: list[Fault] = []
     paths = list(_instance_files(file.instances, path.parent, faults))

@@ -82,6 +82,7 @@ def test_sources_and_findings_hold_odd_names(tmp_path: Path) -> None:
         ("show .", "synth: .: is a folder: name a record in it"),
         ("show ring4.json", "synth: ring4.json: is an instance, not a record: synth solve makes records of it"),
         ("run moves.csv", "synth: moves.csv: no such file"),
+        ("study ring4.json", "synth: ring4.json: is no study: studies are TOML files; synth solve takes instances"),
         ("reproduce bien", "unknown page 'bien'; did you mean bine? one of all, findings, bine"),
         ("reproduce cluster", "did you mean clusters?"),
     ],
