@@ -118,6 +118,7 @@ class _Search:
         self.moves = self.all_moves()
         self.cuts = self.all_cuts()
         self.away = [self.distances(p) for p in range(len(self.size))]
+        self.estimates: dict[Any, float] = {}  # by what everybody has and what is under way
 
     # what can be done
 
@@ -181,19 +182,16 @@ class _Search:
 
     # what is left at least
 
-    def all_cuts(self) -> list[tuple[set[int], Fraction, int]]:
-        """Node sets with the bytes a tick that can come in and the least latency on the way in."""
+    def all_cuts(self) -> list[tuple[int, int, int, int]]:
+        """Node sets, as the bits of a number, with the ticks a byte (a fraction) that can come in and the least latency
+        on the way in."""
         found = []
         for inside in chain.from_iterable(combinations(range(self.nodes), n) for n in range(1, self.nodes)):
             links = [e for e, (u, v) in enumerate(self.ends) if v in inside and u not in inside]
             if links and any(not self.switch[v] for v in inside):
-                found.append(
-                    (
-                        set(inside),
-                        sum((self.bandwidth[e] for e in links), Fraction(0)),
-                        min(map(self.latency.__getitem__, links)),
-                    )
-                )
+                rate = sum((self.bandwidth[e] for e in links), Fraction(0))
+                nodes = sum(1 << v for v in inside)
+                found.append((nodes, rate.denominator, rate.numerator, min(map(self.latency.__getitem__, links))))
         return found
 
     def distances(self, piece: int) -> list[list[float]]:
@@ -212,38 +210,51 @@ class _Search:
     def left(self, state: State) -> float:
         """A lower bound on the ticks until everything is where it is wanted."""
         has, flights, _ = state
+        found = self.estimates.get((has, flights))
+        if found is None:
+            found = self.estimates[has, flights] = self.estimate(has, flights)
+        return found
+
+    def estimate(self, has: tuple[int, ...], flights: tuple[Flight, ...]) -> float:
         least = float(max((when for when, *_ in flights), default=0))
         if not self.pruned:
             return least
-        lacking = [
-            (p, v, self.full[p] & ~has[p * self.nodes + v])
-            for p in range(len(self.size))
-            for v in self.wanting(p)
-            if has[p * self.nodes + v] != self.full[p]
-        ]
-        for p, v, bits in lacking:
-            away = self.away[p]
+        lacking = []  # of every piece the nodes that lack some of it, those that have or await each part, and its bytes
+        for p, full in enumerate(self.full):
+            held = has[p * self.nodes : (p + 1) * self.nodes]
+            without = [v for v in self.wanting(p) if held[v] != full]
+            if not without:
+                continue
+            away, flying = self.away[p], [(when, u, brings) for when, q, u, brings in flights if q == p]
+            holders = set()
+            bits = full
             while bits:
                 bit = bits & -bits
                 bits ^= bit
-                near = min((away[u][v] for u in range(self.nodes) if has[p * self.nodes + u] & bit), default=math.inf)
-                for when, q, u, brings in flights:
-                    if q == p and brings & bit:
-                        near = min(near, when + away[u][v])
-                least = max(least, near)
-        for inside, rate, latency in self.cuts:
+                near, nodes = [], 0
+                for u, there in enumerate(held):
+                    if there & bit:
+                        near.append((0, away[u]))
+                        nodes |= 1 << u
+                for when, u, brings in flying:
+                    if brings & bit:
+                        near.append((when, away[u]))
+                        nodes |= 1 << u
+                for v in without:
+                    if not held[v] & bit:
+                        least = max(least, min([when + row[v] for when, row in near], default=math.inf))
+                holders.add(nodes)
+            lacking.append((sum(1 << v for v in without), holders, self.size[p]))
+        most = sum(size for _, _, size in lacking)
+        for inside, ticks_up, ticks_down, latency in self.cuts:
+            if -(-most * ticks_up // ticks_down) + latency <= least:
+                continue
             amount = 0
-            for p in {p for p, v, _ in lacking if v in inside}:
-                there = 0
-                for u in inside:
-                    there |= has[p * self.nodes + u]
-                for _, q, u, brings in flights:
-                    if q == p and u in inside:
-                        there |= brings & self.full[p]
-                if there & self.full[p] != self.full[p]:
-                    amount += self.size[p]
+            for wanted, holders, size in lacking:
+                if wanted & inside and not all(nodes & inside for nodes in holders):
+                    amount += size
             if amount:
-                least = max(least, math.ceil(amount / rate) + latency)
+                least = max(least, -(-amount * ticks_up // ticks_down) + latency)
         return least
 
     # the search
@@ -307,12 +318,13 @@ class _Search:
     def offers(self, before: Sequence[int], after: Sequence[int], fresh: list[Flight]) -> dict[tuple[int, int], Any]:
         """What can be sent from where at this moment, and whether it is new: with or without some of what arrives."""
         found: dict[tuple[int, int], Any] = {}
+        arrived: dict[tuple[int, int], list[int]] = {}
+        for _, p, v, brings in fresh:
+            arrived.setdefault((p, v), []).append(brings)
         for index, value in enumerate(after):
-            if value or before[index]:
+            if (value or before[index]) and not value & self.sent:
                 p, v = divmod(index, self.nodes)
-                mine = [brings for _, q, u, brings in fresh if (q, u) == (p, v)]
-                if value & self.sent:
-                    continue
+                mine = arrived.get((p, v), [])
                 values = {value}
                 if self.sums:
                     for some in chain.from_iterable(combinations(mine, k) for k in range(len(mine) + 1)):
