@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from synth.library.best_known import statements
 from synth.records import record as records
-from synth.records.folder import read_all
 from synth.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,10 +24,15 @@ def published() -> tuple[Record, ...]:
 
 @cache
 def below(folder: str) -> tuple[Record, ...]:
-    """Those of one folder, as a family's or a page's is: all take seconds to read."""
-    found = list(read_all([PUBLISHED / folder]))
-    assert all(isinstance(record, Record) for record in found), found
-    return tuple(record for record in found if isinstance(record, Record))
+    """Those of one folder, as a family's or a page's is: what they state, without the arrays of schedules and
+    certificates, which take longer to read (:func:`whole`)."""
+    return tuple(sorted(statements(PUBLISHED / folder), key=lambda record: str(record.path)))
+
+
+def whole(record: Record) -> Record:
+    """The same record with its arrays."""
+    assert record.path is not None
+    return records.read(record.path)
 
 
 def held_for(family: str, instance: str | None = None) -> dict[str, dict[str, Record]]:

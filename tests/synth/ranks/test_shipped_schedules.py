@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
-from published import PUBLISHED, published
+from published import PUBLISHED, published, whole
 
 from synth.errors import InputError
 from synth.exchange.transfers import Transfers
@@ -101,7 +101,7 @@ def test_sixty_shipped_schedules_of_all_families() -> None:
 @pytest.mark.slow
 def test_five_hundred_shipped_schedules() -> None:
     def small() -> Iterator[tuple[str, Transfers]]:
-        for record in published():
+        for record in map(whole, published()):
             if record["kind"] != "bound" and record.packed:
                 t = transfers_in(record)
                 if t is not None and len(t.piece) <= MOST_TRANSFERS and t.ranks <= MOST_RANKS:
