@@ -89,13 +89,18 @@ def cover(drill: Drill, options: RunOptions) -> Cover:
 
 
 def _candidates(drill: Drill) -> list[Candidate]:
-    """Every case's best schedule for every member of its orbit; the whole machine's as it is."""
+    """Every case's best schedule for every member of its orbit; the whole machine's as it is; what a case takes over
+    for every member too, as it may avoid one only."""
     found = []
     for case in (drill.whole, *drill.cases):
-        if case.best is None or (case.orbit is not None and len(case.orbit.representative.parts) > 1):
+        if case.orbit is not None and len(case.orbit.representative.parts) > 1:
             continue
         images = case.orbit.images if case.orbit is not None else [np.arange(0)]
-        found += [Candidate(case, image) for image in images]
+        found += [Candidate(case, image) for image in images] if case.best is not None else []
+        if case.lender is not None:
+            lender, avoided = case.lender
+            back = np.argsort(images[avoided])
+            found += [Candidate(lender, image[back]) for k, image in enumerate(images) if k != avoided]
     return found
 
 

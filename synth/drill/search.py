@@ -47,7 +47,7 @@ class Case:
     the ``cut``; the ``best`` record, the greatest certified ``bound`` [s], and why there is none.
 
     ``borrowed``: the name of the case whose schedule, avoiding what failed here, is quicker than all made for it;
-    ``seconds`` is then that one's.
+    ``seconds`` is then that one's. ``lender``: that case, and the number of the orbit's member that it avoids.
     """
 
     orbit: Orbit | None
@@ -56,6 +56,7 @@ class Case:
     records: list[Record] = field(default_factory=list)
     borrowed: str = ""
     borrowed_seconds: float | None = None
+    lender: tuple[Case, int] | None = field(default=None, repr=False)
     used: tuple[Record, frozenset[tuple[int, int]]] | None = field(default=None, repr=False)  # of a best record
 
     @property
@@ -189,8 +190,10 @@ def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]
 
 
 def borrow(drill: Drill) -> None:
-    """Take over schedules of other cases that avoid what failed, where they are quicker."""
+    """Take over schedules of other cases that avoid what failed, where they are quicker. What was taken over before is
+    forgotten: a case's best schedule may have become one that uses more."""
     for case in drill.cases:
+        case.borrowed, case.borrowed_seconds, case.lender = "", None, None
         if case.orbit is None or case.instance is None:
             continue
         for other in (drill.whole, *drill.cases):
@@ -198,8 +201,9 @@ def borrow(drill: Drill) -> None:
             if value is None or (case.seconds is not None and value >= case.seconds):
                 continue
             used = used_by(drill, other)
-            if any(not (member.pairs & used) for member in case.orbit.members):
-                case.borrowed, case.borrowed_seconds = other.name, value
+            avoided = [k for k, member in enumerate(case.orbit.members) if not member.pairs & used]
+            if avoided:
+                case.borrowed, case.borrowed_seconds, case.lender = other.name, value, (other, avoided[0])
 
 
 def used_by(drill: Drill, case: Case) -> frozenset[tuple[int, int]]:
