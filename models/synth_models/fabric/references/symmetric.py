@@ -43,6 +43,7 @@ from synth_models.fabric.references.one_origin import NOBODY, directions, one_or
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
@@ -94,12 +95,15 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         spread = partial(half_exchange, instance, where.image, where.link, where.target)
         amount = partial(int.__mul__, sends_of_share(made) * len(instance.members))
         variants.insert(0, chunks.Variant(spread, 1, most, amount, MOST_TRANSFERS))
-    found = chunks.most_promising(instance, options, variants, quick_bound(instance))
+    least = quick_bound(instance)
+    found = chunks.most_promising(instance, options, variants, least)
     assert found is not None
     number, count, schedule = found
+    better = again(instance, options, schedule, least)
     how = "along trees that share no link" if rooted else "every origin alike"
     how = "pairs exchange, then two halves sum up and spread" if number < len(variants) - 1 else how
-    return Outcome("finished", solution=schedule, message=f"{how}, {chunks.in_words(count)}{chunks.hurried(options)}")
+    words = f"{how}, {chunks.in_words(count)}{TIMED_AGAIN if better is not schedule else ''}{chunks.hurried(options)}"
+    return Outcome("finished", solution=better, message=words)
 
 
 def needs_quotient(instance: FabricInstance) -> bool:

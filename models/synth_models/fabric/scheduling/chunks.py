@@ -26,6 +26,7 @@ NOTICEABLE = Fraction(1, 400)  # of the time: a gap below is not worth making a 
 ALMOST = Fraction(1, 50)  # of the time: a gap below is not worth beginning with another kind of large schedule
 SOME = 100_000  # transfers from which on a first schedule is large
 LARGE = 300_000  # transfers from which on a schedule takes seconds to make
+CHECKED = 2e-6  # seconds a transfer that are left for the check
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
 
@@ -302,7 +303,7 @@ class _Race:
             return None
         number, amount = self.variants.index(variant), variant.transfers(count)
         made, took = self._took.get(number, (1, self._each))
-        if self.best is not None and not self.options.fits(SLOWER * took * amount / made):
+        if self.best is not None and not self.options.fits((SLOWER * took / made + CHECKED) * amount):
             return None
         began = time.monotonic()
         try:

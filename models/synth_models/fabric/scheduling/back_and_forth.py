@@ -1,0 +1,117 @@
+"""Backward and forward passes: schedules timed again from their end, and again from their beginning.
+
+Backwards in time, transfers go over the machine turned around, and what waited for a transfer is what it waits for. A
+pass places all of them in the gaps of their links, those first that the schedule before has last; the next pass does
+the same the other way round. What one pass had to put late, because others were placed before it, comes first in the
+next (Li, Willis: "An iterative scheduling technique for resource-constrained project scheduling", European Journal of
+Operational Research 1992). Complexity: that of two timings a round.
+"""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.options import RunOptions
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.from_afar import FEW
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import arrivals, ends
+from synth_models.fabric.solution import Schedule
+
+TIMED_AGAIN = ", timed again backwards and forwards"
+ROUNDS = 4
+SAVES = Fraction(1, 500)  # of the time: what a round must save for another
+MOST_TRANSFERS = 1_200_000
+A_TRANSFER = 1e-5  # seconds that a round takes at most, before the first
+MARGIN = 1.5  # times as long as the last round
+
+
+def again(instance: FabricInstance, options: RunOptions, found: Schedule, least: Fraction) -> Schedule:
+    """The schedule after rounds of one pass backwards and one forwards, as long as they save time and there is some
+    left. Itself where it takes hardly more than ``least``, a lower bound in seconds, where switches store and forward,
+    routes branch, or a rank sends several sums of a piece."""
+    if instance.switching.mode == "store_and_forward" or not 0 < found.transfers <= MOST_TRANSFERS:
+        return found
+    try:
+        forth = transfers_of(instance.machine, found)
+    except ValueError:
+        return found
+    back, there = turned(forth), _turned_around(instance)
+    many = found.transfers > FEW
+    best, shortest, takes = found, chunks.seconds(instance, found), A_TRANSFER * found.transfers
+    for _ in range(ROUNDS):
+        if shortest * (1 - chunks.WORTH) <= least or not options.fits(takes + chunks.CHECKED * found.transfers):
+            break
+        began = time.monotonic()
+        last_first = replace(back, priority=_last_first(instance, forth, found))
+        found = timed(there, last_first, in_gaps=not many, in_cells=many)
+        last_first = replace(forth, priority=_last_first(there, back, found))
+        found = timed(instance, last_first, in_gaps=not many, in_cells=many)
+        takes, seconds = MARGIN * (time.monotonic() - began), chunks.seconds(instance, found)
+        if seconds < shortest:
+            best = found
+        if seconds > shortest * (1 - SAVES):
+            break
+        shortest = seconds
+    return best
+
+
+def transfers_of(machine: Machine, schedule: Schedule) -> Transfers:
+    """The transfers of a schedule, without its times. What spreads a piece waits for the transfer that brings it; what
+    adds it up, and what begins to spread the sum, for all that bring a part. Raises ``ValueError`` where a route
+    branches, or a rank sends several sums of a piece."""
+    columns = (schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds)
+    none, count = np.zeros(0, dtype=np.int64), schedule.transfers
+    zeros = np.zeros(count, dtype=np.int64)
+    alone = Transfers(*columns, zeros, schedule.route_start, schedule.link, np.zeros(count + 1, dtype=np.int64), none)
+    source, target = ends(machine, alone)
+    comes, leaves = schedule.piece * machine.nodes + target, schedule.piece * machine.nodes + source
+    sums = leaves[schedule.adds]
+    if len(np.unique(sums)) < len(sums):
+        raise ValueError("a rank sends several sums of a piece: they depend on what has come before each")
+    brought = np.full(len(schedule.piece_bytes) * machine.nodes, -1, dtype=np.int64)
+    brought[comes[~schedule.adds]] = np.flatnonzero(~schedule.adds)
+    parts = np.flatnonzero(schedule.adds)
+    parts = parts[np.argsort(comes[parts], kind="stable")]
+    first, last = (np.searchsorted(comes[parts], leaves, side) for side in ("left", "right"))
+    one = ~schedule.adds & (brought[leaves] >= 0)
+    lengths = np.where(one, 1, last - first)
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    row = np.repeat(np.arange(count), lengths)
+    at = first[row] + np.arange(int(start[-1])) - start[:-1][row]
+    before = brought[leaves[row]]
+    before[~one[row]] = parts[at[~one[row]]]
+    return replace(alone, before_start=start, before=before)
+
+
+def turned(transfers: Transfers) -> Transfers:
+    """The same on the machine turned around, backwards in time."""
+    count, lengths = len(transfers.piece), np.diff(transfers.route_start)
+    row = np.repeat(np.arange(count), lengths)
+    at = transfers.route_start[:-1][row] + transfers.route_start[1:][row] - 1 - np.arange(len(row))
+    waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
+    order = np.argsort(transfers.before, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(transfers.before, minlength=count))]).astype(np.int64)
+    return replace(transfers, link=transfers.link[at], before_start=start, before=waiting[order])
+
+
+def _turned_around(instance: FabricInstance) -> FabricInstance:
+    there = copy(instance)
+    there.__dict__["members"] = instance.members
+    there.__dict__["machine"] = instance.machine.reversed()
+    return there
+
+
+def _last_first(instance: FabricInstance, transfers: Transfers, schedule: Schedule) -> IntArray:
+    """Priorities by which what arrives last goes first."""
+    came = arrivals(instance, transfers, schedule)
+    found: IntArray = came.max(initial=0) - came
+    return found

@@ -1,0 +1,76 @@
+"""Schedules timed again from their end and from their beginning: valid, never longer; left where their order counts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from models.fabric.small_machines import machine
+
+import synth
+from synth.options import RunOptions
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references import hierarchical, symmetric
+from synth_models.fabric.scheduling import back_and_forth, chunks
+from synth_models.fabric.scheduling.back_and_forth import again, transfers_of, turned
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+
+ALL = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}
+
+
+def made(collective: str, size: int, **keys: object) -> FabricInstance:
+    instance = synth.make("fabric", **keys, collective=collective, bytes=size)
+    assert isinstance(instance, FabricInstance)
+    return instance
+
+
+@pytest.mark.parametrize("collective", ALL)
+@pytest.mark.parametrize("many", [False, True])
+def test_passes_keep_schedules_valid(collective: str, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a schedule that has all its transfers in a bad order, in lists of gaps and in cells."""
+    instance = made(collective, 20 * 512, **DRAGONFLY)
+    plan = hierarchical.Plan(groups=hierarchical._groups(instance), between="trees")
+    found = hierarchical._made(instance, plan, 2)
+    assert found is not None
+    monkeypatch.setattr(back_and_forth, "FEW", 0 if many else 10**9)
+    better = again(instance, RunOptions(time_limit_s=None), found, Fraction(0))
+    assert check_schedule(instance, better).faults == []
+    assert better.transfers == found.transfers
+    assert chunks.seconds(instance, better) <= chunks.seconds(instance, found)
+
+
+def test_what_came_too_late_is_put_first() -> None:
+    """Two pieces of 4 seconds each leave rank 0 for rank 1, which sends the second on to rank 2. In their order that
+    takes 12 seconds; from the end, the one that is sent on has to go first, and 8 are enough."""
+    links = [(0, 1, 1.0, 0.0), (1, 2, 1.0, 0.0)]
+    instance = machine(3, links, collective="broadcast", bytes=8)
+    transfers = Transfers.of([0, 0], [4, 4], [0, 1, 1], [[0], [0], [1]], [[], [], [1]])
+    found = timed(instance, transfers)
+    assert chunks.seconds(instance, found) == 12
+    assert chunks.seconds(instance, again(instance, RunOptions(time_limit_s=None), found, Fraction(0))) == 8
+    assert again(instance, RunOptions(time_limit_s=None), found, Fraction(12)) is found
+
+
+def test_turned_twice_is_the_same() -> None:
+    instance = made("allreduce", 20 * 512, **DRAGONFLY)
+    found = hierarchical.solve(instance, RunOptions()).solution
+    forth = transfers_of(instance.machine, found)
+    twice = turned(turned(forth))
+    assert np.array_equal(twice.link, forth.link)
+    for i in range(len(forth.piece)):
+        rows = [sorted(one.before[one.before_start[i] : one.before_start[i + 1]]) for one in (forth, twice)]
+        assert rows[0] == rows[1]
+
+
+def test_exchanges_are_left_as_they_are() -> None:
+    """Where a rank sends several sums of a piece, each holds what came before: no other order may be made of it."""
+    keys = {"network": "torus", "rows": 4, "cols": 4, "layers": 8, "bandwidth": 50e9, "latency": 1e-6}
+    instance = made("allreduce", 2**10, **keys)
+    found = symmetric.solve(instance, RunOptions())
+    assert "exchange" in (found.message or "")
+    with pytest.raises(ValueError, match="several sums"):
+        transfers_of(instance.machine, found.solution)
+    assert again(instance, RunOptions(time_limit_s=None), found.solution, Fraction(0)) is found.solution
