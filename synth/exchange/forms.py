@@ -67,7 +67,7 @@ DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread bloc
 # are dealt: with few of them, each does much of what a GPU sends in the schedule's order
 PASSES = (8, 16, 32, 64, 128, 256)  # of a plan's loop that are tried where moves are few
 LEAST_SLICE = 2**12  # bytes of a part that a pass takes, at least
-LOOPED = 60  # moves a rank, at most, that are tried in a loop
+LOOPED = 100  # moves a rank, at most, that are tried in a loop
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once

@@ -143,21 +143,26 @@ def _ends(plan: Plan, t: Transfers, seed: int, chunk: int, pace: int) -> bool:
         return False
 
 
-def test_a_chain_takes_as_many_turns_as_it_has_passes_and_further_hops() -> None:
-    """A broadcast over three links of 1 byte/s: in n passes n + 2 turns of 1/n of the data."""
+@pytest.mark.parametrize(("collective", "hops"), [("broadcast", 3), ("reduce", 3), ("allreduce", 6)])
+def test_a_chain_takes_as_many_turns_as_it_has_passes_and_further_hops(collective: str, hops: int) -> None:
+    """Over three links of 1 MB/s each way: in n passes n - 1 turns of 1/n of the data, and one a hop. In an allreduce
+    sums go up while finished ones come down, each by a thread block of its own."""
     line = nx.path_graph(4)
     nx.set_edge_attributes(line, "1MB/s", "bandwidth")
     nx.set_edge_attributes(line, "0s", "latency")
-    instance = synth.make("fabric", links=line, collective="broadcast", bytes=2**20, root=0)
-    t = schedule("broadcast", 4, [(k, 0, k, k + 1, False) for k in range(3)], [0], root=0)
+    root = {} if collective == "allreduce" else {"root": 0}
+    instance = synth.make("fabric", links=line, collective=collective, bytes=2**20, **root)
+    up = [(k, 0, 3 - k, 2 - k, True) for k in range(3)] if collective != "broadcast" else []
+    down = [(k + len(up), 0, k, k + 1, False) for k in range(3)] if collective != "reduce" else []
+    t = schedule(collective, 4, [*up, *down], [0], root=root.get("root"))
     t = Transfers(**{**t.__dict__, "part_bytes": 2**20, "piece_bytes": np.array([2**20]), "ticks": None})
     found = {program.how: program.seconds(instance) for program in Lowered(t, "mscclpp").programs()}
     whole = 2**20 / 1e6
-    assert found.pop("") == pytest.approx(3 * whole)
+    assert found.pop("") == pytest.approx(hops * whole)
     assert found
     for how, seconds in found.items():
         passes = int(how.split()[3])
-        assert seconds == pytest.approx((passes + 2) / passes * whole)
+        assert seconds == pytest.approx((passes + hops - 1) / passes * whole)
 
 
 def sends(plan: Plan) -> Any:

@@ -93,3 +93,34 @@ def _by_load(t: Transfers, groups: int) -> IntArray:
         found[piece] = group = int(np.lexsort((then.sum(axis=1), then.max(axis=1)))[0])
         load[group] = then[group]
     return found
+
+
+class Parts(NamedTuple):
+    """Of every transfer the ``line`` (of channels) that it goes over, and which thread blocks send and receive it."""
+
+    line: list[int]
+    sender: list[int]
+    receiver: list[int]
+
+
+def in_one(t: Transfers, group: IntArray) -> Parts:
+    """A thread block of every GPU does all that a group's transfers ask of it; ``group`` of every piece."""
+    alone = group[t.piece].tolist()
+    return Parts(alone, alone, alone)
+
+
+def in_two(t: Transfers, group: IntArray) -> Parts | None:
+    """For sums that are handed on, with a piece a group: one thread block adds up and sends on what is added, another
+    takes in sums and hands them on; where a sum is finished, one does both. In a loop a thread block then never waits
+    for a sum to come back before it adds the next slice. None where this changes nothing, or pieces share a group.
+    ``group``: of every piece."""
+    if t.collective != "allreduce" or len(np.unique(group)) < len(group) or t.adds.all():
+        return None
+    beyond = int(group.max(initial=0)) + 1
+    handed = group[t.piece] + np.where(t.adds, 0, beyond)
+    receives = set(zip(t.piece[~t.adds].tolist(), t.dst[~t.adds].tolist(), strict=True))
+    sender = [
+        line if (piece, src) in receives else int(group[piece])
+        for line, piece, src in zip(handed.tolist(), t.piece.tolist(), t.src.tolist(), strict=True)
+    ]
+    return Parts(handed.tolist(), sender, handed.tolist())

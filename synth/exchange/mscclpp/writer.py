@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, LimitError
 from synth.exchange.mscclpp.blocks import Block
-from synth.exchange.mscclpp.dealing import Dealing, groups_of
+from synth.exchange.mscclpp.dealing import Dealing, Parts, groups_of, in_one, in_two
 from synth.exchange.mscclpp.entries import gpu_entry
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
@@ -117,10 +118,13 @@ def _checked(
     so at once is a race."""
     wrong: list[Fault] = []
     found = acts(t, Layout(t, in_place), in_place, node)
-    for chosen, staged in ((found, False), (Acts(), False), (Acts(), True)):
-        if chosen is found or found.of or staged:
+    apart = in_two(t, group) if dealt.loop else None
+    for (chosen, staged), parts in product(
+        ((found, False), (Acts(), False), (Acts(), True)), (apart, in_one(t, group))
+    ):
+        if parts is not None and (chosen is found or found.of or staged):
             writer = _Writer(t, group, in_place, node, staged, chosen, limits)
-            writer.arrange(dealt)
+            writer.arrange(dealt, parts)
             made = writer.plan()
             read = understood(made, limits)
             wrong, replay = replays(read, t.collective, t.root)
@@ -152,8 +156,9 @@ class _Writer:
         self.state: dict[tuple[int, int], Place] = {}
         self.meetings: dict[tuple[int, int], list[Meeting]] = {}
 
-    def arrange(self, dealt: Dealing) -> None:
-        """Let thread blocks run a loop, or those of a GPU meet at so many times at most."""
+    def arrange(self, dealt: Dealing, parts: Parts) -> None:
+        """Let thread blocks do their ``parts``, run a loop, or meet those of their GPU at so many times at most."""
+        self.parts = parts
         if dealt.loop is not None:
             self.pace = dealt.loop.pace(self.t.part_bytes)
         elif dealt.meetings:
@@ -211,15 +216,14 @@ class _Writer:
         t = self.t
         self.members: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.pairs: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        group_of = self.group.tolist()
         for k in np.argsort(t.start_s, kind="stable").tolist():
-            group, src, dst = group_of[self.rows.piece[k]], self.rows.src[k], self.rows.dst[k]
-            self.members[group, src].append(k)
-            self.members[group, dst].append(k)
-            self.pairs[group, src, dst].append(k)
+            src, dst = self.rows.src[k], self.rows.dst[k]
+            self.members[self.parts.sender[k], src].append(k)
+            self.members[self.parts.receiver[k], dst].append(k)
+            self.pairs[self.parts.line[k], src, dst].append(k)
         self.inward: dict[tuple[int, int], list[list[int]]] = defaultdict(list)
-        for (group, _, dst), transfers in self.pairs.items():
-            self.inward[group, dst].append(transfers)
+        for (_, _, dst), transfers in self.pairs.items():
+            self.inward[self.parts.receiver[transfers[0]], dst].append(transfers)
         blocks = {key: Block() for key in sorted(self.members)}
         for rank in range(t.ranks):
             if not any(r == rank for _, r in blocks):
@@ -227,17 +231,20 @@ class _Writer:
         return blocks
 
     def numbered(self, blocks: dict[tuple[int, int], Block]) -> None:
-        """Channels: for every group and pair one, counted alike at both ends."""
+        """Channels: for every line and pair one, counted alike at both ends."""
         self.channel: dict[tuple[int, int, int], tuple[str, int]] = {}
-        ends = sorted({key for group, src, dst in self.pairs for key in ((group, src, dst), (group, dst, src))})
-        for group, rank, peer in ends:
+        ends: dict[tuple[int, int, int], int] = {}  # thread blocks
+        for (line, src, dst), transfers in self.pairs.items():
+            ends[line, src, dst] = self.parts.sender[transfers[0]]
+            ends[line, dst, src] = self.parts.receiver[transfers[0]]
+        for (line, rank, peer), group in sorted(ends.items()):
             kind = "memory" if self.node is None or rank // self.node == peer // self.node else "port"
             mine = blocks[group, rank].channels[kind]
             mine.append(len(self.peers[rank][kind]))
             self.peers[rank][kind].append(peer)
             if len(mine) > (most := self.limits.channels):
                 raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {most} {kind} channels")
-            self.channel[group, rank, peer] = kind, len(mine) - 1
+            self.channel[line, rank, peer] = kind, len(mine) - 1
 
     def run(self, block: Block, group: int, rank: int) -> None:
         """The events of a thread block: waits (0), use of what came (1), meetings (2), starts (3), in runs."""
@@ -250,10 +257,10 @@ class _Writer:
         starts: list[int] = []
         for _, kind, k in [*sorted(events), (math.inf, 2, -1)]:
             if kind < 3 and starts:
-                self.start(block, group, rank, starts)
+                self.start(block, rank, starts)
                 starts = []
             if kind > 1 and arrivals:
-                self.arrive(block, group, rank, arrivals)
+                self.arrive(block, rank, arrivals)
                 arrivals = []
             if kind == 3:
                 starts.append(k)
@@ -279,10 +286,11 @@ class _Writer:
     def greet(self, block: Block, group: int, rank: int) -> None:
         """Before anything is written to a GPU it says that its kernel runs."""
         written = [k for k in self.members[group, rank] if not self.acts.sums(k)]
-        inward = sorted({self.rows.src[k] for k in written if self.rows.dst[k] == rank})
-        outward = sorted({self.rows.dst[k] for k in written if self.rows.src[k] == rank})
-        block.signals("rlxsignal", [self.channel[group, rank, peer] for peer in inward])
-        block.signals("rlxwait", [self.channel[group, rank, peer] for peer in outward])
+        line = self.parts.line
+        inward = sorted({(line[k], rank, self.rows.src[k]) for k in written if self.rows.dst[k] == rank})
+        outward = sorted({(line[k], rank, self.rows.dst[k]) for k in written if self.rows.src[k] == rank})
+        block.signals("rlxsignal", [self.channel[end] for end in inward])
+        block.signals("rlxwait", [self.channel[end] for end in outward])
 
     def waits(self, group: int, rank: int) -> list[tuple[float, int]]:
         """When to wait for the signals of each sender: in the order in which they start, none later than it arrives."""
@@ -293,9 +301,9 @@ class _Writer:
                 found.append((due := min(due, self.rows.end_s[k]), k))
         return found
 
-    def arrive(self, block: Block, group: int, rank: int, arrivals: list[tuple[int, int]]) -> None:
+    def arrive(self, block: Block, rank: int, arrivals: list[tuple[int, int]]) -> None:
         waits = [k for kind, k in arrivals if kind == 0]
-        block.signals("wait", [self.channel[group, rank, self.rows.src[k]] for k in waits])
+        block.signals("wait", [self.channel[self.parts.line[k], rank, self.rows.src[k]] for k in waits])
         pending: dict[int, list[int]] = defaultdict(list)  # piece -> slots to add
         for kind, k in arrivals:
             piece = self.rows.piece[k]
@@ -328,22 +336,22 @@ class _Writer:
         block.access(op, [(b, i, size, False) for b, i in sources] + [(*store, size, True)])
         self.state[rank, piece] = store
 
-    def start(self, block: Block, group: int, rank: int, starts: list[int]) -> None:
+    def start(self, block: Block, rank: int, starts: list[int]) -> None:
         """Puts, as many in one operation as it may have, and their signals."""
         for act in {id(act): act for k in starts if (act := self.acts.of.get(k)) and k in act.copies}.values():
             self.act(block, act)
         batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
         for k in (k for k in starts if k not in self.acts.of):
             source = self.state.get((rank, self.rows.piece[k]), self.at.own(self.rows.piece[k]))
-            kind, _ = self.channel[group, rank, self.rows.dst[k]]
+            kind, _ = self.channel[self.parts.line[k], rank, self.rows.dst[k]]
             batch = batches[kind, source[0]]
             if not batch or len(batch[-1]) == MAX_CHANNEL_PER_OPERATION:
                 batch.append([])
             batch[-1].append(k)
         for (kind, _), batch in batches.items():
             for several in batch:
-                self.put(block, group, rank, kind, several)
-        over_memory = [self.channel[group, rank, self.rows.dst[k]] for k in starts]
+                self.put(block, rank, kind, several)
+        over_memory = [self.channel[self.parts.line[k], rank, self.rows.dst[k]] for k in starts]
         block.signals("signal", [end for end in over_memory if end[0] == "memory"])
 
     def act(self, block: Block, act: Act) -> None:
@@ -366,7 +374,7 @@ class _Writer:
                 raise _Limit(f"a thread block of gpu {rank} has more than MAX_CHANNEL = {most} switch channels")
         return mine.index(number)
 
-    def put(self, block: Block, group: int, rank: int, kind: str, several: list[int]) -> None:
+    def put(self, block: Block, rank: int, kind: str, several: list[int]) -> None:
         src, dst, ids, spans = [], [], [], []
         for k in several:
             piece, peer = self.rows.piece[k], self.rows.dst[k]
@@ -376,7 +384,7 @@ class _Writer:
             spans.append((buffer, index, size, False))
             to, place = self.landing[k]
             dst.append({"buffer_id": self.buffer(block, rank, peer, to, kind), "index": place, "size": size})
-            ids.append(self.channel[group, rank, peer][1])
+            ids.append(self.channel[self.parts.line[k], rank, peer][1])
         op: dict[str, Any] = {"name": "put" if kind == "memory" else "pwsf", "src_buff": src, "dst_buff": dst}
         if kind == "port":
             op["channel_ids"] = ids
