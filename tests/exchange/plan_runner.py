@@ -86,7 +86,9 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0, chunk: int = 
             if name == "pwsf":  # the port has moved the data when it is done
                 if t["data"]:
                     return False
-                for s, d, c in zip(src, dst, ids, strict=True):
+                several = list(zip(src, dst, ids, strict=True))
+                chance.shuffle(several)  # a thread each
+                for s, d, c in several:
                     memory[d[0], d[1]][d[2] : d[2] + s[3]] = memory[s[0], s[1]][s[2] : s[2] + s[3]]
                     signals[other(r, kind, c)] += 1
             elif name in ("put", "copy"):

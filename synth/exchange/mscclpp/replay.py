@@ -170,7 +170,8 @@ class Replay:
         self._computed(block, op, stamp)
 
     def _over_ports(self, block: Block, op: Op, place: str) -> None:
-        """The k-th channel carries the k-th put, and a signal behind it where the operation gives one."""
+        """The k-th channel carries the k-th put, and a signal behind it where the operation gives one. Each is a thread
+        of its own: of several over one channel only the last signal says that any has arrived."""
         sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
         for k, (s, d) in enumerate(zip(sources, op.dst, strict=True)):
             channel = op.channels[k]
@@ -178,7 +179,7 @@ class Replay:
             entry = self.syncs.port_entry[block.rank, block.number, channel]
             self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place, block.step))
             if op.name in ("pws", "pwsf"):
-                self.syncs.give(block, op, channel)
+                self.syncs.give(block, op, channel, landed=channel not in op.channels[k + 1 :])
             if op.name == "pwsf":
                 self.syncs.landed(block, channel, block.data_waited, block.order_waited, now=True)
 

@@ -222,11 +222,11 @@ class Syncs:
             for clock in (data, order):
                 clock[entry] = max(int(clock[entry]), len(known))
 
-    def give(self, block: Block, op: Op, channel: int) -> None:
-        """One signal; what it publishes is what the block knows."""
+    def give(self, block: Block, op: Op, channel: int, landed: bool = False) -> None:
+        """One signal; what it publishes is what the block knows, and whether its put has ``landed``."""
         data, order = block.data_waited.copy(), block.order_waited.copy()
         if op.channel_type == "port":
-            self.landed(block, channel, data, order, now=op.name in ("pws", "pwsf"))
+            self.landed(block, channel, data, order, now=landed)
         end = (block.rank, op.channel_type, channel)
         if end not in self.other:
             peer = self.plan.gpus[block.rank].peers[op.channel_type][channel]

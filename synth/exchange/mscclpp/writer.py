@@ -340,19 +340,28 @@ class _Writer:
         """Puts, as many in one operation as it may have, and their signals."""
         for act in {id(act): act for k in starts if (act := self.acts.of.get(k)) and k in act.copies}.values():
             self.act(block, act)
-        batches: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
-        for k in (k for k in starts if k not in self.acts.of):
-            source = self.state.get((rank, self.rows.piece[k]), self.at.own(self.rows.piece[k]))
-            kind, _ = self.channel[self.parts.line[k], rank, self.rows.dst[k]]
-            batch = batches[kind, source[0]]
-            if not batch or len(batch[-1]) == MAX_CHANNEL_PER_OPERATION:
-                batch.append([])
-            batch[-1].append(k)
-        for (kind, _), batch in batches.items():
-            for several in batch:
-                self.put(block, rank, kind, several)
+        for kind, several in self.batches(rank, [k for k in starts if k not in self.acts.of]):
+            self.put(block, rank, kind, several)
         over_memory = [self.channel[self.parts.line[k], rank, self.rows.dst[k]] for k in starts]
         block.signals("signal", [end for end in over_memory if end[0] == "memory"])
+
+    def batches(self, rank: int, starts: list[int]) -> list[tuple[str, list[int]]]:
+        """Puts that go in one operation: over channels of one kind, out of one buffer. Over ports, which signal as they
+        put, they keep their order, and none goes over a channel of another."""
+        found: list[tuple[str, list[int]]] = []
+        open_ones: dict[tuple[str, str], tuple[str, list[int]]] = {}  # by kind; over memory also by buffer
+        for k in starts:
+            buffer, _ = self.state.get((rank, self.rows.piece[k]), self.at.own(self.rows.piece[k]))
+            kind, _ = self.channel[self.parts.line[k], rank, self.rows.dst[k]]
+            key = kind, buffer if kind == "memory" else ""
+            there, batch = open_ones.get(key, ("", []))
+            again = kind == "port" and self.rows.dst[k] in {self.rows.dst[j] for j in batch}
+            if there != buffer or again or len(batch) == MAX_CHANNEL_PER_OPERATION:
+                batch = []
+                found.append((kind, batch))
+                open_ones[key] = buffer, batch
+            batch.append(k)
+        return found
 
     def act(self, block: Block, act: Act) -> None:
         """A sum or a copy over a switch."""
