@@ -209,8 +209,6 @@ class _Writer:
             return "s", self.at.slot(dst, self.rows.size[piece])
         return self.at.store(dst, piece)
 
-    # ---------------------------------------------------------------------------------------------------- thread blocks
-
     def dealt(self) -> dict[tuple[int, int], Block]:
         """A thread block for every group and rank that has anything to do, and the transfers of each group and pair."""
         t = self.t
