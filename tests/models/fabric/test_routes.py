@@ -170,10 +170,10 @@ def test_a_way_that_cannot_catch_up_is_left() -> None:
     assert asked[0, 8]
 
 
-@pytest.mark.parametrize(("beat", "most"), [(None, 64), (799, 64), (600, 64), (400, 4)])
+@pytest.mark.parametrize(("beat", "most"), [(None, 64), (799, 64), (600, 64), (450, 4), (400, 2)])
 def test_what_cannot_beat_a_known_schedule_ends_early(beat: int | None, most: int) -> None:
-    """500 + 8000 / k is 600 at 80 chunks: of a schedule that takes 400 seconds it is known after 4 chunks that it is
-    not beaten."""
+    """500 + 8000 / k is 600 at 80 chunks: of a schedule that takes 450 seconds it is known after 4 chunks that it is
+    not beaten, of one that takes 400 after 2."""
     instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
     asked: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Everything straight from where it begins to everybody, placed cell by cell: part of ``hierarchical``.
+"""Everything straight from where it begins to everybody, placed cell by cell: part of ``hierarchical`` and ``flow``.
 
 A piece that begins at a rank goes from there to every other in a transfer of its own, what has the farthest to go
 first. Where links carry all pairs of ranks evenly (a balanced dragonfly: Kim, Dally, Scott, Abts, 2008), every rank
@@ -44,6 +44,17 @@ def straight(instance: FabricInstance, count: int) -> Schedule | None:
     transfers = _transfers(there, cut, np.repeat(there.blocks.origin, [len(row) for row in cut]))
     found = timed(there, transfers, in_cells=True)
     return found if there is instance else mirrored(there, transfers, found)
+
+
+def straight_pairs(instance: FabricInstance) -> Schedule:
+    """Blocks of one goal each straight to it. Raises :class:`UnsupportedError` where no direct route leads there."""
+    blocks = instance.blocks
+    number, none = np.arange(len(blocks), dtype=np.int64), np.zeros(len(blocks) + 1, dtype=np.int64)
+    routes = PairRoutes(instance, instance.boxes, int(blocks.bytes.max()))
+    transfers = Transfers(
+        number, blocks.bytes, number, none[1:] > 0, none[1:], *routes.of(blocks.origin, blocks.goal), none, none[:0]
+    )
+    return timed(instance, farthest_first(instance, transfers), in_cells=True)
 
 
 def _transfers(

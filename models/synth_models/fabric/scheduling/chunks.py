@@ -26,6 +26,7 @@ NOTICEABLE = Fraction(1, 400)  # of the time: a gap below is not worth making a 
 ALMOST = Fraction(1, 50)  # of the time: a gap below is not worth beginning with another kind of large schedule
 SOME = 100_000  # transfers from which on a first schedule is large
 LARGE = 300_000  # transfers from which on a schedule takes seconds to make
+SURELY = Fraction(5, 4)  # times what is to be reached
 CHECKED = 2e-6  # seconds a transfer that are left for the check
 LARGER = 1.25  # times as many chunks, below which it is not worth while to go to the largest number
 
@@ -126,12 +127,15 @@ class Variant:
         return max(least, self.tried[last] - filled + filled * last / count)
 
     def cannot_reach(self, goal: Fraction) -> bool:
-        """Whether no number of chunks comes below ``goal`` seconds, by what each of the last two doublings foresees:
-        what it takes to fill a pipeline halves with every doubling, the rest stays."""
+        """Whether no number of chunks comes below ``goal`` seconds, by what each of the last two doublings foresees, or
+        one by :data:`SURELY` as much: what it takes to fill a pipeline halves with every doubling, the rest stays."""
         last = max(self.tried, default=1)
-        if last % 4 or last // 2 not in self.tried or last // 4 not in self.tried:
+        if last % 2 or last // 2 not in self.tried:
             return False
-        return all(2 * self.tried[count] - self.tried[count // 2] >= goal for count in (last, last // 2))
+        rest = [
+            2 * self.tried[n] - self.tried[n // 2] for n in (last, last // 2) if n % 2 == 0 and n // 2 in self.tried
+        ]
+        return rest[0] >= SURELY * goal or (len(rest) > 1 and min(rest) >= goal)
 
     def promised(self, least: Fraction) -> Fraction:
         """What the next doubling is expected to take if it saves half as much as the one before."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.flow.certified_bound import certified
@@ -15,8 +20,13 @@ from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.joint_timing import solve_parts
+from synth_models.fabric.references.straight import straight_pairs
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.back_and_forth import again
 from synth_models.fabric.solution import Schedule
 
+MANY = 300_000  # blocks, of which the flow is found slowly
+NEAR = Fraction(1, 20)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
@@ -36,6 +46,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("finished", NOTHING, message="nothing has to move")
     begun = time.monotonic()
     hold_first(instance, options, "the flow")
+    straight = _straight(instance, options)
+    if straight is not None:
+        return straight
     fluid = fluid_optimum(instance, options)
     if fluid is None:
         return Outcome("time_limit", message="the concurrent flow was not found within the time limit")
@@ -56,6 +69,24 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         solve_s=time.monotonic() - built,
     )
     return unless_held_is_quicker(instance, options, outcome)
+
+
+def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
+    """Have the run hold very many small blocks sent straight from rank to rank; return that where it is near a lower
+    bound."""
+    net, blocks = instance.machine.network, instance.blocks
+    if len(blocks) < MANY or blocks.bytes.max() > net.bandwidth.min() * net.latency.max(initial=0.0):
+        return None
+    least = quick_bound(instance)
+    try:
+        found = again(instance, options, straight_pairs(instance), least)
+    except UnsupportedError:
+        return None
+    seconds = chunks.seconds(instance, found)
+    options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
+    if seconds * (1 - NEAR) > least:
+        return None
+    return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
 
 
 def _told(instance: FabricInstance, fluid: Fluid, found: Found) -> str:
