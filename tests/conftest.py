@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell: deaf to interrupts
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(500_000, 20, 100)  # what lies in cycles is little, looking for it among all that is kept is not
     examples.configure(config)
 
 

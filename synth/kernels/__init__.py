@@ -287,7 +287,7 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
         def on_start(self, event: Any) -> None:
             start_up_costs.begin()
             self._before.append(gc.get_threshold())
-            gc.set_threshold(*COLLECTED_SELDOM)
+            gc.set_threshold(*max(COLLECTED_SELDOM, self._before[-1]))
 
         def on_end(self, event: Any) -> None:
             gc.set_threshold(*self._before.pop())

@@ -48,7 +48,8 @@ def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple
     """Ticks per distinct bandwidth and distinct size, shape (bandwidths, sizes), and the bandwidth's row of every
     link, shape (links,); ``sizes`` are the distinct sizes in bytes. As :func:`durations`."""
     values, row = np.unique(machine.network.bandwidth, return_inverse=True)
-    ticks = [[ticks_for(int(n), ticks_per_s, float(b)) for n in sizes] for b in values]
+    asked = sizes.tolist()
+    ticks = [[_ticks(n, ticks_per_s, rate) for n in asked] for rate in map(exact, values.tolist())]
     return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
 
 
@@ -61,7 +62,11 @@ def _by_value(values: FloatArray, ticks: object) -> IntArray:
 
 def ticks_for(size: int, ticks_per_s: int, bandwidth: float) -> int:
     """Ticks for which so many bytes take ``bandwidth`` bytes/s, rounded up; :data:`ROOM` at most."""
-    return min(_ceil(Fraction(size * ticks_per_s) / exact(bandwidth)), ROOM)
+    return _ticks(size, ticks_per_s, exact(bandwidth))
+
+
+def _ticks(size: int, ticks_per_s: int, rate: Fraction) -> int:
+    return min(-(-size * ticks_per_s * rate.denominator // rate.numerator), ROOM)
 
 
 def _ceil(value: Fraction) -> int:
