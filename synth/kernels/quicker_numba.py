@@ -171,11 +171,8 @@ def _machine_code_of_helpers() -> None:
     from numba.core.cpu import CPUContext
     from numba.core.targetconfig import ConfigStack
 
-    finalize, address, code = (
-        Library._finalize_final_module,
-        Library.get_pointer_to_function,
-        Library._get_compiled_object,
-    )
+    finalize, whole = Library._finalize_final_module, Library._optimize_final_module
+    address, code = Library.get_pointer_to_function, Library._get_compiled_object
     executable = CPUContext.get_executable
 
     def finalize_unless_linked(self: Any) -> None:
@@ -184,6 +181,10 @@ def _machine_code_of_helpers() -> None:
             self._finalized = True
         else:
             finalize(self)
+
+    def optimize(self: Any) -> None:
+        if not vars(self).get("_only_linked"):  # else it is optimized as part of what calls it
+            whole(self)
 
     def compiled(self: Any) -> None:
         if vars(self).pop("_only_linked", False):
@@ -209,6 +210,7 @@ def _machine_code_of_helpers() -> None:
 
     Library._finalize_final_module, Library.get_pointer_to_function = finalize_unless_linked, get_pointer_to_function
     Library._get_compiled_object, CPUContext.get_executable = get_compiled_object, get_executable
+    Library._optimize_final_module = optimize
 
 
 def _searches_for_variables() -> None:
