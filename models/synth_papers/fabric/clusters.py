@@ -144,7 +144,7 @@ def reproduce(page: Reproduction) -> None:
         page.note(sentence)
     page.note(
         f"Every schedule was replayed transfer by transfer. The limit of a run is {TIME_LIMIT:.0f} s, the check not "
-        "counted; what is still searching then, as broadcast and reduce on dragonflies, hands over its best. "
+        "counted; what is still searching then hands over its best. "
         "Times are of one machine of two cores that other work shared; delete `runs.csv` to measure again."
     )
 
