@@ -34,8 +34,9 @@ HOW = """\
 A finding *qualifies* a claim that is true as it is stated and says less than it seems to; it *corrects* what is not
 true. Every number of ours was read from the records that the finding's page names. Each of them passed the check
 (`synth check`) when the page was made. The check replays a schedule from its instance alone, and derives a certificate
-again. If a record is missing, refused or does not show what its finding states, no page is written. A page has a
-picture where four cases or more differ; of fewer the table is one.
+again. If a record is missing, refused or does not show what its finding states, no page is written. The commands
+on a page make its records again below `results/`; `synth solve RECORD` solves the instance that a record holds. A page
+has a picture where four cases or more differ; of fewer the table is one.
 
 Where no figure is printed, we ran the published algorithm: `(by bine)` behind a published figure names that record. The
 gap is (value − bound) / value. All cases of all findings are rows of [cases.csv](findings/cases.csv).
