@@ -1,7 +1,8 @@
 """What numba is spared when it compiles: work whose result nothing uses, a quarter of its processor time.
 
-None of it changes what a kernel computes. Each change names what it replaces; a numba that has it no more is left as it
-is. :func:`spare` is called once, before the first kernel is compiled.
+None of it changes what a kernel computes. Changes that replace parts of numba's compiler are made in the releases in
+which they were tested (:data:`TESTED`) alone; any other numba compiles as it does without us, in a third more time.
+:func:`spare` is called once, before the first kernel is compiled.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from importlib import import_module
 from types import NoneType
 from typing import Any
 
+TESTED = ("0.68",)  # releases of numba
 NO_COLOURS = "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"
 
 
@@ -30,17 +32,19 @@ def import_numba() -> Any:
 
 
 def spare() -> None:
-    """Make every change that this numba has a place for."""
-    for change in (
-        _linear_algebra,
-        _lengths_in_messages,
+    """Make the changes that suit this numba."""
+    import numba
+
+    inner = (
         _comparisons_of_flags,
         _events_of_locks,
         _searches_for_types,
         _wrappers_of_helpers,
         _machine_code_of_helpers,
         _searches_for_variables,
-    ):
+    )
+    tested = ".".join(numba.__version__.split(".")[:2]) in TESTED
+    for change in (_linear_algebra, _lengths_in_messages, *(inner if tested else ())):
         with suppress(AttributeError, ImportError):
             change()
 

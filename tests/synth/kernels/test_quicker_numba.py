@@ -53,6 +53,24 @@ def _printed(names: tuple[str, ...]) -> str:
     return done.stdout
 
 
+def test_another_numba_is_left_as_it_is() -> None:
+    """Of a release that was not tested nothing of the compiler is replaced."""
+    code = """
+import numba
+from synth.kernels import quicker_numba
+from numba.core.codegen import JITCodeLibrary
+before = JITCodeLibrary._finalize_final_module
+numba.__version__ = "0.99.0"
+quicker_numba.spare()
+print(JITCodeLibrary._finalize_final_module is before)
+numba.__version__ = quicker_numba.TESTED[0] + ".1"
+quicker_numba.spare()
+print(JITCodeLibrary._finalize_final_module is before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
 def test_all_changes_have_their_place_and_change_no_result() -> None:
     assert _printed(CHANGES) == _printed(()) != ""
 
