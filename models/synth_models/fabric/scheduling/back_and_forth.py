@@ -77,18 +77,15 @@ def transfers_of(machine: Machine, schedule: Schedule) -> Transfers:
     sums = leaves[schedule.adds]
     if len(np.unique(sums)) < len(sums):
         raise ValueError("a rank sends several sums of a piece: they depend on what has come before each")
-    brought = np.full(len(schedule.piece_bytes) * machine.nodes, -1, dtype=np.int64)
-    brought[comes[~schedule.adds]] = np.flatnonzero(~schedule.adds)
-    parts = np.flatnonzero(schedule.adds)
-    parts = parts[np.argsort(comes[parts], kind="stable")]
+    parts, spread = (rows[np.argsort(comes[rows])] for rows in map(np.flatnonzero, (schedule.adds, ~schedule.adds)))
     first, last = (np.searchsorted(comes[parts], leaves, side) for side in ("left", "right"))
-    one = ~schedule.adds & (brought[leaves] >= 0)
+    begin, end = (np.searchsorted(comes[spread], leaves, side) for side in ("left", "right"))
+    one = ~schedule.adds & (end > begin)
     lengths = np.where(one, 1, last - first)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     row = np.repeat(np.arange(count), lengths)
-    at = first[row] + np.arange(int(start[-1])) - start[:-1][row]
-    before = brought[leaves[row]]
-    before[~one[row]] = parts[at[~one[row]]]
+    place = np.where(one, len(parts) + begin, first)
+    before = np.concatenate([parts, spread])[place[row] + np.arange(int(start[-1])) - start[:-1][row]]
     return replace(alone, before_start=start, before=before)
 
 

@@ -26,7 +26,7 @@ from synth_models.fabric.scheduling.back_and_forth import again
 from synth_models.fabric.solution import Schedule
 
 MANY = 300_000  # blocks, of which the flow is found slowly
-NEAR = Fraction(1, 20)  # of the time above a lower bound: nearer schedules are not looked for among so many
+NEAR = Fraction(1, 6)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 
