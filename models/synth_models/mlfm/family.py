@@ -46,7 +46,7 @@ FAMILY = Family(
     ),
     published=("closed_form",),
     seedless=("closed_form", "shift", "pairwise"),
-    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "cpsat"),
+    default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "spines", "cpsat"),
     methods=by_name(
         Method(
             "bound",
@@ -63,6 +63,11 @@ FAMILY = Family(
         ),
         _reference(
             "repair", "the rule, with the transfers that failures broke placed again (whole machines)", "repair:solve"
+        ),
+        _reference(
+            "spines",
+            "flows counted per link, every spine coloured alone (whole machines, cables failed)",
+            "spines:solve",
         ),
         _reference("greedy", "first phase that fits, transfers in seeded random order", "greedy:solve"),
         _program(

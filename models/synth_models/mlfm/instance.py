@@ -364,12 +364,20 @@ def suited(instance: MLFMInstance, method: str) -> bool:
         return instance.block is not None and not instance.any_link_failed and not instance.failed.servers
     if method == "greedy":
         return instance.demand is not None
-    if method in ("repair", "columns"):
-        whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
-        failed, large = instance.failed, instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
-        uneven = bool(failed.leaves or failed.servers)
-        return whole and large and (bool(failed.links) or uneven if method == "repair" else not uneven)
+    if method in ("repair", "columns", "spines"):
+        return _suited_to_failures(instance, method)
     return method not in ("shift", "cpsat") or instance.ranks**2 <= MAX_TRANSFERS
+
+
+def _suited_to_failures(instance: MLFMInstance, method: str) -> bool:
+    """Whether one of the methods for large machines with failures fits."""
+    whole = instance.block is not None and instance.demand is None and instance.routes == "detour"
+    failed, large = instance.failed, instance.any_link_failed and instance.ranks**2 > MAX_TRANSFERS
+    uneven = bool(failed.leaves or failed.servers)
+    if method == "repair":
+        return whole and large and (bool(failed.links) or uneven)
+    every = method == "columns" or (bool(failed.links) and instance.ranks == instance.leaves * instance.d)
+    return whole and large and not uneven and every
 
 
 def size(instance: MLFMInstance) -> int:

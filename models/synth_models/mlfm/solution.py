@@ -4,7 +4,8 @@ The stored forms share one way to be read, block by block, so that 37.9 million 
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
 * :class:`RepairedPhases`: such phases with some transfers moved to other routes and phases, because of failures.
-* :class:`ColumnPhases`: for a block, flows between columns that all layers make alike, in groups of phases.
+* :class:`ColumnPhases`: for a block, flows between columns that all layers make alike, in groups of phases; or flows
+  between leaves, as columns of a single layer.
 * :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
   own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
   three per phase (31 thousand instead of 76 million for d = 18).
@@ -240,7 +241,8 @@ class ColumnPhases:
     (i, ``source``, ``slot``) sends to (i + ``shift``, ``target``, ``first``), layers cyclically, in the next ones to
     the next slots of the run, cyclically too, always over ``spine`` and, if it crosses two, leaf (i, ``middle``) and
     ``second``. Leaves are numbered with ``stride`` columns a layer, those of the machine. All arrays have shape (F,),
-    -1 where there is none.
+    -1 where there is none. Where the block has all columns of the machine, its leaves may stand as the ``columns`` of
+    one layer.
     """
 
     layers: int
@@ -349,8 +351,11 @@ def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
 def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> ColumnPhases:
     layers, columns, slots, length, groups, stride = (whole(packed, name, 1, MOST) for name in _SIZES)
     block = instance.block  # of any other shape, a group's phases might not fit into memory
-    sides = None if block is None else (block.layers, block.columns, block.servers)
-    if (layers, columns, slots) != sides or slots * columns * layers != instance.ranks or stride != instance.columns:
+    sides = [] if block is None else [(block.layers, block.columns, block.servers)]
+    if block is not None and block.columns == instance.columns:  # every leaf on its own
+        sides.append((1, block.layers * block.columns, block.servers))
+    own = (layers, columns, slots) in sides and stride == instance.columns
+    if not own or slots * columns * layers != instance.ranks:
         raise ValueError(f"the phases are for {layers} * {columns} * {slots} servers, not for the job's")
     if groups * length > MOST:
         raise ValueError(f"there are more than {MOST} phases")

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.graph.edge_colouring import edge_colours
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.server_names import counted_before, receiving_runs, sending_slots
 from synth_models.mlfm.programs.columns.model import ColumnProblem
 from synth_models.mlfm.solution import ColumnPhases
 
@@ -32,41 +32,23 @@ def named_flows(instance: MLFMInstance, problem: ColumnProblem, patterns: list[P
     block, number = problem.block, instance.spine_number
     group, source, target, between = _expanded(problem, patterns)
     inside = between < 0
-    shift, copy = np.divmod(_count((source * block.columns + target) * 2 + inside) // block.servers, problem.runs)
+    shift, copy = np.divmod(
+        counted_before((source * block.columns + target) * 2 + inside) // block.servers, problem.runs
+    )
     shift += (source == target) & ~inside
     kept = ~(inside & (shift > 0))
     group, source, target, between = (part[kept] for part in (group, source, target, between))
     shift, copy = shift[kept], copy[kept]
-    slot = _senders(problem, groups, group, source, (target * block.layers + shift) * problem.runs + copy)
-    run = _receivers(problem, groups, group, target, (source * block.layers + shift) * block.servers + slot)
-    first = run * problem.length + _count((group * block.columns + target) * problem.runs + run)
+    length = problem.length
+    slot = sending_slots(block, length, groups, group, source, (target * block.layers + shift) * problem.runs + copy)
+    run = receiving_runs(block, length, groups, group, target, (source * block.layers + shift) * block.servers + slot)
+    first = run * problem.length + counted_before((group * block.columns + target) * problem.runs + run)
     two = (between >= 0) & (source != target) & (between != target)
     spine = np.where(between < 0, -1, number[source, between])
     middle, second = np.where(two, between, -1), np.where(two, number[between, target], -1)
     columns = (group, source, slot, target, first, shift, spine, middle, second)
     size = (block.layers, block.columns, block.servers, problem.length, groups, instance.columns)
     return ColumnPhases(*size, *(values.astype(np.int32) for values in columns))
-
-
-def _senders(problem: ColumnProblem, groups: int, group: IntArray, source: IntArray, triple: IntArray) -> IntArray:
-    """The slot of every flow's sender."""
-    block, slot = problem.block, np.empty(len(group), dtype=np.int64)
-    triples = block.columns * block.layers * problem.runs
-    for column in range(block.columns):
-        mine = np.flatnonzero(source == column)
-        slot[mine] = edge_colours(group[mine], triple[mine], groups, triples, block.servers)
-    return slot
-
-
-def _receivers(problem: ColumnProblem, groups: int, group: IntArray, target: IntArray, triple: IntArray) -> IntArray:
-    """The run of slots that every flow goes to."""
-    block, run = problem.block, np.empty(len(group), dtype=np.int64)
-    triples = block.columns * block.layers * block.servers
-    for column in range(block.columns):
-        mine = np.flatnonzero(target == column)
-        vertex = group[mine] * problem.length + _count(group[mine]) // problem.runs
-        run[mine] = edge_colours(vertex, triple[mine], groups * problem.length, triples, problem.runs)
-    return run
 
 
 def _expanded(problem: ColumnProblem, patterns: list[Pattern]) -> tuple[IntArray, ...]:
@@ -81,13 +63,3 @@ def _expanded(problem: ColumnProblem, patterns: list[Pattern]) -> tuple[IntArray
         begin += times
     group, source, target, between = (np.concatenate(column) for column in zip(*parts, strict=True))
     return group, source, target, between
-
-
-def _count(key: IntArray) -> IntArray:
-    """How many earlier entries have the same key, shape (entries,)."""
-    order = np.argsort(key, kind="stable")
-    fresh = np.append(True, np.diff(key[order]) != 0)
-    begin = np.maximum.accumulate(np.where(fresh, np.arange(len(key)), 0))
-    earlier = np.empty(len(key), dtype=np.int64)
-    earlier[order] = np.arange(len(key)) - begin
-    return earlier
