@@ -30,7 +30,9 @@ _TRANSFERS = Parameter(
     "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
 )
 _RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
-_FILE = Parameter("file", str, None, "the file: MSCCL XML or an MSCCL++ plan", question=True)
+_FILE = Parameter(
+    "file", str, None, "the file: MSCCL XML, an MSCCL++ plan, or a record of the mirrored collective", question=True
+)
 
 
 def _read_tau(text: str) -> str:
@@ -161,7 +163,7 @@ FAMILY = Family(
         _reference("two_level", "leaders of boxes among themselves, and inside each box (MPI, CollNet)", *_TWO_LEVELS,
                    _TRANSFERS),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
-        _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan), timed on this machine", _FILE,
+        _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan) or of a mirror's record", _FILE,
                    repeats=False),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),

@@ -17,6 +17,7 @@ from synth.exchange.algorithm import Algorithm
 from synth.exchange.moves_from_algorithm import raised
 from synth.exchange.msccl_xml import read_stream
 from synth.exchange.record_export import format_of, transfers_of, write_schedule
+from synth.records.record import read as load_record
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
@@ -186,6 +187,40 @@ def test_an_exported_schedule_comes_back_about_as_quick(tmp_path: Path) -> None:
         assert record.ok
         assert record.value is not None
         assert record.value <= ring.value * slower  # chunks are a little uneven; a plan names no parallel links
+
+
+def recorded(instance: Any, folder: Path) -> str:
+    """The address of a record of ``direct``, whose instance lies in a file."""
+    path = folder / "instance.json"
+    path.write_text(instance.to_json())
+    return str(synth.solve(synth.read(path), "direct", results=folder).path)
+
+
+@pytest.mark.parametrize(
+    ("collective", "mirror"),
+    [("reduce", "broadcast"), ("reduce_scatter", "allgather"), ("gather", "scatter"), ("scatter", "gather")],
+)
+def test_a_mirrored_record_backwards(tmp_path: Path, collective: str, mirror: str) -> None:
+    """On a DGX-1, whose links come in equal opposite pairs, it takes exactly as long."""
+    there = synth.make("fabric", machine="dgx1", collective=mirror, bytes="64KiB")
+    file = recorded(there, tmp_path)
+    back = synth.make("fabric", machine="dgx1", collective=collective, bytes="64KiB")
+    own = synth.solve(back, "imported", options={"file": file})
+    assert own.ok
+    assert own.value == load_record(file).value
+
+
+def test_records_that_are_no_mirror(tmp_path: Path) -> None:
+    """Another collective, other roots, or links without one back."""
+    one_way = [(0, 1, 1.0, 0.0), (1, 2, 1.0, 0.0), (2, 0, 1.0, 0.0)]
+    for back, there, words in (
+        (full(3, collective="reduce", bytes=2), full(3, collective="scatter", bytes=3), "origins and goals exchanged"),
+        (full(3, collective="reduce", bytes=2, root=1), full(3, collective="broadcast", bytes=2), "goals exchanged"),
+        (machine(3, one_way, collective="reduce", bytes=2), machine(3, one_way, collective="broadcast", bytes=2),
+         "without an equal one back"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=words):
+            synth.solve(back, "imported", options={"file": recorded(there, tmp_path)})
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="needs ../shared/data/peers/msccl-amd-32.xml")

@@ -319,23 +319,34 @@ def _exchanged(incumbent: Incumbent) -> None:
             return
         widest = (n, n, 2, 4, 8, 16)[attempt % 6]
         one, state = cuts.of(1)
-        rungs = nested_exchange.ladder(nested_exchange.nearness(one.routing, state, 0), random, widest)
-        if rungs is None:
+        found = nested_exchange.ladder(nested_exchange.nearness(one.routing, state, 0), random, widest)
+        if found is None:
             continue
-        for code in range(2 ** min(len(rungs) - 1, 3)):
-            kinds = [(code >> min(i, 2)) & 1 for i in range(len(rungs) - 1)]
+        rungs, entered = found
+        for kinds in _kinds(entered):
             for count in _shares(rungs, kinds):
                 if _can_exchange(instance, count) and not incumbent.over():
                     _climb(incumbent, cuts, count, nested_exchange.Ladder(rungs, kinds), int(random.integers(2**31)))
 
 
+def _kinds(entered: list[bool]) -> list[list[int]]:
+    """What is done on each rung: exchanges or collecting in all combinations, but where groups are ``entered``."""
+    tried = [
+        tuple(nested_exchange.ENTER if enters else (code >> min(i, 2)) & 1 for i, enters in enumerate(entered))
+        for code in range(2 ** min(len(entered), 3))
+    ]
+    return [list(kinds) for kinds in dict.fromkeys(tried)]
+
+
 def _shares(rungs: list[IntArray], kinds: list[int]) -> Iterable[int]:
-    """Numbers of pieces to try: one for every rank that collects, and twice as many."""
+    """Numbers of pieces to try: one for every rank that collects, and twice as many; more where few ranks join boxes,
+    whose links pieces then share one after the other."""
     shares = 1
     for below, rung, kind in zip(rungs, rungs[1:], kinds, strict=False):
         if kind == nested_exchange.COLLECT:
             shares *= max(1, int(np.bincount(rung).max()) // max(1, int(np.bincount(below).max())))
-    return dict.fromkeys((shares, 2 * shares if shares > 1 else 1))
+    more = (2, 4, 8) if nested_exchange.ENTER in kinds else (2,) if shares > 1 else ()
+    return dict.fromkeys((shares, *(shares * number for number in more)))
 
 
 def _can_exchange(instance: FabricInstance, count: int) -> bool:

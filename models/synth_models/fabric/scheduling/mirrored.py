@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
@@ -60,6 +61,35 @@ def opposite(machine: Machine) -> IntArray | None:
     found = np.empty(len(order), dtype=np.int64)
     found[order] = back
     return found
+
+
+def backwards(instance: FabricInstance, mirror: FabricInstance, schedule: Schedule) -> Schedule:
+    """A schedule of the ``mirror``, the collective of :data:`BACKWARDS` on the same machine, with time reversed.
+
+    Raises ``ValueError`` where the two are not each other's mirror, links do not come in equal opposite pairs, or
+    transfers would meet."""
+    twin = opposite(instance.machine)
+    if twin is None or instance.switching != mirror.switching or not _same_links(instance.machine, mirror.machine):
+        raise ValueError("the machine is not the same, or has links without an equal one back")
+    there, own, other = reversed_instance(instance), instance.blocks, mirror.blocks
+    swapped = own.origin, own.goal, own.bytes, np.array(instance.members)
+    given = other.goal, other.origin, other.bytes, np.array(mirror.members)
+    if there.collective != mirror.collective or not all(map(np.array_equal, swapped, given)):
+        raise ValueError(f"its blocks are not those of {instance.collective} with origins and goals exchanged")
+    link, count = twin[schedule.link], len(schedule.piece)
+    none, rows = np.zeros(0, dtype=np.int64), (schedule.piece_block, schedule.piece_bytes, schedule.piece)
+    waits = np.zeros(count + 1, dtype=np.int64)
+    spread = Transfers(*rows, schedule.adds, schedule.start, schedule.route_start, link, waits, none)
+    found = mirrored(there, spread, replace(schedule, link=link))
+    if found is None:
+        raise ValueError("with time reversed, transfers would meet")
+    return replace(found, adds=np.full(count, instance.collective in REDUCING))
+
+
+def _same_links(one: Machine, other: Machine) -> bool:
+    """Whether two machines have the same links, by number."""
+    names = ("src", "dst", "bandwidth", "latency")
+    return all(np.array_equal(getattr(one.network, name), getattr(other.network, name)) for name in names)
 
 
 def timed_one_way(instance: FabricInstance, there: FabricInstance, transfers: Transfers) -> Schedule | None:

@@ -16,28 +16,29 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.problem.blocks import EVERYONE, Blocks
+from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
 
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
+BACKWARDS = {"reduce_scatter": "allgather", "reduce": "broadcast", "gather": "scatter", "scatter": "gather"}
 
 
 def reversed_instance(instance: FabricInstance) -> FabricInstance:
     """A reduction as the spreading that it is when played backwards: on the machine turned around, the blocks going
-    from their goal to everyone. For an allreduce the blocks have no origin yet: every piece may have a root of its own.
+    from their goal to everyone; a gather likewise as a scatter, a scatter as a gather. For an allreduce the blocks have
+    no origin yet: every piece may have a root of its own.
 
     For :func:`synth_models.fabric.scheduling.list_scheduling.timed` and for methods that look at ``machine``,
     ``members``, ``blocks`` and ``switching``; its ``network`` is still that of the file.
     """
     there = copy(instance)  # not checked again: a share of an allreduce need not be a whole number of bytes
-    there.__dict__["collective"] = SPREADS[instance.collective]
+    there.__dict__["collective"] = (SPREADS | BACKWARDS)[instance.collective]
     blocks = instance.blocks
-    everyone = np.full(len(blocks), EVERYONE, dtype=np.int64)
     there.__dict__["members"] = instance.members
     there.__dict__["machine"] = instance.machine.reversed()
-    there.__dict__["blocks"] = Blocks(blocks.goal, everyone, blocks.bytes)
+    there.__dict__["blocks"] = Blocks(blocks.goal, blocks.origin, blocks.bytes)
     return there
 
 

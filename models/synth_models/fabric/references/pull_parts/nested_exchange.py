@@ -2,9 +2,10 @@
 
 A *ladder* is a row of partitions of the members, each coarser than the one before, from single ranks to all. On a rung
 the groups below exchange their sums, every active rank receiving one from each of the other groups; or they bring them
-to one of the active ranks, which alone stays active for the piece. At the end those that were left behind receive the
-sum. One rung of exchange is the one-shot allreduce, rungs of pairs are recursive doubling, one rung of collecting is
-reduce-scatter and allgather; boxes of GPUs want a mixture.
+to one of the active ranks, which alone stays active for the piece. Where boxes are joined by few ranks, a rank of each
+group below receives one sum from each of the others, and it alone stays active. At the end those that were left behind
+receive the sum. One rung of exchange is the one-shot allreduce, rungs of pairs are recursive doubling, one rung of
+collecting is reduce-scatter and allgather; boxes of GPUs want a mixture.
 
 A rank sends a partial sum before anything more is added to it, so a rung is refused where sends take longer than the
 first arrival of their own rung.
@@ -29,16 +30,18 @@ from synth_models.fabric.references.pull_parts.routing_state import (
 from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.reservations import Intervals, new_intervals
 
-EXCHANGE, COLLECT = 0, 1
+EXCHANGE, COLLECT, ENTER = 0, 1, 2
 
 
-def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> list[IntArray] | None:
-    """A random ladder: per rung the number of the group of every member, shape (members,). ``near``: ticks of the
-    quickest direct route between members, :data:`UNREACHABLE` for none. Groups of a rung join up to ``widest`` of the
-    rung below that are all directly joined, the nearest first; None if it ends before all are one."""
+def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> tuple[list[IntArray], list[bool]] | None:
+    """A random ladder: per rung the number of the group of every member, shape (members,), and for every rung but the
+    first whether its groups are joined by single routes only. ``near``: ticks of the quickest direct route between
+    members, :data:`UNREACHABLE` for none. Groups of a rung join up to ``widest`` of the rung below, the nearest first:
+    those whose members all receive from some member of the other; where there are none at last all that are left, with
+    some route both ways. None if it ends before all are one."""
     count = len(near)
     group = np.arange(count)
-    rungs = [group]
+    rungs, entered = [group], list[bool]()
     while group.max() > 0:
         groups = int(group.max()) + 1
         # the farthest that a member of one group is from the nearest member of another, both ways
@@ -48,6 +51,12 @@ def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> list[
         np.maximum.at(apart.T, group, into.T)
         apart = np.maximum(apart, apart.T)
         limit = np.partition(np.where(np.eye(groups, dtype=bool), UNREACHABLE, apart), 0, axis=1)[:, 0].max()
+        entered.append(bool(limit >= UNREACHABLE))
+        if entered[-1]:
+            apart = np.full((groups, groups), UNREACHABLE)
+            np.minimum.at(apart.T, group, into.T)
+            apart = np.maximum(apart, apart.T)
+            limit = np.partition(np.where(np.eye(groups, dtype=bool), UNREACHABLE, apart), 0, axis=1)[:, 0].max()
         if limit >= UNREACHABLE:
             return None
         limit += limit // 4
@@ -66,11 +75,11 @@ def ladder(near: IntArray, generator: np.random.Generator, widest: int) -> list[
                     new[b] = made
                     inside.append(int(b))
             made += 1
-        if made == groups:
+        if made == groups or (entered[-1] and made > 1):
             return None
         group = new[group]
         rungs.append(group)
-    return rungs
+    return rungs, entered
 
 
 def nearness(routing: Routing, state: RoutingState, kind: int) -> IntArray:
@@ -86,8 +95,8 @@ def nearness(routing: Routing, state: RoutingState, kind: int) -> IntArray:
 
 
 class Ladder(NamedTuple):
-    """``rungs``: the partitions (see :func:`ladder`); ``kinds[i]``: what is done on rung i + 1, :data:`EXCHANGE` or
-    :data:`COLLECT`."""
+    """``rungs``: the partitions (see :func:`ladder`); ``kinds[i]``: what is done on rung i + 1, :data:`EXCHANGE`,
+    :data:`COLLECT` or :data:`ENTER`."""
 
     rungs: list[IntArray]
     kinds: list[int]
@@ -225,6 +234,26 @@ def _takers(sums: Sums, p: int, here: IntArray, kind: int) -> BoolArray:
 
 
 @jit
+def _entrances(sums: Sums, p: int, below: IntArray, here: IntArray) -> BoolArray:
+    """Of every group below the active rank that the sums of the others reach first."""
+    takes: BoolArray = np.zeros(len(here), np.bool_)
+    for g in range(below.max() + 1):
+        entrance, least = -1, np.int64(UNREACHABLE)
+        for v in sums.member:
+            if below[v] != g or not sums.active[p, v]:
+                continue
+            last = sums.ready[p, v]
+            for other in range(below.max() + 1):
+                if _joins(sums, below, here, other, v):
+                    last = max(last, _quickest(sums, p, v, below, other, Offer(-1, 0, UNREACHABLE)).arrival)
+            if last < least:
+                entrance, least = v, last
+        if entrance >= 0:
+            takes[entrance] = True
+    return takes
+
+
+@jit
 def _joins(sums: Sums, below: IntArray, here: IntArray, other: int, v: int) -> bool:
     """Whether the group ``other`` of the rung below is another one that is part of v's group."""
     if other == below[v]:
@@ -242,7 +271,7 @@ def _rung(sums: Sums, p: int, below: IntArray, here: IntArray, kind: int, cutoff
     ranks = len(here)
     then = sums.ready[p].copy()
     first = np.full(ranks, np.int64(UNREACHABLE))  # the first arrival of this rung
-    takes = _takers(sums, p, here, kind)
+    takes = _entrances(sums, p, below, here) if kind == ENTER else _takers(sums, p, here, kind)
     for v in sums.member[np.random.permutation(len(sums.member))]:
         if not takes[v]:
             continue
