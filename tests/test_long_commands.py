@@ -62,6 +62,13 @@ def better(record: Record, known: Record) -> bool:
     return all(one <= other or alike(one, other) for one, other in (values, bounds))
 
 
+def as_many(record: Record, known: Record) -> bool:
+    """Whether two schedules made for the fewest epochs have as many, proven least; their seconds may differ."""
+    facts = [one["verified"]["facts"] for one in (record, known)]
+    counts = [(one.get("epochs"), one.get("epochs_least")) for one in facts]
+    return record["method"] == "epochs" and counts[0] == counts[1] and None not in counts[0]
+
+
 def solved(folder: Path) -> list[Record]:
     """What the commands have left in the folder."""
     own = [place for place in (folder / "results").iterdir() if place.name != "published"]
@@ -94,7 +101,7 @@ def test_a_command_of_a_finding_gives_what_is_published(line: str, tmp_path: Pat
         known = published(record, tmp_path)
         same = alike(record.value, known.value) and alike(record.bound, known.bound)
         told = record.path, record.value, known.value, record.bound, known.bound
-        assert same or better(record, known) or by_the_clock(record), told
+        assert same or better(record, known) or as_many(record, known) or by_the_clock(record), told
 
 
 @pytest.mark.slow
