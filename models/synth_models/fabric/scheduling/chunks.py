@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from synth.clock.deadline import stopping
 from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
@@ -311,7 +312,7 @@ class _Race:
             return None
         began = time.monotonic()
         try:
-            schedule = variant.make(count)
+            schedule = self._made(variant, count)
         except UnsupportedError as error:
             self.lacking = error
             return None
@@ -325,6 +326,15 @@ class _Race:
             self.best, self.seconds = (number, count, schedule), found
             self.options.held.offer(lambda: schedule, float(found), in_words(count))
         return found
+
+    def _made(self, variant: Variant, count: int) -> Schedule | None:
+        """The schedule; None where it is not done when the check of the best so far has to begin."""
+        if self.best is None:
+            return variant.make(count)
+        reserve, left, made = CHECKED * self.best[2].transfers, self.options.remaining, None
+        with stopping(lambda: None if (seconds := left()) is None else seconds - reserve, self.options.clock):
+            made = variant.make(count)
+        return made
 
     def between(self, variant: Variant) -> list[int]:
         """Numbers between the variant's best and its neighbours that take clearly longer, as far as they were not
