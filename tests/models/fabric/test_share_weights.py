@@ -15,11 +15,13 @@ import synth
 from synth.family import get_family, load
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
+from synth_models.fabric.references.box_rails import AROUND
 from synth_models.fabric.references.box_sends import Plan
 from synth_models.fabric.references.share_weights import (
     ALONE,
     HELP,
     HELPED,
+    WAYS,
     Dealt,
     dealt_out,
     evenly_numbered,
@@ -103,11 +105,15 @@ def without(folder: Path, failure: str, **keys: object) -> FabricInstance:
     return made
 
 
-@pytest.mark.parametrize("helped", range(HELPED))
-def test_helped_pieces_come_to_every_rank(helped: int, tmp_path: Path) -> None:
-    """Three boxes of three ranks, one without its NIC: every rank but its own gets every piece once, from one that had
-    it before."""
-    instance = without(tmp_path, "node 0/nic0", machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
+@pytest.mark.parametrize(
+    ("helped", "failure"),
+    [*((helped, "node 0/nic0") for helped in range(HELPED)),
+     *((helped, f"link 0/gpu0 0/{end} 1/2") for helped in range(WAYS) for end in ("nic0", "nvswitch"))],
+)  # fmt: skip
+def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: Path) -> None:
+    """Three boxes of three ranks, one without its NIC or with a slow link: every rank but its own gets every piece
+    once, from one that had it before. What goes around the slow link crosses it only from its own rank."""
+    instance = without(tmp_path, failure, machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
     dealt = Dealt(np.repeat(np.array(instance.members), 2), np.full(18, helped))
     sends = hierarchical._transfers(instance, [[4096] * 18], Plan(weighed=True), dealt_to=dealt)
     net = instance.machine.network
@@ -118,6 +124,11 @@ def test_helped_pieces_come_to_every_rank(helped: int, tmp_path: Path) -> None:
     for k, (piece, u) in enumerate(zip(sends.piece.tolist(), source, strict=True)):
         waits = sends.before[sends.before_start[k] : sends.before_start[k + 1]].tolist()
         assert waits == ([] if u == dealt.rank[piece] else [comes[piece, u]])
+    if helped == AROUND:
+        slow = hierarchical._slow(instance)
+        crossing = np.logical_or.reduceat(slow[sends.link], first)
+        [own] = {int(v) for v in (*net.src[slow], *net.dst[slow]) if v in instance.members}
+        assert set(dealt.rank[sends.piece[crossing]]) <= ({own} if failure.endswith("nvswitch 1/2") else set())
 
 
 @pytest.mark.parametrize(

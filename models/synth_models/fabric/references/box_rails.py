@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.references.box_trees import NOBODY
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 MOST_TURNS = 840
 BY_CUT_OFF, BY_ANY = 1, 2  # who spreads a piece in a box instead of the rank that it comes to
+AROUND = 3  # nobody else does, but the piece keeps to links that have their whole rate
 
 
 class Rails(NamedTuple):
@@ -36,8 +38,9 @@ class Rails(NamedTuple):
     in_turn: IntArray
 
     @classmethod
-    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]]) -> Rails:
-        """Raises :class:`UnsupportedError` where no direct route joins two boxes."""
+    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]], clear: BoolArray | None = None) -> Rails:
+        """``clear[u, v]``: whether the route from u to v may be used, shape (nodes, nodes); None: all may. Raises
+        :class:`UnsupportedError` where no direct route joins two boxes."""
         nodes, width = 1 + max(map(max, boxes)), max(map(len, boxes))
         box, number = np.zeros((2, nodes), dtype=np.int64)
         for b, members in enumerate(boxes):
@@ -51,12 +54,12 @@ class Rails(NamedTuple):
             for u in members:
                 found.leaves[u] = u
                 found.enters[u] = NOBODY
-                reach = routes.reached_from(u)[rank]  # (boxes, width)
+                reach = _reached(routes, u, clear)[rank]  # (boxes, width)
                 like = np.arange(len(boxes)), number[u] % size
                 found.enters[u] = np.where(reach[like], rank[like], NOBODY)
             there = (found.enters[list(members)] != NOBODY).any(axis=0)  # some rail leads to that box
             for u in members:
-                reach = routes.reached_from(u)[rank]
+                reach = _reached(routes, u, clear)[rank]
                 broken = (found.enters[u] == NOBODY) & ~(there & (number[u] < size))
                 for other in np.flatnonzero(broken & reach.any(axis=1)).tolist():
                     can = rank[other][: size[other]][reach[other][: size[other]]]
@@ -106,6 +109,43 @@ class Rails(NamedTuple):
         """The rank that what ``at`` holds leaves by for a box, and the one that it enters there, in this turn."""
         turn = turn % len(self.in_turn)
         return self.in_turn[turn, 0, at, box], self.in_turn[turn, 1, at, box]
+
+
+def _reached(routes: PairRoutes, source: int, clear: BoolArray | None) -> BoolArray:
+    reached = routes.reached_from(source)
+    return reached if clear is None else reached & clear[source]
+
+
+class Around(NamedTuple):
+    """``rails`` of links that have their whole rate. ``apart``: the ranks that no such link joins to their boxes, shape
+    (nodes,); they have what other boxes bring to theirs from those boxes themselves."""
+
+    rails: Rails
+    apart: BoolArray
+
+    @classmethod
+    def of(cls, routes: PairRoutes, boxes: Sequence[Sequence[int]], slow: BoolArray) -> Around | None:
+        """Around the ``slow`` links, shape (links,); None where there are none, or where boxes need them."""
+        if not slow.any():
+            return None
+        members = [rank for box in boxes for rank in box]
+        nodes = len(routes.reached_from(members[0]))
+        clear, apart = np.eye(nodes, dtype=bool), np.zeros(nodes, dtype=bool)
+        source, target = (np.array(part) for part in zip(*product(members, members), strict=True))
+        there = source != target
+        for u in members:
+            there[source == u] &= routes.reached_from(u)[target[source == u]]
+        source, target = source[there], target[there]
+        start, link = routes.of(source, target)
+        clear[source, target] = ~np.logical_or.reduceat(slow[link], start[:-1])
+        for box in boxes:
+            inside = clear[np.ix_(box, box)]
+            apart[list(box)] = (len(box) > 1) & ((inside.sum(axis=0) == 1) | (inside.sum(axis=1) == 1))
+        clear[:, apart] = False
+        try:
+            return cls(Rails.of(routes, boxes, clear), apart)
+        except UnsupportedError:
+            return None
 
 
 def _in_turn(first: IntArray, several: dict[tuple[int, int], list[tuple[int, int]]]) -> IntArray:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
-from synth_models.fabric.references.box_rails import Rails
+from synth.arrays import BoolArray, IntArray
+from synth_models.fabric.references.box_rails import AROUND, Around, Rails
 from synth_models.fabric.references.box_trees import NOBODY, Placed
 from synth_models.fabric.references.double_tree import parents
 from synth_models.fabric.references.out_trees import Edge
@@ -53,8 +53,8 @@ class Plan(NamedTuple):
     after the other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums
     up everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where
     every rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an
-    allreduce
-    are as large as suits the links. ``mirrored``: it sums up as it spreads, with time reversed.
+    allreduce are as large as suits the links; with a ``lag``, its way down goes before the way up of turns that are
+    later by the lag-th part of all. ``mirrored``: it sums up as it spreads, with time reversed.
     """
 
     chain: bool = False
@@ -67,6 +67,7 @@ class Plan(NamedTuple):
     groups: tuple[tuple[int, ...], ...] = ()
     gates: int = 2
     mirrored: bool = False
+    lag: int = 0
 
     @property
     def in_order(self) -> bool:
@@ -87,7 +88,8 @@ class Plan(NamedTuple):
         }
         words = "from box to box, " if self.passed_on else said.get(self.between, "")
         words = f"everything to one rank and back, {words}" if self.one_root else words
-        words = f"unequal shares, {words}" if self.weighed else words
+        shares = f"unequal shares, down 1/{self.lag} behind up, " if self.lag else "unequal shares, "
+        words = shares + words if self.weighed else words
         words = f"up as down with time reversed, {words}" if self.mirrored else words
         if self.between == STRAIGHT:
             return "straight from everybody to all"
@@ -95,10 +97,13 @@ class Plan(NamedTuple):
 
 
 class Collected:
-    """Sends, as they are added."""
+    """Sends, as they are added. ``around``: over what those go that keep off slow links; ``left_out``: the ranks that
+    do not get a piece inside their box, shape (pieces, nodes)."""
 
-    def __init__(self, rails: Rails, chain: bool) -> None:
-        self.rails, self._chain = rails, chain
+    def __init__(
+        self, rails: Rails, chain: bool, around: Around | None = None, left_out: BoolArray | None = None
+    ) -> None:
+        self.rails, self._chain, self._around, self._left_out = rails, chain, around, left_out
         self._parts: list[Sends] = []
         self._count = 0
 
@@ -132,7 +137,10 @@ class Collected:
             brought[helped, rails.number[by[helped]]] = handed
         for k in range(1, int(rails.size.max())):
             other = rails.rank[box, (rails.number[at] + k) % rails.size[box]]
-            to = np.flatnonzero((k < rails.size[box]) & (other != but) & (other != by))
+            wanted = (k < rails.size[box]) & (other != but) & (other != by)
+            if self._left_out is not None:
+                wanted &= ~self._left_out[piece, other]
+            to = np.flatnonzero(wanted)
             sent = self.add(piece[to], source[to], other[to], came[to], step[to] + k * apart)
             brought[to, rails.number[other[to]]] = sent
             if self._chain:
@@ -153,6 +161,9 @@ class Collected:
         as ``helped`` says (:meth:`Rails.helpers`)."""
         rails = self.rails
         leaves, enters = rails.between(at, box, turn)
+        if self._around is not None and helped is not None:
+            others = self._around.rails.between(at, box, turn)
+            leaves, enters = (np.where(helped == AROUND, *pair) for pair in zip(others, (leaves, enters), strict=True))
         entered = self.add(piece, leaves, enters, brought[np.arange(len(piece)), rails.number[leaves]], step)
         helper = None if helped is None else rails.helpers(enters, np.asarray(turn), helped)
         return self.into_the_box(piece, enters, entered, step, helper=helper)
@@ -180,26 +191,72 @@ def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
 
 
 def from_everyone(
-    rails: Rails, holder: IntArray, chunk: IntArray, plan: Plan, order: IntArray, dealt_to: Dealt | None = None
+    rails: Rails,
+    holder: IntArray,
+    chunk: IntArray,
+    plan: Plan,
+    order: IntArray,
+    dealt_to: Dealt | None = None,
+    around: Around | None = None,
 ) -> Sends:
     """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
     then inside each. ``order``: of the boxes, shape (boxes,). ``dealt_to``: how pieces are spread in each box, and
-    whose turn it is where several serve one (else its ``chunk`` says that)."""
+    whose turn it is where several serve one (else its ``chunk`` says that); some go ``around`` slow links."""
     helped, turn = (None, chunk) if dealt_to is None else (dealt_to.helped, dealt_to.turn)
     place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1
-    sends = Collected(rails, plan.chain)
+    left_out = None if around is None or helped is None else _left_out(around, holder, helped)
+    sends = Collected(rails, plan.chain, around, left_out)
     first_step = chunk * (count if plan.by_chunk else 1)
     helper = None if helped is None else rails.helpers(holder, turn, helped)
     at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step, helper=helper)
+    brought_by, step_by = [brought], [first_step]
     for ahead in range(1, count):
         step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
         box = order[(place[rails.box[holder]] + ahead) % count]
         came = sends.to_the_box(piece, at, brought, box, step, turn, helped)
         if plan.passed_on:
             (_, at), brought = rails.between(at, box, turn), came
+        brought_by.append(came)
+        step_by.append(step)
+    if left_out is not None:
+        _beside(sends, holder, turn, order, np.array(brought_by), np.array(step_by), left_out)
     return sends.all()
+
+
+def _left_out(around: Around, holder: IntArray, helped: IntArray) -> BoolArray | None:
+    """The ranks that do not get a piece inside their box, shape (pieces, nodes); None where there are none."""
+    if not around.apart.any():
+        return None
+    found: BoolArray = around.apart & ((helped == AROUND) & ~around.apart[holder])[:, None]
+    return found
+
+
+def _beside(
+    sends: Collected,
+    holder: IntArray,
+    turn: IntArray,
+    order: IntArray,
+    brought: IntArray,
+    step: IntArray,
+    left_out: BoolArray,
+) -> None:
+    """To the ranks ``left_out`` from their rail's rank in the holder's box, or in another box in turn. ``brought``:
+    the sends that brought each piece to the boxes from the holder's on in this order, shape (boxes, pieces, width)."""
+    rails, count = sends.rails, len(order)
+    place = np.argsort(order)
+    for rank in np.flatnonzero(left_out.any(axis=0)).tolist():
+        piece = np.flatnonzero(left_out[:, rank])
+        home, box = rails.box[holder[piece]], int(rails.box[rank])
+        away = order[(place[box] + 1 + turn[piece] % (count - 1)) % count]
+        source_box = np.where(home == box, away, home)
+        source = rails.rank[source_box, rails.number[rank]]
+        ahead = (place[source_box] - place[home]) % count
+        late = np.where(home == box, ahead, (place[box] - place[home]) % count)
+        sends.add(
+            piece, source, np.full_like(piece, rank), brought[ahead, piece, rails.number[source]], step[late, piece]
+        )
 
 
 class Rounds(NamedTuple):

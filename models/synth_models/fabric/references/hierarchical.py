@@ -17,7 +17,8 @@ few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
-much: :mod:`synth_models.fabric.references.share_weights`), turn by turn.
+much: :mod:`synth_models.fabric.references.share_weights`), turn by turn. Where links are slow, some of these go around
+them: over other rails, or to the rank behind a slow link over its own rail instead of inside its box.
 
 Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
 also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a
@@ -41,7 +42,7 @@ from functools import partial
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -50,6 +51,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_known import Known
 from synth_models.fabric.references.box_places import placed, places
+from synth_models.fabric.references.box_rails import Around
 from synth_models.fabric.references.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
 from synth_models.fabric.references.box_sends import (
     DEALT,
@@ -72,6 +74,7 @@ from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.references.share_weights import (
     HELPED,
+    WAYS,
     Dealt,
     in_turn,
     least_busy,
@@ -106,6 +109,7 @@ ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
 SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
+LAGS = (16, 4)  # where links are slow also: the part of all turns by which the way down comes after the way up
 BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
@@ -213,7 +217,9 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
         return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    weighed = [Plan(weighed=True)] if instance.failed.anything and max(map(len, instance.boxes)) > 1 else []
+    lags = (0, *LAGS) if _slow(instance).any() else (0,)
+    unequal = instance.failed.anything and max(map(len, instance.boxes)) > 1
+    weighed = [Plan(weighed=True, lag=lag) for lag in lags if unequal]
     plans = [*weighed, *passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
     if max(map(len, instance.boxes)) > 1:
         return plans
@@ -380,21 +386,29 @@ def _unequal(instance: FabricInstance, there: FabricInstance, sizes: list[list[i
     roots = np.asarray(roots_of_shares(_boxes(instance, plan)), dtype=np.int64)
     turns = max(1, min(pieces // len(roots), MOST_PROBED))
     probe = [[UNIT] * (turns * len(roots))]
+    ways = WAYS if _slow(instance).any() else HELPED
     seconds = []
     for one in (instance, there):
-        parts = [Dealt(np.tile(roots, turns), np.full(len(probe[0]), helped)) for helped in range(HELPED)]
-        ways = [seconds_of_shares(one, _transfers(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
-        seconds.append(np.concatenate(ways, axis=1))
+        parts = [Dealt(np.tile(roots, turns), np.full(len(probe[0]), helped)) for helped in range(ways)]
+        shares = [seconds_of_shares(one, _transfers(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
+        seconds.append(np.concatenate(shares, axis=1))
     down_s, up_s = seconds
     lost = lost_seconds(instance) / instance.bytes
-    weight = least_busy(down_s, up_s, lost)
+    weight = least_busy(down_s, up_s, lost, ways)
     dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
     found = [_turn_by_turn(instance, there, sizes, plan._replace(by_chunk=True), dealt_to)]
-    if in_turn(down_s, up_s, weight):
+    if not plan.lag and in_turn(down_s, up_s, weight):
         up = _transfers(there, sizes, plan, True, dealt_to)
         down = _transfers(instance, sizes, plan, dealt_to=dealt_to)
         found.append(_one_way_after_the_other(instance, there, up, down, plan))
     return min(found, key=partial(chunks.seconds, instance))
+
+
+def _slow(instance: FabricInstance) -> BoolArray:
+    """The links that have a part of their rate left, in either direction, shape (links,)."""
+    net, slow = instance.machine.network, {frozenset(pair) for pair in instance.failed.shares}
+    pairs = zip(net.src.tolist(), net.dst.tolist(), strict=True)
+    return np.array([frozenset(pair) in slow for pair in pairs], dtype=bool)
 
 
 def _turn_by_turn(
@@ -403,16 +417,20 @@ def _turn_by_turn(
     """Both ways of an allreduce in the same order, turn by turn to the next box, the one after that, and so on, so that
     the boxes of a rail take turns (two that send to each other would leave a third one idle); on every link the way up
     before the way down. What is summed up in the box that the whole sum is for comes a part of all turns
-    (:data:`BEHIND`) later than what another box waits for."""
+    (:data:`BEHIND`) later than what another box waits for. With a ``lag`` the way down goes before the way up of later
+    turns: a rank that only hands in and gets back would else use each way of its slow link half of the time."""
     forth, down = (_transfers(one, sizes, plan, dealt_to=dealt_to) for one in (there, instance))
     back = reversed_transfers(there, forth)
+    turns = int(forth.priority.max(initial=0)) + 1
+    if plan.lag:
+        down = replace(down, priority=down.priority + max(1, turns // plan.lag))
+        return timed(instance, joined(instance.machine, replace(back, priority=forth.priority), down, later=False))
     box = np.zeros(instance.machine.nodes, dtype=np.int64)
     for number, members in enumerate(_boxes(instance, plan)):
         box[list(members)] = number
     source, target = ends(instance.machine, back)
     at_home = (box[source] == box[target]) & (box[target] == box[dealt_to.rank[back.piece]])
-    later = (int(forth.priority.max(initial=0)) + 1) // BEHIND
-    back = replace(back, priority=forth.priority + at_home * later)
+    back = replace(back, priority=forth.priority + at_home * (turns // BEHIND))
     return timed(instance, joined(instance.machine, back, down))
 
 
@@ -455,7 +473,8 @@ def _transfers(
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))
         step = chunk.max() - chunk if last_first else chunk
-        sends = from_everyone(rails, holder, step, plan, order, dealt_to)
+        whole_rate = None if dealt_to is None else Around.of(routes, boxes, _slow(instance))
+        sends = from_everyone(rails, holder, step, plan, order, dealt_to, whole_rate)
         return _as_transfers(routes, block, size, sends)
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if plan.between == DEALT:

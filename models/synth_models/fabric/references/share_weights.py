@@ -25,17 +25,18 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 ALONE = 0.1
 HELP = 0.01
-HELPED = 3  # ways: not, and two
+HELPED = 3  # ways: not, and two; around slow links is one more
+WAYS = HELPED + 1
 BUSIEST = 8  # links that are compared when a piece is dealt out
 LEAST_SHARE = 1e-6  # of the whole, below which a share is none
 TOGETHER = 1.005  # times the seconds of both ways together that one after the other may take
 
 
-def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray) -> FloatArray:
+def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = HELPED) -> FloatArray:
     """The shares, shape (shares,), from seconds by link and share, shape (links, shares) each, and the seconds that
-    links are ``lost``, shape (links,); of :data:`HELPED` equal parts of the shares the first is not helped."""
+    links are ``lost``, shape (links,). Of ``kinds`` equal parts of the shares the first is not helped."""
     shares = down.shape[1]
-    alike = float((down + up)[:, : shares // HELPED].mean(axis=1).max(initial=0.0))
+    alike = float((down + up)[:, : shares // kinds].mean(axis=1).max(initial=0.0))
     unit = alike or float((down + up).max(initial=0.0)) or 1.0
     used = (down + up).any(axis=1)
     total, ways = (down + up)[used] / unit, np.concatenate([down[used], up[used]]) / unit
@@ -45,7 +46,7 @@ def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray) -> FloatArray
             np.column_stack([ways, np.zeros(len(ways)), np.full(len(ways), -1.0)]),
         ]
     )
-    cost = np.concatenate([np.where(np.arange(shares) < shares // HELPED, 0.0, HELP), [1.0, ALONE]])
+    cost = np.concatenate([np.where(np.arange(shares) < shares // kinds, 0.0, HELP), [1.0, ALONE]])
     whole = np.concatenate([np.ones(shares), [0.0, 0.0]])[None, :]
     most = np.concatenate([-lost[used] / unit, np.zeros(len(ways))])
     found = linprog(cost, rows, most, whole, np.ones(1), method=INTERIOR)
@@ -86,7 +87,8 @@ def in_turn(down: FloatArray, up: FloatArray, weight: FloatArray) -> bool:
 @dataclass(frozen=True, eq=False)
 class Dealt:
     """The rank that sums up each piece of an allreduce, shape (pieces,), and how it is ``helped``: who spreads it in
-    each box (:meth:`synth_models.fabric.references.box_rails.Rails.helpers`), one of :data:`HELPED` numbers."""
+    each box (:meth:`synth_models.fabric.references.box_rails.Rails.helpers`), or whether it goes around slow links, one
+    of :data:`WAYS` numbers."""
 
     rank: IntArray
     helped: IntArray
@@ -94,7 +96,7 @@ class Dealt:
     @classmethod
     def out(cls, roots: IntArray, count: IntArray) -> Dealt:
         """Equal pieces: ``count`` for each of the roots, in each way, evenly mixed."""
-        column = dealt_out(np.arange(HELPED * len(roots), dtype=np.int64), count)
+        column = dealt_out(np.arange(len(count), dtype=np.int64), count)
         return cls(roots[column % len(roots)], column // len(roots))
 
     @property
@@ -105,7 +107,7 @@ class Dealt:
     @property
     def turn(self) -> IntArray:
         """The number of each piece among those of its rank that are helped as it is: none is left out."""
-        key = self.rank * HELPED + self.helped
+        key = self.rank * WAYS + self.helped
         order = np.argsort(key, kind="stable")
         first = np.searchsorted(key[order], key)
         found = np.empty(len(key), dtype=np.int64)
