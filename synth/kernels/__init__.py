@@ -336,6 +336,11 @@ def mode(name: str | None) -> Iterator[None]:
 _mode: str | None = None
 
 
+def numba_is_loaded() -> bool:
+    """Whether calls run compiled without loading numba first, or all alike were asked for."""
+    return _mode is not None or "numba" in sys.modules
+
+
 def in_use() -> list[tuple[tuple[str, str], Any]]:
     """The kernels this process has compiled or loaded, by module and name, each with one of its signatures."""
     return [(key, signature) for key, kernel in KERNELS.items() for signature in kernel.signatures]

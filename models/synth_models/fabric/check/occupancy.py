@@ -9,6 +9,7 @@ import numpy as np
 
 from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
+from synth_models.fabric.check import without_kernels
 from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.problem.machine import Machine
@@ -50,6 +51,10 @@ def overlapping(hops: Hops, taken: Sequence[Taken]) -> tuple[int, list[Clash]]:
     total, found = 0, list[Clash]()
     for row, rows, owner, of_group in taken:
         row_start, order = rows_by(row, rows, hops.begin, none)
+        if without_kernels.wanted(len(row)):
+            end = hops.begin + hops.ticks[hops.span]
+            if without_kernels.nothing_overlaps(row_start, order, hops.begin, end):
+                continue
         kept = np.zeros((MOST_KEPT, 2), dtype=np.int64)
         count = _overlaps(row_start, order, hops.begin, hops.span, hops.ticks, owner, kept)
         total += int(count)

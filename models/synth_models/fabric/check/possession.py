@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from synth.arrays import BoolArray, Int32Array, IntArray, WordArray
 from synth.kernels import jit
+from synth_models.fabric.check import without_kernels
 from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
@@ -112,6 +113,10 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
     net, pieces = machine.network, len(schedule.piece_block)
     reduces = bool(np.any(blocks.origin == EVERYONE))
+    if without_kernels.wanted(len(schedule.link)):
+        simple = _held_by_arrays(instance, schedule, hops, reduces)
+        if simple is not None:
+            return simple
     piece = schedule.piece.astype(np.int32)
     of, start, source = _departures(instance, schedule, hops)
     sent_start, sent = rows_by(piece[of], pieces, start, np.zeros(0, dtype=bool))
@@ -138,6 +143,41 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
         code[np.bincount(of, minlength=schedule.transfers) > 1] = NO_SUM
         count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
     return Held(code, missing[: min(count, MOST_KEPT)], int(count), int(chain), int(redundant))
+
+
+def _held_by_arrays(instance: FabricInstance, schedule: Schedule, hops: Hops, reduces: bool) -> Held | None:
+    """What :func:`held` finds of a schedule without faults; None where it may have some, and where switches hold data,
+    transfers have several sources, or members are more than bits in a word."""
+    machine, pieces = instance.machine, len(schedule.piece_block)
+    members = np.array(instance.members, dtype=np.int64)
+    few = len(members) <= without_kernels.BITS and pieces * machine.nodes <= without_kernels.MOST_HELD
+    if not few or hops.leaves is not None or instance.switching.mode != "cut_through" or not schedule.transfers:
+        return None
+    origin, goal = (part[schedule.piece_block] for part in (instance.blocks.origin, instance.blocks.goal))
+    if reduces and np.any(origin != EVERYONE):
+        return None
+    has, wanted_at = np.zeros((pieces, machine.nodes), dtype=np.uint64), np.zeros((pieces, machine.nodes), dtype=bool)
+    full, everyone = 1, np.flatnonzero(goal < 0)
+    if reduces:
+        has[:, members] = np.uint64(1) << np.arange(len(members), dtype=np.uint64)
+        full = 2 ** len(members) - 1
+    else:
+        has[np.arange(pieces), origin] = 1
+    wanted_at[np.ix_(everyone, members)] = True
+    one = np.flatnonzero(goal >= 0)
+    wanted_at[one, goal[one]] = True
+    comes = np.flatnonzero(hops.arrive >= 0)
+    of = np.concatenate([np.arange(schedule.transfers), hops.owner[comes]]).astype(np.int64)
+    leaves = np.arange(len(of)) < schedule.transfers
+    first = schedule.link[schedule.route_start[:-1]]
+    node = np.concatenate([machine.network.src[first], machine.network.dst[schedule.link[comes]]]).astype(np.int64)
+    time = np.concatenate([schedule.start, hops.arrive[comes]])
+    events = without_kernels.Events(schedule.piece[of], time, leaves, of, node)
+    found = without_kernels.everything_held(has, full, wanted_at, schedule.adds, events)
+    if found is None:
+        return None
+    none = np.zeros((0, 4), dtype=np.int64)
+    return Held(np.zeros(schedule.transfers, dtype=np.int8), none, 0, *found)
 
 
 def _departures(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tuple[Int32Array, IntArray, Int32Array]:

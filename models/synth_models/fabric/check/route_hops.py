@@ -10,7 +10,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
-from synth_models.fabric.check import gathered_hops
+from synth_models.fabric.check import gathered_hops, without_kernels
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.solution import Schedule
@@ -78,6 +78,10 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     begin, arrive = np.empty(len(owner), dtype=np.int64), np.empty(len(owner), dtype=np.int64)
     wrong = np.zeros((MOST_KEPT, 3), dtype=np.int64)
     several = _of_several_sources(instance, schedule, owner)
+    if not len(several):
+        simple = _by_arrays(instance, schedule, latency, durations[span])
+        if simple is not None:
+            return Hops(owner, simple[0], span, durations, simple[1], wrong[:0], 0)
     gathered = np.zeros(schedule.transfers, dtype=bool)
     gathered[several] = True
     count = _place(
@@ -106,6 +110,18 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
         more = gathered_hops.times(routes, nodes, shape, durations[span], several, filled, odd)
     wrong = np.concatenate([wrong[: min(count, MOST_KEPT)], odd[: min(more, MOST_KEPT)]])[:MOST_KEPT]
     return Hops(owner, begin, span, durations, arrive, wrong, int(count + more), leaves)
+
+
+def _by_arrays(
+    instance: FabricInstance, schedule: Schedule, latency: IntArray, duration: IntArray
+) -> tuple[IntArray, IntArray] | None:
+    """``begin`` and ``arrive`` without kernels, where that is wanted and possible."""
+    machine, link = instance.machine, schedule.link
+    if instance.switching.mode != "cut_through" or not without_kernels.wanted(len(link)):
+        return None
+    tail, head = machine.network.src[link], machine.network.dst[link]
+    routes = without_kernels.Routes(schedule.start, schedule.route_start, tail, head, latency[link], duration)
+    return without_kernels.paths(routes, machine.is_switch, LONGEST)
 
 
 def _may_fork(instance: FabricInstance) -> BoolArray:
@@ -155,7 +171,7 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) 
     if not len(owner):
         return np.zeros(0, dtype=np.int32), np.ones(1, dtype=np.int64)
     small = [array.reshape(-1).astype(np.int32) for array in (row, size)]
-    key = _keys(schedule.link, schedule.piece, owner, small[0], small[1], len(sizes))
+    key = small[0].astype(np.int64)[schedule.link] * len(sizes) + small[1][schedule.piece[owner]]
     if len(values) * len(sizes) <= DENSE:
         used, span = np.arange(len(values) * len(sizes)), key.astype(np.int32)
     else:
@@ -168,16 +184,6 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) 
         amount = size_in_bytes * schedule.ticks_per_s * rate.denominator
         found.append(min(-(-amount // rate.numerator), LONGEST + 1))
     return span, np.array(found, dtype=np.int64)
-
-
-@jit
-def _keys(
-    link: IntArray, piece: IntArray, owner: Int32Array, row: Int32Array, size: Int32Array, sizes: int
-) -> IntArray:
-    key = np.empty(len(link), dtype=np.int64)
-    for k in range(len(link)):
-        key[k] = np.int64(row[link[k]]) * sizes + size[piece[owner[k]]]
-    return key
 
 
 @jit

@@ -6,15 +6,23 @@ import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
+from synth_models.fabric.check import without_kernels
 
 
-@jit
 def rows_by(key: Int32Array, rows: int, time: IntArray, late: BoolArray) -> tuple[IntArray, Int32Array]:
     """Items by row: those of row r are ``order[start[r]:start[r + 1]]``, by time.
 
     ``key``: the row of every item, shape (items,), -1 for an item to leave out. ``late``: items that come after the
     others at the same time, shape (items,) or empty. All else that ties keeps its order.
     """
+    if without_kernels.wanted(len(key)):
+        return without_kernels.rows_by(key, rows, time, late)
+    found: tuple[IntArray, Int32Array] = _rows_by(key, rows, time, late)
+    return found
+
+
+@jit
+def _rows_by(key: Int32Array, rows: int, time: IntArray, late: BoolArray) -> tuple[IntArray, Int32Array]:
     start = np.zeros(rows + 1, dtype=np.int64)
     for i in range(len(key)):
         if key[i] >= 0:
