@@ -74,3 +74,11 @@ def test_exchanges_are_left_as_they_are() -> None:
     with pytest.raises(ValueError, match="several sums"):
         transfers_of(instance.machine, found.solution)
     assert again(instance, RunOptions(time_limit_s=None), found.solution, Fraction(0)) is found.solution
+
+
+def test_an_exchange_stays_as_it_is() -> None:
+    """Two boxes of two: ranks send each other sums before all their parts are there, and would wait for each other."""
+    instance = made("allreduce", 120 * 2**10, machine="dgx-a100", boxes=2, gpus="2")
+    record = synth.solve(instance, "hierarchical", time_limit=20)
+    assert record["verified"]["faults"] == []
+    assert record.value is not None

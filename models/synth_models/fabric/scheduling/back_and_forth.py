@@ -37,12 +37,15 @@ MARGIN = 1.5  # times as long as the last round
 def again(instance: FabricInstance, options: RunOptions, found: Schedule, least: Fraction) -> Schedule:
     """The schedule after rounds of one pass backwards and one forwards, as long as they save time and there is some
     left. Itself where it takes hardly more than ``least``, a lower bound in seconds, where switches store and forward,
-    routes branch, or a rank sends several sums of a piece."""
+    routes branch, or a rank sends several sums of a piece, or one before all its parts are there (an exchange)."""
     if instance.switching.mode == "store_and_forward" or not 0 < found.transfers <= MOST_TRANSFERS:
         return found
     try:
         forth = transfers_of(instance.machine, found)
     except ValueError:
+        return found
+    waiting = np.repeat(np.arange(found.transfers), np.diff(forth.before_start))
+    if np.any(arrivals(instance, forth, found)[forth.before] > found.start[waiting]):
         return found
     back, there = turned(forth), _turned_around(instance)
     many = found.transfers > FEW
