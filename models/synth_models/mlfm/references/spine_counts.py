@@ -138,13 +138,16 @@ def _moved(pairs: Pairs, pair: int, c: int, groups: int) -> None:
     if counts[pair, c] == 0:
         return
     best, least = -1, 0
-    now = (load[0, x[pair] * columns + c] > groups) + (load[1, y[pair] * columns + c] > groups)
+    now = 1 if load[0, x[pair] * columns + c] > groups else 0
+    now += 1 if load[1, y[pair] * columns + c] > groups else 0
     shift = np.random.randint(columns)
     for step in range(columns):
         other = (step + shift) % columns
         if other != c and may[pair, other]:
             up, down = load[0, x[pair] * columns + other], load[1, y[pair] * columns + other]
-            price = ((up >= groups) + (down >= groups)) * CROWDED + max(up, down)
+            price = max(up, down)
+            price += CROWDED if up >= groups else 0
+            price += CROWDED if down >= groups else 0
             if best < 0 or price < least:
                 best, least = other, price
     if best >= 0 and least // CROWDED <= now:
