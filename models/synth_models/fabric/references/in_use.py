@@ -66,5 +66,5 @@ def raced(instance: FabricInstance, options: RunOptions, best: Candidate | None,
 def _run(name: str, instance: FabricInstance, options: RunOptions, best: Candidate | None) -> Outcome:
     """What libraries run by this name; ``two_level`` ends early where it cannot be quicker than ``best``."""
     if name == "two_level" and best is not None:
-        return two_level.solve(instance, options, best.seconds)
+        return two_level.quicker_than(best.seconds, instance, options)
     return IN_USE[name](instance, options)

@@ -78,8 +78,13 @@ USUAL = {
 FORWARDS = {"reduce_scatter": "allgather", "reduce": "broadcast"}
 
 
-def solve(instance: FabricInstance, options: RunOptions, beat: Fraction | None = None) -> Outcome:
-    """Method ``two_level``. ``beat``: the seconds of a schedule that there is, where only a quicker one is of use."""
+def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``two_level``."""
+    return quicker_than(None, instance, options)
+
+
+def quicker_than(beat: Fraction | None, instance: FabricInstance, options: RunOptions) -> Outcome:
+    """The same, ending early where it cannot be quicker than a schedule that there is, of ``beat`` seconds."""
     refused = refusal(instance, KNOWN, "two_level")
     if refused is not None:
         return refused
