@@ -66,7 +66,8 @@ ROUNDED = (
 DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread blocks of a plan, at least, and how pieces
 # are dealt: with few of them, each does much of what a GPU sends in the schedule's order
 PASSES = (8, 16, 32, 64, 128, 256)  # of a plan's loop that are tried where moves are few
-LEAST_SLICE = 2**12  # bytes of a part that a pass takes, at least
+MOST_PASSES = 512  # of a program at a size that it was not made for
+LEAST_SLICE = 2**14  # bytes of a piece that a pass takes, at least
 LOOPED = 100  # moves a rank, at most, that are tried in a loop
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
@@ -112,6 +113,10 @@ class Program:
 
     def _raised(self, size: int) -> Raised:
         assert self.replay is not None
+        if (passes := self.replay.passes(size)) > MOST_PASSES:
+            raise InputError(
+                f"its loop would go round {passes:,} times on parts of {size:,} bytes, each time on little"
+            )
         return mscclpp.raised_of(self.replay, size)
 
     @property
@@ -268,7 +273,7 @@ class Lowered:
         """The same with loops, a thread block for every piece where there are so few moves that this pays."""
         t = self.transfers
         for passes in PASSES if len(t.piece) <= LOOPED * t.ranks else ():
-            if t.part_bytes >= passes * LEAST_SLICE:
+            if min(t.piece_bytes.tolist(), default=0) >= passes * LEAST_SLICE:
                 blocks = min(len(t.piece_part), EXECUTOR.blocks)
                 yield _Way(blocks, Dealing(loop=mscclpp.Loop(passes, t.part_bytes)))
 

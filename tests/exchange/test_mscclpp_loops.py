@@ -258,3 +258,32 @@ def test_how_often_a_loop_goes_round_follows_the_size() -> None:
         moves[factor] = len(mscclpp.raised_of(plan, size * factor // 8).transfers.piece)
     assert found.replay.plan.gpus
     assert moves == {1: len(EVERY["broadcast"].piece), 2: 2 * moves[1], 8: 8 * moves[1]}
+
+
+def test_a_loop_goes_round_as_often_as_its_counter_of_16_bits_lets_it() -> None:
+    found = mscclpp.planned(EVERY["broadcast"], dealt=mscclpp.Dealing(loop=mscclpp.Loop(8, 128)))
+    pace = sends(found.plan)["iter_context"]["unit_size"]
+    chunks = found.plan["gpus"][0]["input_chunks"]
+    most = pace * chunks * 65535
+    assert found.plan["max_message_size"] == most
+    assert len(mscclpp.raised_of(found.replay, most).transfers.piece) == 512 * len(EVERY["broadcast"].piece)
+    with pytest.raises(InputError, match="goes round 65,536 times"):
+        mscclpp.raised_of(found.replay, most + chunks)
+    wider = {**found.plan, "max_message_size": most + chunks}
+    assert "goes round 65,536 times" in str(
+        mscclpp.faults(mscclpp.parse(json.dumps(wider)), root=found.plan["root"])[0]
+    )
+
+
+def test_a_program_is_not_carried_to_sizes_at_which_its_slices_are_small() -> None:
+    """Made for 1 MiB in 8 passes, at 1 GiB it would go round 8,192 times."""
+    t = schedule("broadcast", 2, [(0, 0, 0, 1, False)], [0], root=0)
+    t = Transfers(**{**t.__dict__, "part_bytes": 2**20, "piece_bytes": np.array([2**20]), "ticks": None})
+    line = nx.path_graph(2)
+    nx.set_edge_attributes(line, "1MB/s", "bandwidth")
+    nx.set_edge_attributes(line, "0s", "latency")
+    large, small = (synth.make("fabric", links=line, collective="broadcast", bytes=n, root=0) for n in (2**30, 2**20))
+    program = next(one for one in Lowered(t, "mscclpp").programs() if one.how == "a loop of 8 passes")
+    assert program.seconds(small) == pytest.approx(2**20 / 1e6)
+    with pytest.raises(InputError, match="go round 8,192 times"):
+        program.seconds(large)

@@ -14,13 +14,14 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
-from synth.errors import Fault, UnsupportedError
+from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal
 from synth.exchange.mscclpp.plan import GIVES, TAKES, Gpu, Op, Plan, Span
 from synth.exchange.mscclpp.replay import Replay
 
 PASSES = (1, 2, 3)  # that are replayed
-MOST_PASSES = 512  # that are followed; slices are larger where there would be more
+ANY_SIZE = 2**63  # bytes from which on a plan does not say how large its messages are
+MOST_PASSES = 2**16 - 1  # of a loop: the kernel counts them in 16 bits
 
 
 def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
@@ -42,9 +43,21 @@ def replays(plan: Plan, collective: str | None = None, root: int | None = None) 
         demand_alike(plan)
         demand_apart(plan, first.goal)
         demand_in_step(plan, first)
+        found = size_faults(plan)
         for passes in PASSES[1:]:
             found = found or Replay(unrolled(plan, passes), collective, root).run()
     return found, first
+
+
+def size_faults(plan: Plan) -> list[Fault]:
+    """Messages for which a plan says it is, and on which its loops would go round too often."""
+    chunks = plan.gpus[0].chunks["o" if plan.collective == "allgather" else "i"]
+    try:
+        if plan.most_bytes < ANY_SIZE:
+            passes_of(plan, Fraction(plan.most_bytes, chunks))
+    except InputError as error:
+        return [Fault("max_message_size", str(error))]
+    return []
 
 
 def has_loops(plan: Plan) -> bool:
@@ -59,9 +72,14 @@ def loops_alone(plan: Plan) -> bool:
 
 
 def passes_of(plan: Plan, chunk_bytes: Fraction) -> int:
-    """How many passes the loops make where a chunk has so many bytes, at most :data:`MOST_PASSES`; 1 without a loop."""
+    """How many passes the loops make where a chunk has so many bytes; 1 without a loop. Raises :class:`InputError` for
+    more than :data:`MOST_PASSES`."""
     pace = _pace(plan)
-    return 1 if pace is None else max(1, min(-(-chunk_bytes // pace), MOST_PASSES))
+    passes = 1 if pace is None else max(1, -(-chunk_bytes // pace))
+    if passes > MOST_PASSES:
+        words = f"its loop goes round {passes:,} times on chunks of {float(chunk_bytes):g} bytes"
+        raise InputError(f"{words}, more than the {MOST_PASSES:,} that the kernel counts to")
+    return passes
 
 
 def _paces(plan: Plan) -> Iterator[Fraction]:

@@ -82,7 +82,8 @@ class Gpu:
 @dataclass(frozen=True)
 class Plan:
     """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks).
-    ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it."""
+    ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it;
+    ``most_bytes``: the largest message (the input, of an allgather the output) that it says it is for."""
 
     name: str
     collective: str
@@ -92,6 +93,7 @@ class Plan:
     gpus: Sequence[Gpu]
     unsupported: Sequence[str] = ()
     root: int | None = None
+    most_bytes: int = 2**64 - 1
 
     def place(self, rank: int, block: int, op: int) -> str:
         """Where an operation stands, for a message."""

@@ -83,7 +83,8 @@ class _Reading:
             self.values.fault("buffer_alignment", f"{alignment}: the kernel adds and sends in units of {ALIGNED} bytes")
         self.values.whole(stored, "num_threads_per_block", 1, 1024, "num_threads_per_block", 1024)
         least = self.values.whole(stored, "min_message_size", 0, 2**64 - 1, "min_message_size", 0)
-        if least > self.values.whole(stored, "max_message_size", 0, 2**64 - 1, "max_message_size", 2**64 - 1):
+        most = self.values.whole(stored, "max_message_size", 0, 2**64 - 1, "max_message_size", 2**64 - 1)
+        if least > most:
             self.values.fault("max_message_size", "is less than min_message_size")
         gpus = self.values.value(stored, "gpus", list, "gpus")
         if not 1 <= len(gpus) <= MOST_RANKS:
@@ -99,7 +100,8 @@ class _Reading:
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         if self.values.faults:
             raise InputError(self.values.faults)
-        return Plan(name, collective, packets, in_place, self.units, made, tuple(self.unsupported.values()), root)
+        unsupported = tuple(self.unsupported.values())
+        return Plan(name, collective, packets, in_place, self.units, made, unsupported, root, most)
 
     def heads(self, gpus: list[Any]) -> list[Head]:
         """What other GPUs refer to, of all."""

@@ -22,6 +22,8 @@ from synth.exchange.mscclpp.syncs import Block, End
 from synth.exchange.transfers import Raised, Transfers
 from synth.schedule.collective import ROOTED
 
+MOST_FOLLOWED = 512  # passes
+
 
 def transfers(
     plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None
@@ -47,6 +49,11 @@ class Replayed(NamedTuple):
     plan: Plan
     replay: Replay
 
+    def passes(self, part_bytes: int) -> int:
+        """How many passes its loops make over parts of so many bytes. Raises as
+        :func:`synth.exchange.mscclpp.loops.passes_of`."""
+        return passes_of(self.plan, Fraction(part_bytes * self.plan.units, self.replay.goal.each))
+
 
 def replayed(plan: Plan, collective: str | None = None, root: int | None = None) -> Replayed:
     """The plan with its replay, for several sizes of its parts. Raises as :func:`transfers`."""
@@ -58,14 +65,14 @@ def replayed(plan: Plan, collective: str | None = None, root: int | None = None)
 
 def raised_of(found: Replayed, part_bytes: int | None = None) -> Raised:
     """What a plan that has been replayed moves, as :func:`raised`; loops make as many passes as the size asks for, and
-    fewer, of larger slices, where they would be more than :data:`MOST_MOVES` moves."""
+    fewer, of larger slices, where they would be more than :data:`MOST_FOLLOWED` or :data:`MOST_MOVES` moves."""
     plan, replay = found
     each = replay.goal.each
     size = each * 16 if part_bytes is None else part_bytes
     if size < each:
         raise InputError(f"{each} chunks of a part that has {size} bytes")
-    most = min(size // each, max(1, MOST_MOVES // max(1, len(replay.moves))))
-    passes = min(passes_of(plan, Fraction(size * plan.units, each)), most)
+    most = min(MOST_FOLLOWED, size // each, max(1, MOST_MOVES // max(1, len(replay.moves))))
+    passes = min(found.passes(size), most)
     if passes == 1:
         return _once(replay, size)[0]
     if loops_alone(plan):

@@ -31,7 +31,7 @@ from synth.exchange.mscclpp.dealing import Dealing, Parts, groups_of, in_one, in
 from synth.exchange.mscclpp.entries import gpu_entry
 from synth.exchange.mscclpp.goals import COLLECTIVES
 from synth.exchange.mscclpp.layout import Layout, Place
-from synth.exchange.mscclpp.loops import replays
+from synth.exchange.mscclpp.loops import MOST_PASSES, replays
 from synth.exchange.mscclpp.meetings import Meeting, meetings
 from synth.exchange.mscclpp.pieces import cut, needed, rows_of
 from synth.exchange.mscclpp.plan import (
@@ -196,7 +196,7 @@ class _Writer:
             "use_double_scratch_buffer": False,
             "buffer_alignment": ALIGNED,
             "min_message_size": 0,
-            "max_message_size": 2**64 - 1,
+            "max_message_size": self.pace * chunks[t.collective == "allgather"] * MOST_PASSES or 2**64 - 1,
             "gpus": gpus,
         }
 
