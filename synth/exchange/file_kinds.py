@@ -27,11 +27,3 @@ def is_plan(path: Path) -> bool:
     with path.open("rb") as stream:
         head = stream.read(HEAD)
     return b'"gpus"' in head and b'"synth-record/' not in head
-
-
-def is_record(path: Path) -> bool:
-    """Whether a JSON file looks like a record."""
-    if path.suffix.lower() != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        return b'"synth-record/' in stream.read(HEAD)

@@ -26,8 +26,6 @@ from synth.records.record import Record
 from synth.solvers.catalogue import require, solvers_for
 from synth.text.files import write_atomically
 
-RECORD = b'"synth-record/1"'  # near the beginning of a record's file
-
 
 @dataclass(frozen=True)
 class Run:
@@ -231,7 +229,7 @@ def plan(paths: Iterable[Path], request: Request, results: Path) -> list[Run]:
 def instance_file(path: Path, results: Path) -> Path:
     """The path; of a record the file of its instance. If the record itself holds the instance's text, that is written
     into ``results/instances``. Raises :class:`InputError` for a record without its instance."""
-    if not _is_record(path):
+    if not packed.is_record(path):
         return path
     instance = records.read(path).find_instance()
     if instance.file is not None:
@@ -244,14 +242,6 @@ def instance_file(path: Path, results: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, text)
     return file
-
-
-def _is_record(path: Path) -> bool:
-    """Whether a record is at this address, in a file of its own or packed."""
-    if path.is_file():
-        with path.open("rb") as stream:
-            return RECORD in stream.read(200)
-    return not path.exists() and packed.holding(packed.plain(path)) is not None
 
 
 def read_all(paths: Iterable[Path]) -> tuple[list[Instance], list[Fault]]:

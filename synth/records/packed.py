@@ -32,6 +32,7 @@ from synth.instance import parse_json
 
 NAME = "records.jsonl"
 PATH = "record_path"
+MARK, HEAD = b'"synth-record/1"', 200  # what stands in the first bytes of a record's file
 MOST_BYTES = 2**31  # of one record's arrays: more is no schedule of ours, and would fill the memory
 Arrays = Mapping[str, Any]
 Entry = tuple[str, Mapping[str, Any], Arrays]  # place, record without its arrays, arrays
@@ -125,6 +126,14 @@ def holding(path: Path) -> tuple[Collection, str] | None:
         if place in found.lines:
             return found, place
     return None
+
+
+def is_record(path: Path) -> bool:
+    """Whether a record is at this address, in a file of its own, as its beginning says, or in a collection."""
+    if path.is_file():
+        with path.open("rb") as stream:
+            return MARK in stream.read(HEAD)
+    return not path.exists() and holding(plain(path)) is not None
 
 
 def state(path: Path) -> list[tuple[int, int, int]]:

@@ -21,11 +21,12 @@ def gpu_entry(
 ) -> dict[str, Any]:
     """A GPU. ``chunks``: of its input, output and scratch; ``peers`` of its channels by type; ``remote``: buffers of
     others that it touches, as owner, buffer, type of channel; ``groups`` of its channels over switches."""
+    given, made, scratch = chunks
     return {
         "id": rank,
-        "input_chunks": chunks[0],
-        "output_chunks": chunks[1],
-        "scratch_chunks": chunks[2],
+        "input_chunks": given,
+        "output_chunks": made,
+        "scratch_chunks": scratch,
         "channels": [
             *({"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to),
             *map(declared, groups),

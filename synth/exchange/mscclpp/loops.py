@@ -136,10 +136,11 @@ def demand_in_step(plan: Plan, replay: Replay) -> None:
 
 def _uses(blocks: Sequence[Sequence[Op]], end: tuple[int, str, int], names: Sequence[str]) -> list[tuple[int, int]]:
     """How often one end of a channel is used outside loops and then in a loop, one loop after the other."""
+    _, kind, number = end
     found, outside = [], 0
     for op in (op for block in blocks for op in block):
-        used = [inner for inner in op.body or (op,) if inner.name in names and inner.channel_type == end[1]]
-        times = sum(inner.channels.count(end[2]) for inner in used)
+        used = [inner for inner in op.body or (op,) if inner.name in names and inner.channel_type == kind]
+        times = sum(inner.channels.count(number) for inner in used)
         if not op.body:
             outside += times
         elif times:

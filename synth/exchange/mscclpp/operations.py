@@ -113,7 +113,7 @@ class OpReading:
         """A loop, whose operations must all be as large as what it counts its passes by."""
         context = self.all.value(op, "iter_context", dict, place)
         unit = self.all.whole(context, "unit_size", 1, MOST_UNIT, place)
-        if unit % ALIGNED and "unit_size" in context:
+        if unit % ALIGNED and context.get("unit_size") == unit:  # as the file has it
             self.all.fault(place, f"unit_size = {unit}: the kernel adds and sends in units of {ALIGNED} bytes")
         size = self.all.whole(context, "num_chunks", 1, MOST_CHUNKS, place) * self.units
         body = []
@@ -131,7 +131,7 @@ class OpReading:
         if op.name in PACKETS:
             self.all.fault(place, f"{op.name} in a loop: the kernel does all of it in every pass")
         elif any(span.size != size for span in (*op.src, *op.dst)):
-            words = f"the loop counts its passes by {size / self.units:g} chunks"
+            words = f"the loop counts its passes by {size // self.units:,} chunks"
             self.all.fault(place, f"is of another size: {words}, and the kernel goes as far in every operation")
 
     def channel_ids(self, op: Any, kind: str, place: str, needed: bool) -> tuple[int, ...]:

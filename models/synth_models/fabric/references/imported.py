@@ -16,10 +16,10 @@ from pathlib import Path
 
 from synth.errors import InputError
 from synth.exchange import msccl_xml, mscclpp, validity
-from synth.exchange.file_kinds import is_plan, is_record
+from synth.exchange.file_kinds import is_plan
 from synth.family import Outcome
 from synth.options import RunOptions
-from synth.records.packed import holding
+from synth.records.packed import is_record
 from synth.records.record import read
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling.given_moves import from_algorithm, from_transfers, part_bytes
@@ -35,7 +35,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         needed = "file=FILE.xml (MSCCL XML), file=PLAN.json (MSCCL++) or file=RECORD.json (of the mirrored collective)"
         return Outcome("unsupported", message=f"imported needs {needed}")
     path = Path(name)
-    if holding(path) or is_record(path):
+    if is_record(path):
         return _backwards(instance, path)
     if is_plan(path):
         return Outcome("finished", _planned(instance, path))
