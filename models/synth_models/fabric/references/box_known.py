@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Known:
 
     def _kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
         found = self._found.pop(key, None)
-        made: Kept = make() if found is None else found  # type: ignore[assignment]
+        made = make() if found is None else cast(Kept, found)
         self._found[key] = made
         while len(self._found) > KEPT:
             del self._found[next(iter(self._found))]
