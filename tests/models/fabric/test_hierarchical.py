@@ -17,7 +17,7 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
-from synth_models.fabric.references import box_exchange, box_sends, hierarchical
+from synth_models.fabric.references import box_exchange, box_sends, hierarchical, trees_over_boxes
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -88,7 +88,7 @@ def test_the_root_deals_every_rank_of_its_box_as_many_chunks(collective: str, ra
 
 @pytest.mark.parametrize("count", [*range(2, 14), 16, 32])
 def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
-    for edges in box_sends._trees(count):
+    for edges in trees_over_boxes.trees_of(count):
         came = {0: -1}
         for source, target, wait in edges:
             assert came[source] < wait
@@ -101,7 +101,7 @@ def test_the_trees_between_boxes_reach_every_box_once(count: int) -> None:
 def test_binomial_trees_never_ask_a_box_for_two_sends_at_once(bits: int) -> None:
     """Johnsson and Ho: a piece a round leaves the root by the trees in turn; in every round each box sends at most one
     piece and receives at most one."""
-    trees = box_sends._trees(1 << bits)
+    trees = trees_over_boxes.trees_of(1 << bits)
     sends, receives = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for piece in range(4 * bits):
         for source, target, wait in trees[piece % bits]:

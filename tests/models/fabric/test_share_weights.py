@@ -14,7 +14,7 @@ from models.fabric.flat_replay import replay
 import synth
 from synth.family import get_family, load
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical
+from synth_models.fabric.references import box_transfers, hierarchical
 from synth_models.fabric.references.box_rails import AROUND
 from synth_models.fabric.references.box_sends import Plan
 from synth_models.fabric.references.share_weights import (
@@ -115,7 +115,7 @@ def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: P
     once, from one that had it before. What goes around the slow link crosses it only from its own rank."""
     instance = without(tmp_path, failure, machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
     dealt = Dealt(np.repeat(np.array(instance.members), 2), np.full(18, helped))
-    sends = hierarchical._transfers(instance, [[4096] * 18], Plan(weighed=True), dealt_to=dealt)
+    sends = box_transfers.transfers_of(instance, [[4096] * 18], Plan(weighed=True), dealt_to=dealt)
     net = instance.machine.network
     first, last = sends.route_start[:-1], sends.route_start[1:] - 1
     source, target = net.src[sends.link[first]].tolist(), net.dst[sends.link[last]].tolist()
@@ -125,7 +125,7 @@ def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: P
         waits = sends.before[sends.before_start[k] : sends.before_start[k + 1]].tolist()
         assert waits == ([] if u == dealt.rank[piece] else [comes[piece, u]])
     if helped == AROUND:
-        slow = hierarchical._slow(instance)
+        slow = box_transfers.slow_links(instance)
         crossing = np.logical_or.reduceat(slow[sends.link], first)
         [own] = {int(v) for v in (*net.src[slow], *net.dst[slow]) if v in instance.members}
         assert set(dealt.rank[sends.piece[crossing]]) <= ({own} if failure.endswith("nvswitch 1/2") else set())

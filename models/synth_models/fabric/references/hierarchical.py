@@ -40,19 +40,15 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-import numpy as np
-
-from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.box_allreduce import of_unequal_shares, one_way_after_the_other
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_known import Known
-from synth_models.fabric.references.box_places import placed, places
-from synth_models.fabric.references.box_rails import Around
-from synth_models.fabric.references.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
+from synth_models.fabric.references.box_places import places
 from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
@@ -61,27 +57,13 @@ from synth_models.fabric.references.box_sends import (
     SHARES,
     STRAIGHT,
     Plan,
-    Sends,
-    dealt,
-    from_everyone,
-    from_one,
     roots_of_shares,
-    shared_out,
 )
-from synth_models.fabric.references.box_trees import NOBODY, Growth, around, near_boxes, seconds_between
+from synth_models.fabric.references.box_transfers import boxes_of, root_of, slow_links, transfers_of
+from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
-from synth_models.fabric.references.share_weights import (
-    HELPED,
-    WAYS,
-    Dealt,
-    in_turn,
-    least_busy,
-    lost_seconds,
-    seconds_of_shares,
-    whole_shares,
-)
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
@@ -93,11 +75,10 @@ from synth_models.fabric.scheduling.from_afar import (
     takes_long,
     timed_from_near_and_afar,
 )
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
-from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
-from synth_models.fabric.scheduling.reversal import ends, joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -110,10 +91,8 @@ SEVERAL = 32
 SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 LAGS = (16, 8, 2)  # where links are slow also: the part of all turns by which the way down comes after the way up
-BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
-UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -203,11 +182,6 @@ def _groups(instance: FabricInstance) -> tuple[tuple[int, ...], ...]:
     return found if len(found) > 1 and {len(group) for group in found} == {len(found[0])} != {1} else ()
 
 
-def _boxes(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
-    """What a plan takes for boxes."""
-    return plan.groups or instance.boxes
-
-
 def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
@@ -217,7 +191,7 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
         return [*passed, Plan(), Plan(chain=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
-    lags = (0, *LAGS) if _slow(instance).any() else (0,)
+    lags = (0, *LAGS) if slow_links(instance).any() else (0,)
     unequal = instance.failed.anything and max(map(len, instance.boxes)) > 1
     weighed = [Plan(weighed=True, lag=lag) for lag in lags if unequal]
     plans = [*weighed, *passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
@@ -242,11 +216,6 @@ def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
     return [*two, *([] if all_pairs and not alike else led), *plain]
 
 
-def _root(instance: FabricInstance, plan: Plan) -> int | None:
-    """The rank that everything comes from, or is summed up at; None where every rank has a part of that."""
-    return instance.members[0] if plan.one_root else instance.the_root
-
-
 def _variant(instance: FabricInstance, plan: Plan, known: Known) -> chunks.Variant:
     """The schedules of a plan."""
     most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
@@ -265,14 +234,14 @@ def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
 def _shares_each(instance: FabricInstance, plan: Plan) -> int:
     """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
     them out; in an allreduce one for every rank, or for every rank of a box; else one."""
-    boxes = _boxes(instance, plan)
+    boxes = boxes_of(instance, plan)
     if plan.between == SHARES:
         return len(boxes[0])
     if plan.between == DEALT or (plan.between == STRAIGHT and instance.collective in ROOTED_TREES):
         return len(instance.members) - 1
     if plan.between in (EVERYTHING, SHARED_OUT, "own rail"):
         return 1
-    root = _root(instance, plan)
+    root = root_of(instance, plan)
     if root is not None:
         return next(len(box) for box in boxes if root in box)
     return len(roots_of_shares(boxes)) if instance.collective == "allreduce" else 1
@@ -288,7 +257,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         return max(1, min(most, wanted))
     if plan.weighed:
         return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
-    if plan.between in (DEALT, STRAIGHT) or _root(instance, plan) is None or not net.latency.max(initial=0.0):
+    if plan.between in (DEALT, STRAIGHT) or root_of(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
@@ -317,40 +286,25 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
     if plan.between == STRAIGHT:
         return straight(instance, count)
     if plan.between in (SHARES, EVERYTHING):
-        return exchanged(instance, _cut(instance, parts)[0], plan.between)
+        return exchanged(instance, chunks.equal(int(instance.blocks.bytes[0]), parts), plan.between)
     if plan.between == DEALT or plan.mirrored:
         forth = instance if plan.mirrored else there
-        transfers = _transfers(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan, known=known)
+        transfers = transfers_of(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan, known=known)
         if plan.mirrored and len(transfers.piece) > FEW:
             transfers = farthest_first(forth, transfers)
         return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
-    sizes = _cut(there, parts)
+    sizes = [chunks.equal(int(size), parts) for size in there.blocks.bytes]
     long = _of_many_turns(instance, there, sizes[0], plan, known)
     if long is not None:
         return long
     if instance.collective in SPREADING:
-        return timed_from_near_and_afar(instance, _transfers(instance, sizes, plan, known=known), plan.in_order)
+        return timed_from_near_and_afar(instance, transfers_of(instance, sizes, plan, known=known), plan.in_order)
     if plan.weighed:
-        return _unequal(instance, there, sizes, plan)
-    up = _transfers(there, sizes, plan, instance.collective == "allreduce", known=known)
+        return of_unequal_shares(instance, there, sizes, plan)
+    up = transfers_of(there, sizes, plan, instance.collective == "allreduce", known=known)
     if instance.collective in SUMMING:
         return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order))
-    return _one_way_after_the_other(instance, there, up, _transfers(instance, sizes, plan, known=known), plan)
-
-
-def _one_way_after_the_other(
-    instance: FabricInstance, there: FabricInstance, up: Transfers, down: Transfers, plan: Plan
-) -> Schedule:
-    """An allreduce: everything up, and down as soon as links are free."""
-    back = reversed_transfers(there, up, timed_from_near_and_afar(there, up, plan.in_order))
-    alone = timed(instance, down).start
-    if instance.switching.mode == "store_and_forward":
-        alone = alone[down.route_start[:-1]]
-    kept = joined(instance.machine, back, replace(down, priority=alone))  # each link keeps the order without the sums
-    found = [timed_from_near_and_afar(instance, kept, True)]
-    if len(kept.piece) <= QUICK:
-        found += [timed(instance, both) for both in (kept, joined(instance.machine, back, down))]
-    return min(found, key=partial(chunks.seconds, instance))
+    return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
 
 
 def _of_many_turns(
@@ -375,133 +329,5 @@ def _backwards(instance: FabricInstance, there: FabricInstance, up: Transfers, s
 
 def _near(there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float) -> Transfers | None:
     """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
-    transfers = _transfers(there, [sizes], plan, known=known)
+    transfers = transfers_of(there, [sizes], plan, known=known)
     return None if from_afar(there, transfers, whole) else transfers
-
-
-def _unequal(instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan) -> Schedule:
-    """An allreduce of unequal shares: :func:`_turn_by_turn`, and where one way after the other fills the links, that
-    too."""
-    pieces = len(sizes[0])
-    roots = np.asarray(roots_of_shares(_boxes(instance, plan)), dtype=np.int64)
-    turns = max(1, min(pieces // len(roots), MOST_PROBED))
-    probe = [[UNIT] * (turns * len(roots))]
-    ways = WAYS if _slow(instance).any() else HELPED
-    seconds = []
-    for one in (instance, there):
-        parts = [Dealt(np.tile(roots, turns), np.full(len(probe[0]), helped)) for helped in range(ways)]
-        shares = [seconds_of_shares(one, _transfers(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
-        seconds.append(np.concatenate(shares, axis=1))
-    down_s, up_s = seconds
-    lost = lost_seconds(instance) / instance.bytes
-    weight = least_busy(down_s, up_s, lost, ways)
-    dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
-    found = [_turn_by_turn(instance, there, sizes, plan._replace(by_chunk=True), dealt_to)]
-    if not plan.lag and in_turn(down_s, up_s, weight):
-        up = _transfers(there, sizes, plan, True, dealt_to)
-        down = _transfers(instance, sizes, plan, dealt_to=dealt_to)
-        found.append(_one_way_after_the_other(instance, there, up, down, plan))
-    return min(found, key=partial(chunks.seconds, instance))
-
-
-def _slow(instance: FabricInstance) -> BoolArray:
-    """The links that have a part of their rate left, in either direction, shape (links,)."""
-    net, slow = instance.machine.network, {frozenset(pair) for pair in instance.failed.shares}
-    pairs = zip(net.src.tolist(), net.dst.tolist(), strict=True)
-    return np.array([frozenset(pair) in slow for pair in pairs], dtype=bool)
-
-
-def _turn_by_turn(
-    instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], plan: Plan, dealt_to: Dealt
-) -> Schedule:
-    """Both ways of an allreduce in the same order, turn by turn to the next box, the one after that, and so on, so that
-    the boxes of a rail take turns (two that send to each other would leave a third one idle); on every link the way up
-    before the way down. What is summed up in the box that the whole sum is for comes a part of all turns
-    (:data:`BEHIND`) later than what another box waits for. With a ``lag`` the way down goes before the way up of later
-    turns: a rank that only hands in and gets back would else use each way of its slow link half of the time."""
-    forth, down = (_transfers(one, sizes, plan, dealt_to=dealt_to) for one in (there, instance))
-    back = reversed_transfers(there, forth)
-    turns = int(forth.priority.max(initial=0)) + 1
-    if plan.lag:
-        down = replace(down, priority=down.priority + max(1, turns // plan.lag))
-        return timed(instance, joined(instance.machine, replace(back, priority=forth.priority), down, later=False))
-    box = np.zeros(instance.machine.nodes, dtype=np.int64)
-    for number, members in enumerate(_boxes(instance, plan)):
-        box[list(members)] = number
-    source, target = ends(instance.machine, back)
-    at_home = (box[source] == box[target]) & (box[target] == box[dealt_to.rank[back.piece]])
-    back = replace(back, priority=forth.priority + at_home * (turns // BEHIND))
-    return timed(instance, joined(instance.machine, back, down))
-
-
-def _cut(instance: FabricInstance, parts: int) -> list[list[int]]:
-    """The bytes of every block's pieces."""
-    return [chunks.equal(int(size), parts) for size in instance.blocks.bytes]
-
-
-def _shares(
-    instance: FabricInstance, sizes: Sequence[Sequence[int]], boxes: Sequence[Sequence[int]]
-) -> tuple[IntArray, IntArray]:
-    """The rank that every piece starts from, and the number of the piece among those of its rank, shape (pieces,)."""
-    blocks = instance.blocks
-    if blocks.origin[0] < 0 or len(blocks) == 1:
-        number = np.arange(len(sizes[0]), dtype=np.int64)
-        roots = np.asarray(roots_of_shares(boxes), dtype=np.int64)
-        return roots[number % len(roots)], number // len(roots)
-    lengths = [len(row) for row in sizes]
-    return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
-
-
-def _transfers(
-    instance: FabricInstance,
-    sizes: list[list[int]],
-    plan: Plan,
-    last_first: bool = False,
-    dealt_to: Dealt | None = None,
-    known: Known | None = None,
-) -> Transfers:
-    """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
-    chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
-    turn. ``known``: routes of schedules before."""
-    block, size = pieces_of(sizes)
-    boxes, known = _boxes(instance, plan), known or Known()
-    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
-    root = _root(instance, plan)
-    if root is None:
-        holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
-        order = np.arange(len(boxes), dtype=np.int64)
-        if plan.passed_on:
-            order = around(seconds_between(routes, boxes))
-        step = chunk.max() - chunk if last_first else chunk
-        whole_rate = None if dealt_to is None else Around.of(routes, boxes, _slow(instance))
-        sends = from_everyone(rails, holder, step, plan, order, dealt_to, whole_rate)
-        return _as_transfers(routes, block, size, sends)
-    rounds = rounds_of(instance, routes, rails, root, int(max(size)))
-    if plan.between == DEALT:
-        return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
-    if plan.between == SHARED_OUT:
-        return _as_transfers(routes, block, size, shared_out(rails, root, len(block), rounds))
-    trees = None
-    if plan.between == "two trees":
-        bandwidth = instance.machine.network.bandwidth
-        growth = Growth(plan.gates, max(2, rounds.farthest))
-        trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
-    sends = from_one(rails, root, len(block), plan, rounds, trees)
-    transfers = _as_transfers(routes, block, size, sends)
-    if plan.between == "two trees":
-        return behind_what_they_wait_for(transfers, transfers.priority.copy())
-    return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
-
-
-def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
-    waits = sends.after != NOBODY
-    return Transfers(
-        np.asarray(block, dtype=np.int64),
-        np.asarray(size, dtype=np.int64),
-        sends.piece,
-        np.zeros(len(sends.piece), dtype=bool),
-        sends.step,
-        *routes.of(sends.source, sends.target),
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        sends.after[waits],
-    )
