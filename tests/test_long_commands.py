@@ -70,9 +70,10 @@ def as_many(record: Record, known: Record) -> bool:
 
 
 def solved(folder: Path) -> list[Record]:
-    """What the commands have left in the folder."""
+    """The records that the commands have left in the folder, where some also leave pages and tables alone."""
     own = [place for place in (folder / "results").iterdir() if place.name != "published"]
-    return [record for record in read_all(own) if isinstance(record, Record)]
+    with_records = [place for place in own if any(place.rglob("*.json*"))]
+    return [record for record in read_all(with_records) if isinstance(record, Record)]
 
 
 def published(record: Record, folder: Path) -> Record:
