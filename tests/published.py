@@ -10,6 +10,7 @@ import pandas as pd
 
 from synth.library.best_known import statements
 from synth.records import record as records
+from synth.records.optimality import gap
 from synth.records.record import Record
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,3 +63,31 @@ def ours(paper: str, where: str, what: str) -> float:
 
 def value_of(family: str, instance: str, method: str) -> float | None:
     return records.read(PUBLISHED / family / instance / f"{method}.json").value
+
+
+def unlike_records(family: str, name: str, columns: dict[str, tuple[str, ...]]) -> list[tuple[str, str, str, str]]:
+    """Where the table ``<!-- published: NAME -->`` of the family's page differs from its records: instance, column,
+    what stands there, and what the records say.
+
+    ``columns`` names, by header, the files' stems of which the least value counts, of a bound the greatest. A cell's
+    first word is compared. A header with "gap" asks for that of the best value to the best bound of all records.
+    """
+    block = readme(f"models/{family}.md").split(f"<!-- published: {name} -->\n")[1].split("<!-- end -->")[0]
+    header, _, *rows = ([cell.strip() for cell in line[1:-1].split("|")] for line in block.strip().splitlines())
+    assert {*columns, *(word for word in header[1:] if "gap" in word)} == {*header[1:]}
+    found, held = [], held_for(family)
+    for instance, *cells in rows:
+        there = held[instance.split()[0].rstrip(",")]
+        for head, cell in zip(header[1:], cells, strict=True):
+            asked = [there[stem] for stem in columns.get(head, there) if stem in there]
+            bounds = [record.bound for record in asked if record.bound is not None]
+            values = [record.value for record in asked if record.value is not None]
+            if "gap" in head:
+                left = gap(min(values), max(bounds))
+                said = "0" if left == 0 else f"{100 * left:.1f}"
+            else:
+                of = max(bounds, default=None) if "bound" in head else min(values, default=None)
+                said = "–" if of is None else f"{of:g}"
+            if cell.split()[0] != said:
+                found.append((instance, head, cell, said))
+    return found

@@ -1,11 +1,11 @@
 """Every number with a unit in a hand-written document has a source, and says what its source says; so has every count
-in the README, in that of the results and on the site's own pages. A size is none where it is only what is asked for:
-a power of two in a sentence that names a collective or a machine.
+of two digits or more. A size is none where it is only what is asked for: a power of two in a sentence that names a
+collective or a machine.
 
 The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
-``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file and words of those
-lines that hold the number, with as many digits or more. Or it is given, and ``numbers.toml`` says by what. Tables
-between comments (``<!-- tour -->``) are made by tests, which compare them.
+``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file, or one of the code
+for its limits, and words of those lines that hold the number, with as many digits or more. Or it is given, and
+``numbers.toml`` says by what. Tables between comments (``<!-- tour -->``) are compared by tests.
 
 ``python tests/test_numbers.py [FILE …]`` prints the numbers without a source.
 """
@@ -32,13 +32,19 @@ UNIT = r"%|times\b|[num]?s\b|seconds?\b|minutes?\b|hours?\b|timesteps?\b|steps\b
 SIZE = r"(?:[KMGT]i?|k)?B(?:/s)?\b|[KMG]bit/s|bytes\b"
 UNIT = rf"{UNIT}|{SIZE}"
 STATED = re.compile(rf"(?<![\w.,/×^-])(?:{NUMBER}(?:(?:{JOIN}){NUMBER})* ?(?:{UNIT})|{NUMBER} of {NUMBER})")
-COUNT = re.compile(r"(?<![\w.,/×^(-])\d[\d,]*\d(?![\w.]*\d|×)")  # of two digits or more
+COUNT = re.compile(r"(?<![\w.,/×^-])\d[\d,]*\d(?![\w.]*\d|[×^]|e[-+]?\d)")  # of two digits or more
+CODE = r"`[^`]+`"
+NO_COUNT = re.compile(  # formulas, years of publication, parts of papers, and items of lists
+    rf"{CODE}|\$\$.*?\$\$|\$[^$ ][^$]*\$|(?:[A-Z][\w.-]*|\bal\.|,) (?:19[5-9]\d|20[0-2]\d)\b"
+    r"|\((?:19[5-9]\d|20[0-2]\d)\b|Figures? \d+(?:(?:,| and| to) \d+)*|'\d\d\b|pp\. \d+–\d+|lines? \d+ and \d+|\(\d\d\)"
+    r"|(?<=\. )\d\d\. (?=\*\*)"
+)
 ASKED = re.compile(  # words of a sentence that asks a question of some size
     r"allgather|reduce|broadcast|alltoall|all-to-all|dragonfl|machine|GPU|DGX|DGX-|MI250|mesh|torus|schedule|message|`run`"
 )
 MEASURED = re.compile(r"memory|file|records?\b|kept|git")  # words of one that says how large something is
 NOT_READ = (r"^ *```.*?^ *```$", r"<!-- (?P<kind>tour|gaps|published: \w+) -->.*?<!-- end -->", r"!\[[^\]]*\]")
-SCALES = (1, 100, 1e3, 1e6, 1e-9)  # a share in per cent, seconds in ms and us, bytes a second in GB/s
+SCALES = (1, 100, 1e3, 1e6, 1e-9, 1e-6)  # per cent of a share, ms and us of seconds, GB/s of bytes/s, millions
 SOURCES = tomllib.loads((ROOT / "tests/numbers.toml").read_text())
 GENERATED = "models/synth_papers"  # what these modules write is computed, but for the sentences that stand in them
 DOCUMENTS = [
@@ -81,7 +87,7 @@ def sentences() -> Iterator[str]:
 
 def stated(text: str) -> Iterator[re.Match[str]]:
     """Each number with a unit, or list of numbers before one, outside code."""
-    return STATED.finditer(re.sub(r"`[^`]+`", lambda code: "`" + "-" * (len(code.group()) - 2) + "`", text))
+    return STATED.finditer(re.sub(CODE, lambda code: "`" + "-" * (len(code.group()) - 2) + "`", text))
 
 
 def numbers(text: str) -> list[tuple[float, float]]:
@@ -91,9 +97,13 @@ def numbers(text: str) -> list[tuple[float, float]]:
 
 
 def counts(document: str) -> Iterator[re.Match[str]]:
-    """The numbers without a unit on the site's own pages, in the README and in that of the results."""
-    if document in ("README.md", "results/published/README.md") or document.startswith("models/site/pages"):
-        yield from COUNT.finditer(re.sub(r"`[^`]+`", lambda code: "`" * len(code.group()), prose(document)))
+    """The numbers without a unit."""
+    yield from COUNT.finditer(uncounted(prose(document)))
+
+
+def uncounted(text: str) -> str:
+    """A text without what holds numbers that are no counts, each of its characters where it was."""
+    return NO_COUNT.sub(lambda found: "`" * len(found.group()), text)
 
 
 def is_asked(document: str, text: str, found: re.Match[str]) -> bool:
@@ -135,11 +145,12 @@ def without_source(document: str) -> list[str]:
 
 
 def not_in_source(phrase: str, source: str) -> list[float]:
-    """The numbers of a phrase (those with a unit, if any has one) that the named lines do not hold, rounded."""
+    """The numbers of a phrase (those with a unit and counts, if there are any) that the named lines do not hold."""
     file, _, words = source.partition(" | ")
     lines = [line for line in (ROOT / file).read_text().splitlines() if words in line]
+    lines = [re.sub(r"(?<=\d)_(?=\d)", "", line) for line in lines] if file.endswith("py") else lines
     held = [value for line in lines for value, _ in numbers(line.replace(",", " ") if file.endswith("csv") else line)]
-    asked = " ".join(found.group() for found in stated(phrase)) or phrase
+    asked = " ".join(found.group() for found in [*stated(phrase), *COUNT.finditer(uncounted(phrase))]) or phrase
     return [
         value
         for value, half in numbers(asked)
@@ -158,6 +169,15 @@ def test_what_counts_as_a_number_and_as_its_source() -> None:
     assert any(
         pattern.search("takes 50.8 us (proven by `misocp`), split into matchings 84.0 us") for pattern in asserted()
     )
+
+
+def test_what_is_a_count() -> None:
+    """Not a formula, a year of publication, a part of a paper, a dimension, a power, nor the number of an equation."""
+    text = "12. On 64 GPUs (46, eq. (12)), SC '25, Harper 1964, $n = 17$, 8×8, 10^7, 20e-9 and 1.25: 22 of 3, `55`"
+    assert [found.group() for found in COUNT.finditer(uncounted(text))] == ["12", "64", "46", "22"]
+    assert not_in_source("64 GPUs", "models/synth_models/bine/check/crossings.py | MOST_PART") == []
+    assert not_in_source("65,536 ranks", "models/synth_models/bine/instance.py | MAX_RANKS") == []
+    assert not_in_source("65,537 ranks", "models/synth_models/bine/instance.py | MAX_RANKS") == [65537]
 
 
 def test_a_size_that_is_only_asked_for_needs_no_source() -> None:
