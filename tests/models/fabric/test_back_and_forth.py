@@ -13,6 +13,7 @@ from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical, symmetric
+from synth_models.fabric.references.near_groups import near_groups
 from synth_models.fabric.scheduling import back_and_forth, chunks
 from synth_models.fabric.scheduling.back_and_forth import again, transfers_of, turned
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -32,7 +33,7 @@ def made(collective: str, size: int, **keys: object) -> FabricInstance:
 def test_passes_keep_schedules_valid(collective: str, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a schedule that has all its transfers in a bad order, in lists of gaps and in cells."""
     instance = made(collective, 20 * 512, **DRAGONFLY)
-    plan = hierarchical.Plan(groups=hierarchical._groups(instance), between="trees")
+    plan = hierarchical.Plan(groups=near_groups(instance), between="trees")
     found = hierarchical._made(instance, plan, 2)
     assert found is not None
     monkeypatch.setattr(back_and_forth, "FEW", 0 if many else 10**9)

@@ -14,6 +14,7 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import DEALT, Plan
+from synth_models.fabric.references.near_groups import even_routes, links_between, near_groups
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.mirrored import opposite
@@ -27,7 +28,7 @@ NETWORKS = [(DRAGONFLY, 5), ({"network": "dragonfly", "groups": 3, "routers": 2,
 def groups_of(**keys: Any) -> tuple[Any, tuple[tuple[int, ...], ...]]:
     """An instance and its groups."""
     instance = synth.make("fabric", bytes=20 * 240, **keys)
-    return instance, hierarchical._groups(instance)
+    return instance, near_groups(instance)
 
 
 @pytest.mark.parametrize(("network", "count"), NETWORKS)
@@ -61,7 +62,7 @@ def test_backwards_takes_as_long(size: int) -> None:
     for collective, plan in (("broadcast", DEALT), ("reduce", DEALT), ("allreduce", "trees")):
         instance = synth.make("fabric", **DRAGONFLY, collective=collective, bytes=size)
         assert isinstance(instance, FabricInstance)
-        groups = hierarchical._groups(instance)
+        groups = near_groups(instance)
         made = hierarchical._made(instance, Plan(between=plan, groups=groups, mirrored=collective == "allreduce"), 1)
         assert made is not None
         verdict = check_schedule(instance, made)
@@ -195,3 +196,23 @@ def test_routes_of_many_pairs_are_as_quick_as_of_one() -> None:
             least = routes.direct(*divmod(pair, nodes))
             assert least is not None
             assert net.latency[route].sum() == pytest.approx(net.latency[list(least)].sum())
+
+
+def test_routes_of_all_pairs_leave_a_group_once_where_that_evens_the_load() -> None:
+    """No link has more to do than a rank's own. The quickest routes go through third groups and load one more."""
+    instance = synth.make("fabric", network="dragonfly", groups=9, routers=4, hosts=2, collective="alltoall", bytes=72)
+    assert isinstance(instance, FabricInstance)
+    net, far = instance.machine.network, links_between(instance, near_groups(instance))
+    assert far.sum() == 9 * 8
+    source, target = (part.ravel() for part in np.indices((72, 72)))
+    source, target = source[source != target], target[source != target]
+    start, link = even_routes(instance, source, target, np.ones(len(source)))
+    assert np.array_equal(net.src[link[start[:-1]]], source)
+    assert np.array_equal(net.dst[link[start[1:] - 1]], target)
+    inner = np.delete(np.arange(len(link)), start[1:] - 1)
+    assert np.array_equal(net.dst[link[inner]], net.src[link[inner + 1]])
+    assert np.bincount(link).max() == 71
+    assert np.add.reduceat(far[link], start[:-1]).max() == 1
+    start, link = box_routes.PairRoutes(instance, instance.boxes, 1).of(source, target)
+    assert np.bincount(link).max() > 71
+    assert np.add.reduceat(far[link], start[:-1]).max() > 1

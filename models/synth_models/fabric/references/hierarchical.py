@@ -48,7 +48,6 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_allreduce import of_unequal_shares, one_way_after_the_other
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_known import Known
-from synth_models.fabric.references.box_places import places
 from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
@@ -60,14 +59,14 @@ from synth_models.fabric.references.box_sends import (
     roots_of_shares,
 )
 from synth_models.fabric.references.box_transfers import boxes_of, root_of, slow_links, transfers_of
-from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.joint_timing import solve_parts
+from synth_models.fabric.references.near_groups import near_groups
 from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
-from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
+from synth_models.fabric.scheduling.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling.from_afar import (
     FEW,
     farthest_first,
@@ -157,7 +156,7 @@ def has_boxes(instance: FabricInstance) -> bool:
 
 def _plans(instance: FabricInstance) -> list[Plan]:
     """What is tried, the most promising first."""
-    groups, net = _groups(instance), instance.machine.network
+    groups, net = near_groups(instance), instance.machine.network
     if not groups:
         return _plans_of_boxes(instance)
     short = instance.bytes / net.bandwidth.min() < SHORT * net.latency.max(initial=0.0)
@@ -168,18 +167,6 @@ def _plans(instance: FabricInstance) -> list[Plan]:
         return [*others, all_dealt] if takes_long(instance, piece) else [*plans, all_dealt, *others]
     plans += [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
     return [*plans, Plan(groups=groups), *_plans_of_boxes(instance)]
-
-
-def _groups(instance: FabricInstance) -> tuple[tuple[int, ...], ...]:
-    """Where every rank is a box of its own, groups of ranks near each other; none unless they are several, equally
-    large."""
-    if max(map(len, instance.boxes)) > 1:
-        return ()
-    seconds = seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)
-    order = around(seconds)
-    ranks = [rank for (rank,) in instance.boxes]
-    found = tuple(tuple(ranks[order[k]] for k in places(group)) for group in near_boxes(seconds, order))
-    return found if len(found) > 1 and {len(group) for group in found} == {len(found[0])} != {1} else ()
 
 
 def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:

@@ -15,8 +15,8 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.near_groups import even_routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.from_afar import farthest_first
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
@@ -50,10 +50,8 @@ def straight_pairs(instance: FabricInstance) -> Schedule:
     """Blocks of one goal each straight to it. Raises :class:`UnsupportedError` where no direct route leads there."""
     blocks = instance.blocks
     number, none = np.arange(len(blocks), dtype=np.int64), np.zeros(len(blocks) + 1, dtype=np.int64)
-    routes = PairRoutes(instance, instance.boxes, int(blocks.bytes.max()))
-    transfers = Transfers(
-        number, blocks.bytes, number, none[1:] > 0, none[1:], *routes.of(blocks.origin, blocks.goal), none, none[:0]
-    )
+    routes = even_routes(instance, blocks.origin, blocks.goal, blocks.bytes)
+    transfers = Transfers(number, blocks.bytes, number, none[1:] > 0, none[1:], *routes, none, none[:0])
     return timed(instance, farthest_first(instance, transfers), in_cells=True)
 
 
@@ -63,7 +61,6 @@ def _transfers(
     """Every piece from its holder to all other members, holders in turn; a ``root`` deals them the pieces first."""
     block, size = pieces_of(sizes)
     members, piece = np.array(instance.members, dtype=np.int64), np.arange(len(block), dtype=np.int64)
-    routes = PairRoutes(instance, instance.boxes, max(map(max, sizes)))
     dealt = 0 if root is None else len(block)
     holder = np.resize(holder, len(block))
     source, target, moved = (x.ravel() for x in np.broadcast_arrays(holder[:, None], members, piece[:, None]))
@@ -73,8 +70,9 @@ def _transfers(
     target = np.concatenate([holder[:dealt], target[wanted]])
     moved = np.concatenate([piece[:dealt], moved[wanted]])
     waits = np.concatenate([np.zeros(dealt + 1, dtype=np.int64), np.arange(1, sent + 1) * bool(dealt)])
+    routes = even_routes(instance, source, target, size[moved])
     transfers = Transfers(
         np.asarray(block, dtype=np.int64), np.asarray(size, dtype=np.int64), moved, np.zeros(len(moved), dtype=bool),
-        np.zeros(len(moved), dtype=np.int64), *routes.of(source, target), waits, moved[dealt:] if dealt else moved[:0],
+        np.zeros(len(moved), dtype=np.int64), *routes, waits, moved[dealt:] if dealt else moved[:0],
     )  # fmt: skip
     return farthest_first(instance, transfers)

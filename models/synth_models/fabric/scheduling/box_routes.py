@@ -56,11 +56,14 @@ def boxes_are_alike(machine: Machine, boxes: Sequence[Sequence[int]]) -> bool:
 class PairRoutes:
     """The quickest direct routes of pairs of members, as arrays; each pair always takes the same route.
 
-    ``boxes``: the members by box. Raises :class:`UnsupportedError` where a pair that is asked for has no direct route.
+    ``boxes``: the members by box. ``avoided``: links of which a route takes as few as it can, shape (links,); seconds
+    are then none. Raises :class:`UnsupportedError` where a pair that is asked for has no direct route.
     """
 
-    def __init__(self, instance: FabricInstance, boxes: Sequence[Sequence[int]], size: int) -> None:
-        self._routes = Routes.of(instance, size)
+    def __init__(
+        self, instance: FabricInstance, boxes: Sequence[Sequence[int]], size: int, avoided: BoolArray | None = None
+    ) -> None:
+        self._routes = Routes.of(instance, size, avoided)
         self._nodes = instance.machine.nodes
         self._turns = _turns(instance.machine, boxes)
         self._box = np.zeros(self._nodes, dtype=np.int64)  # of every member, by its place in ``boxes``

@@ -37,9 +37,10 @@ class Routes:
 
     ``hop_by_hop`` for switches that store and forward. Computed as asked for: a source costs one shortest-path search
     a distinct bandwidth, O(links log nodes) each; routes over ranks need all sources once, then O(ranks^2) a source.
+    ``avoided``: links that count as longer than any route, shape (links,).
     """
 
-    def __init__(self, machine: Machine, size: int, hop_by_hop: bool = False) -> None:
+    def __init__(self, machine: Machine, size: int, hop_by_hop: bool = False, avoided: BoolArray | None = None) -> None:
         self.machine = machine
         self.size = max(int(size), 1)
         self.hop_by_hop = hop_by_hop
@@ -56,13 +57,15 @@ class Routes:
             picked = np.unique(np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_THRESHOLDS)).astype(int))
             self._least = distinct[picked][::-1].copy()
             self._weight = net.latency.astype(float)
+        if avoided is not None:
+            self._weight = self._weight + avoided * (machine.nodes * self._weight.max(initial=0.0) + 1.0)
         groups = len(machine.group_names)
         self.load = [0.0] * (net.links + groups)  # seconds of use per link, then per group
         self._links = net.links
         self._place = np.full(machine.nodes, -1, dtype=np.int64)
         self._place[machine.ranks] = np.arange(len(machine.ranks))
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
-        self._distance, self._last = self._searched()
+        self._distance, self._last = self._searched() if avoided is None else ({}, {})
         self._times: list[float] = self._seconds.tolist()
         self._group: list[int] = machine.group.tolist()
         self._matrix: FloatArray | None = None
@@ -76,9 +79,9 @@ class Routes:
         return distance, last if self.machine.nodes <= MOST_KEPT else {}
 
     @classmethod
-    def of(cls, instance: FabricInstance, size: int) -> Routes:
+    def of(cls, instance: FabricInstance, size: int, avoided: BoolArray | None = None) -> Routes:
         """Those of an instance, as its switches forward."""
-        return cls(instance.machine, size, instance.switching.mode == "store_and_forward")
+        return cls(instance.machine, size, instance.switching.mode == "store_and_forward", avoided)
 
     def direct_seconds(self, source: int) -> FloatArray:
         """Seconds of the quickest direct route from rank ``source`` to every node, inf without one; shape (nodes,)."""
