@@ -13,6 +13,7 @@ from published import PUBLISHED, ROOT, below, held_for, published, readme, whole
 
 import synth
 from synth.execution.runs import Request, plan
+from synth.family import families
 from synth.options import RELATIVE_GAP
 from synth.records.optimality import gap
 from synth.text.quantities import percent
@@ -123,6 +124,13 @@ def test_counts_of_instances_solved_to_optimality(family):
         certified += left == 0
     row = f"| `{family}` | {closed} of {len(files)} | {certified} | {near or '–'} |"
     assert row in (ROOT / "models" / "README.md").read_text()
+
+
+def test_the_table_of_families_names_every_method():
+    rows = readme("models/README.md").splitlines()
+    for family in families():
+        [row] = [row for row in rows if row.startswith(f"| [`{family.name}`](")]
+        assert [method for method in family.methods if f"`{method}`" not in row] == []
 
 
 def test_harvest_counts_in_words_what_the_table_counts():
