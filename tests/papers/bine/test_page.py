@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 from published import PUBLISHED, ROOT, held_for, prose, value_of
 
 import synth
+from synth.errors import InputError
+from synth.family import reproduced
 from synth.records import record as records
+from synth.reproduction.collect import Reproduction, plain_figures
+from synth.reproduction.page import write_page
+from synth_papers.bine import page as bine_page
 
 
 def test_numbers_of_the_bine_paragraph():
@@ -47,3 +53,19 @@ def test_rounds_of_leaders_on_unequal_groups():
 def rounds(instance: str) -> list[int]:
     held = held_for("bine", instance)[instance]
     return [held[method]["verified"]["facts"]["rounds"] for method in ("leaders", "bine", "ring")]
+
+
+def test_without_the_trace_the_page_says_what_is_left_out(tmp_path, monkeypatch):
+    """The answer at its head is made of tables of real jobs; a page that left nothing out must have them."""
+    monkeypatch.setattr(bine_page, "_gaps", lambda page: None)  # half a minute
+    page = Reproduction(tmp_path / "bine", False, ROOT / "instances", tmp_path / "no-data")
+    with plain_figures():
+        bine_page.reproduce(page)
+    write_page(page, reproduced()["bine"], tmp_path / "bine.md", bine_page.opening)
+    text = (tmp_path / "bine.md").read_text()
+    assert "* everything on real allocations: leonardo-jobs.csv.gz is not in the data folder" in text
+    assert "| Figure 3, 8 nodes    | distance of the roots in Bine " in text
+    assert "jobs of Leonardo (powers of two, several groups) a large allreduce" not in text
+    page.skipped.clear()
+    with pytest.raises(InputError, match="no one table called"):
+        write_page(page, reproduced()["bine"], tmp_path / "bine.md", bine_page.opening)
