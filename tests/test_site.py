@@ -270,6 +270,18 @@ def test_items_of_a_list_are_items_on_the_site_too(site: Path) -> None:
 
 
 @pytest.mark.slow  # `.ci/run` runs it
+def test_long_commands_and_cells_of_words_are_readable(site: Path) -> None:
+    """A comment that has no room beside its command stands above it; a phone gives cells of words more of its width."""
+    tour = re.sub("<[^>]*>", "", (site / "start/tour.html").read_text())
+    assert (
+        "# synth make xtree --help: its keys\nsynth make xtree network=equimesh rows=2 cols=3 chunks=1 -o mesh.json"
+        in tour
+    )
+    assert '<td class="words">the best schedule' in (site / "start/tour.html").read_text()
+    assert "<td>the best proven lower bound</td>" in (site / "start/tour.html").read_text()
+
+
+@pytest.mark.slow  # `.ci/run` runs it
 def test_search_finds_what_the_pages_say(site: Path) -> None:
     index = (site / "search/search_index.json").read_text()
     for word in ("certificate", "synth drill", "edge-isoperimetric", "time_limit"):

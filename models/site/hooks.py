@@ -89,7 +89,19 @@ def origins() -> dict[str, str]:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with links of the site, and lists as Python-Markdown wants them."""
     site = page.file.src_uri
-    return relinked(four_spaces(markdown), origins().get(site, OWN + site), site)
+    return relinked(COMMANDS.sub(comments_above, four_spaces(markdown)), origins().get(site, OWN + site), site)
+
+
+COMMANDS = re.compile(r"```bash\n.*?```", re.DOTALL)
+COMMENTED = re.compile(r"^(\S.*?) {2,}(# .*)$", re.MULTILINE)
+BROAD = 96  # characters that a line of commands has room for
+
+
+def comments_above(block: re.Match[str]) -> str:
+    """A block of commands with the comments above their commands where some line is too long for both."""
+    if all(len(line[0]) <= BROAD for line in COMMENTED.finditer(block[0])):
+        return block[0]
+    return COMMENTED.sub(r"\2\n\1", block[0])
 
 
 def relinked(text: str, path: str, site: str) -> str:
@@ -170,6 +182,7 @@ IMAGE = re.compile(r'(<img alt="[^"]*" src="([^"]+)"[^>]*>)')
 LONG = 30  # characters of a formula in a line, from which on it may be wider than a phone
 PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
 CELL = re.compile(r"(<td[^>]*>)(.*?)(?=</td>)")
+WORDS = 40  # characters of a cell, from which on it is text: a phone gives it more of its width
 WIDE = 30  # characters of code in a cell, from which on it may break behind a slash or a comma
 LONG_CODE = re.compile(rf"<code>([^<]{{{WIDE},}})</code>")
 QUANTITY = re.compile(r"(?<=\d) (?=(?:[A-Za-z]{1,9}|%)$)")
@@ -187,17 +200,21 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     if not page.file.src_uri.startswith("results/"):
         html = PICTURE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", html)
     html = IMAGE.sub(r'<a class="picture" href="\2">\1</a>', html)
-    html = CELL.sub(lambda found: found[1] + _cell(found[2]), html)
+    html = CELL.sub(_cell, html)
     return MATH.sub(_mathml, ROLE.sub("<code>", html))
 
 
-def _cell(text: str) -> str:
-    """A table's cell: a number and its unit stay on one line, and long code breaks where a path or a list does."""
+def _cell(found: re.Match[str]) -> str:
+    """A table's cell: a number and its unit stay on one line, long code breaks where a path or a list does, and the
+    style sheet is told which cells are text."""
+    tag, text = found.groups()
+    if len(re.sub("<[^>]*>", "", text)) > WORDS:
+        tag = tag.replace("<td", '<td class="words"', 1)
 
     def breaking(code: re.Match[str]) -> str:
         return '<code class="long">' + re.sub("([/,])", r"\1<wbr>", code[1]) + "</code>"
 
-    return QUANTITY.sub("\u00a0", LONG_CODE.sub(breaking, text))
+    return tag + QUANTITY.sub("\u00a0", LONG_CODE.sub(breaking, text))
 
 
 def _mathml(found: re.Match[str]) -> str:
