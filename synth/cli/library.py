@@ -11,7 +11,7 @@ import typer
 
 from synth.cli.output import command, console, table
 from synth.cli.submit import LIBRARY
-from synth.text.quantities import named, percent, shown
+from synth.text.quantities import counted, named, percent, shown
 
 if TYPE_CHECKING:
     from synth.library.best_known import Row
@@ -165,7 +165,7 @@ def _write(rows: list[Row], folder: Path, out: Path) -> None:
         twice = sum(other.instance == row.instance for other in rows) > 1
         name = f"{row.instance}-{row.sha256[:8]}.json" if twice else f"{row.instance}.json"
         write_atomically(out / name, instance_bytes(instance, folder / (row.record or row.bound_record)))
-    console.print(f"{out}: {len(rows)} instances written", markup=False, soft_wrap=True)
+    console.print(f"{out}: {counted(len(rows), 'instance')} written", markup=False, soft_wrap=True)
 
 
 def instance_bytes(instance: object, record: Path) -> bytes:

@@ -74,13 +74,19 @@ def submit(
 
 
 def keep(record: Record, results: Path, library: Path | None) -> None:
-    """Compare a submitted record with what is known, write it and say both. Raises :class:`RefusedError`."""
-    from synth.library.best_known import known_records
+    """Compare a submitted record with what is known, write it and say both. Raises :class:`RefusedError`.
+
+    Known is what the library has, and what lies below ``results``; where that is better, both are said."""
+    from synth.library.best_known import in_library
     from synth.library.submission import compared
     from synth.records import record as records
+    from synth.records.folder import beside
 
     demand_folder("--results", results)
-    said = compared(record, known_records(record, results, library))
+    listed, own = in_library(record, library), beside(results / record["family"] / record["instance"])
+    said = compared(record, [*listed, *own])
+    if listed and said != compared(record, listed):
+        said += compared(record, listed, "in the library")
     where = record["family"], record["instance"], record["method"], None, record.question
     written = records.write(record, records.record_path(results, *where))
     for line in said:

@@ -21,7 +21,6 @@ from synth.instance import read as read_instance
 from synth.records import packed
 from synth.records import record as records
 from synth.records.contradictions import Standing, by_instance, standing, value_stands
-from synth.records.folder import beside
 from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.text.files import read_text, write_atomically
@@ -262,9 +261,9 @@ def instance_of(row: Row, folder: Path) -> Instance:
     return records.read(folder / (row.record or row.bound_record)).find_instance()
 
 
-def known_records(record: Record, results: Path, library: Path | None) -> list[Record]:
-    """The records that a new one is compared with: the library's of its instance, and those below ``results``."""
-    found = list(beside(results / record["family"] / record["instance"]))
+def in_library(record: Record, library: Path | None) -> list[Record]:
+    """The library's records of a record's instance."""
+    found: list[Record] = []
     file = find(library)
     for row in read(file) if file is not None else ():
         if row.sha256 == record["instance_sha256"] and file is not None:

@@ -198,9 +198,9 @@ def _demand_sound(record: Record, file: str) -> Record:
     return record
 
 
-def compared(record: Record, others: Iterable[Record]) -> list[str]:
-    """What the record is beside others of its instance, in words. Raises :class:`RefusedError` where it contradicts
-    what a certificate or a replayed schedule proves."""
+def compared(record: Record, others: Iterable[Record], where: str = "known") -> list[str]:
+    """What the record is beside others of its instance, which are ``where``, in words. Raises :class:`RefusedError`
+    where it contradicts what a certificate or a replayed schedule proves."""
     others = [one for one in others if one["instance_sha256"] == record["instance_sha256"] and one.ok]
     judged = standing([*others, record])
     for value, bounded in judged.alarms:
@@ -208,32 +208,32 @@ def compared(record: Record, others: Iterable[Record]) -> list[str]:
             raise RefusedError(alarm_words(value, bounded))
     said = [disproof_words(bounded, value) for bounded, value in judged.disproved if value is record]
     bounds = [one for one in others if not exceeds(one.bound, judged.bound)]
-    return [*_value_beside(record, others), *_bound_beside(record, bounds), *said]
+    return [*_value_beside(record, others, where), *_bound_beside(record, bounds, where), *said]
 
 
-def _value_beside(record: Record, others: list[Record]) -> list[str]:
+def _value_beside(record: Record, others: list[Record], where: str) -> list[str]:
     if record.value is None:
         return []
     values = [one for one in others if one.value is not None and one.evidence == "replayed"]
     best = min(values, key=lambda one: one.value or 0.0, default=None)
     unit = record["objective"]["unit"]
-    return [_beside(record.value, best, None if best is None else best.value, unit, "value", lower=True)]
+    return [_beside(record.value, best, None if best is None else best.value, unit, f"value {where}", lower=True)]
 
 
-def _bound_beside(record: Record, others: list[Record]) -> list[str]:
+def _bound_beside(record: Record, others: list[Record], where: str) -> list[str]:
     if record.bound is None:
         return []
     best = max((one for one in others if one.bound is not None), key=lambda one: one.bound or 0.0, default=None)
     unit = record["objective"]["unit"]
-    return [_beside(record.bound, best, None if best is None else best.bound, unit, "bound", lower=False)]
+    return [_beside(record.bound, best, None if best is None else best.bound, unit, f"bound {where}", lower=False)]
 
 
 def _beside(mine: float, best: Record | None, known: float | None, unit: str, what: str, lower: bool) -> str:
     if best is None or known is None:
-        return f"the first {what} known of this instance: {shown(mine, unit)}"
+        return f"the first {what} of this instance: {shown(mine, unit)}"
     whose = f"{shown(known, unit)} of {best.whose}"
     if meets(mine, known) or meets(known, mine):
-        return f"equals the best {what} known, {whose}"
+        return f"equals the best {what}, {whose}"
     if (mine < known) == lower:
-        return f"BETTER than the best {what} known, {whose}: {shown(mine, unit)}"
-    return f"worse than the best {what} known, {whose}: {shown(mine, unit)}"
+        return f"BETTER than the best {what}, {whose}: {shown(mine, unit)}"
+    return f"worse than the best {what}, {whose}: {shown(mine, unit)}"

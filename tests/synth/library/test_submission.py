@@ -21,6 +21,7 @@ from synth.family import family_names, get_family
 from synth.library import best_known, submission
 from synth.library.submission import RefusedError, Sender, compared
 from synth.records import record as records
+from synth.records.folder import beside
 from synth.records.record import Record
 from synth.records.verify import certify
 from synth.text.input_file import InputFile
@@ -269,6 +270,12 @@ def test_the_command(ring: tuple[synth.Instance, Record, str], tmp_path: Path, m
     code, said = submit("--schedule", "three.csv")
     assert (code, "BETTER than the best value known, 5 of Jörg Ö.: 3" in said) == (0, True)
     assert len(list(Path("results/xtree/ring6").glob("submitted-jorg-o-*.json"))) == 2
+    [five] = [one for one in beside(Path("results/xtree/ring6")) if one.value == 5]
+    with monkeypatch.context() as library:
+        library.setattr(best_known, "in_library", lambda record, file: [five])
+        said = submit("--schedule", "three.csv")[1]  # as good as one's own, and better than what is in the library
+    assert "equals the best value known, 3 of Jörg Ö." in said
+    assert "BETTER than the best value in the library, 5 of Jörg Ö.: 3" in said
     code, said = submit("--schedule", "three.csv", "--results", "elsewhere")
     Path("none.csv").write_text("\n".join(text.splitlines()[:-1]))
     code, said = submit("--schedule", "none.csv")
