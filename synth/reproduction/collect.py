@@ -233,7 +233,10 @@ class Reproduction:
         :class:`InputError` where the file is missing or wrong."""
         from synth.study import load
 
-        study = load(self.instances / "studies" / f"{name}.toml")
+        file = self.instances / "studies" / f"{name}.toml"
+        if not file.is_file():
+            raise InputError("no such study file; run from the repository's top folder or name --instances", str(file))
+        study = load(file)
         prepared = study.prepare(self.folder / "studies")
         runs = [replace(run, results=self.results) for run in prepared.runs]
         twice = {run.path for run in runs if sum(other.path == run.path for other in runs) > 1}

@@ -185,6 +185,8 @@ def test_real_data_that_are_not_there_are_told(tmp_path):
 def test_a_missing_instance_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nothing\.json.*--instances"):
         page(tmp_path).shipped("xtree", "nothing")
+    with pytest.raises(InputError, match=r"nothing\.toml.*--instances"):
+        list(page(tmp_path).study("nothing"))
 
 
 @pytest.mark.parametrize(
