@@ -91,9 +91,10 @@ def _number(text: str) -> float | None:
 
 
 def _table(rows: list[Row]) -> None:
+    """A row an instance, its best value by the method alone: the options stand where one instance is asked for."""
     cells = [
         (
-            row.family, row.instance, row.size, shown(_number(row.value), row.unit), row.by or "–",
+            row.family, row.instance, row.size, shown(_number(row.value), row.unit), row.by.partition(",")[0] or "–",
             shown(_number(row.bound), row.unit), row.grade or "–", percent(_number(row.gap)), row.status,
         )
         for row in rows
