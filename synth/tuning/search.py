@@ -139,10 +139,11 @@ class Row:
         return len(members)
 
     def offer(self, one: Candidate, reference: bool) -> None:
-        """A candidate, kept if it is the quickest."""
-        self.offered.append(one)
+        """A candidate. What takes more than :data:`CARRIED` times the best is not kept: programs are large."""
         if self.best is None or one.seconds < self.best.seconds:
             self.best = one
+        most = self.best.seconds * CARRIED
+        self.offered = [other for other in (*self.offered, one) if other.seconds <= most]
         if reference:
             name = one.method.split()[0]  # without its parameters
             self.references[name] = min(one.seconds, self.references.get(name, one.seconds))

@@ -58,7 +58,7 @@ class Routes:
             self._least = distinct[picked][::-1].copy()
             self._weight = net.latency.astype(float)
         if avoided is not None:
-            self._weight = self._weight + avoided * (machine.nodes * self._weight.max(initial=0.0) + 1.0)
+            self._weight = self._weight + avoided * (machine.nodes * self._weight.max(initial=0.0) or 1.0)
         groups = len(machine.group_names)
         self.load = [0.0] * (net.links + groups)  # seconds of use per link, then per group
         self._links = net.links
