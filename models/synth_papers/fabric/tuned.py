@@ -264,7 +264,7 @@ def _drawn(rows: pd.DataFrame) -> Any:
         axes.set(title=shown(float(size), "bytes"), xlabel="time as exported over time as scheduled")
         axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.legend(loc="lower right")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(FORMS))
     return figure
 
 
