@@ -18,8 +18,9 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
-from synth_models.fabric.references.box_sends import Plan
+from synth_models.fabric.references.box_sends import GROUPS_LED, Plan
 from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between, two_trees
+from synth_models.fabric.references.group_leaders import groups_of_boxes
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -151,6 +152,29 @@ def test_oversubscribed_leaves_hold_nothing_up(collective: str, own: dict[str, A
     assert verdict.value is not None
     share = {"allreduce": 240 / 128, "broadcast": 1, "reduce": 1}.get(collective, 120 / 128)
     assert share * 2**30 / 400e9 <= verdict.value <= 1.02 * share * 2**30 / 400e9
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("keys", [keys for keys in CLUSTERS if keys.get("leaf", 1) > 1])
+def test_leaders_bring_a_piece_into_every_group_once(collective: str, keys: dict[str, Any]) -> None:
+    """Whatever the root; also where groups are unequal. Between boxes every piece goes as often as there are others."""
+    instance = made(**keys, collective=collective, bytes=48 * 2**10)
+    seconds = seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)
+    groups = groups_of_boxes(seconds)
+    assert sorted(box for group in groups for box in group) == list(range(len(instance.boxes)))
+    schedule = hierarchical._made(instance, Plan(between=GROUPS_LED), 6)
+    assert check_schedule(instance, schedule).faults == []
+    net, box = instance.machine.network, np.full(instance.machine.nodes, -1)
+    for number, members in enumerate(instance.boxes):
+        box[list(members)] = number
+    group = {member: k for k, members in enumerate(groups) for member in members}
+    ends = net.src[schedule.link[schedule.route_start[:-1]]], net.dst[schedule.link[schedule.route_start[1:] - 1]]
+    pairs = [(int(u), int(v)) for u, v in zip(box[ends[0]], box[ends[1]], strict=True) if u != v]
+    pieces = len(schedule.piece_bytes)
+    assert len(pairs) == pieces * (len(instance.boxes) - 1)
+    home = box[instance.the_root]
+    alone = sum(group[other] == group[home] for other in range(len(instance.boxes))) == 1
+    assert sum(group[u] != group[v] for u, v in pairs) == pieces * (len(groups) - alone)  # into the root's, too
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])

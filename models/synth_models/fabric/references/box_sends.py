@@ -17,6 +17,7 @@ from synth_models.fabric.references.trees_over_boxes import leader, trees_of
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
+GROUPS_LED = "leaders of groups"  # broadcasts over groups of near boxes
 STRAIGHT = "straight"  # to all, whichever box they are in
 ROUND = 1024  # steps a round of two trees
 HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
@@ -45,9 +46,10 @@ class Plan(NamedTuple):
     """What a schedule is made by.
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
-    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or over
-    ``two trees`` of which few edges join boxes that are not near, or ``dealt``: to every rank, which sends it to all
-    (``straight``: whatever the box), or ``shared out``: every rank of the root's box sends everything to a part of
+    from one rank: over ``trees``, by way of ``leaders``, or the latter over the root's ``own rail`` alone, or of
+    ``leaders of groups`` of near boxes, or over ``two trees`` of which few edges join boxes that are not near, or
+    ``dealt``: to every rank, which sends it to all (``straight``: whatever the box), or ``shared out``: every rank of
+    the root's box sends everything to a part of
     the boxes; in an allreduce also exchanges of ``shares`` or ``everything``. ``slack``: rounds until a box sends on
     what it received (trees). ``by_chunk``, from everyone: chunk after chunk to all boxes, not all chunks to one box
     after the other; ``passed_on``: from box to box, not from where it begins to each. ``one_root``: an allreduce sums
@@ -72,7 +74,7 @@ class Plan(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Whether its rounds fit each other so well that every link is to keep to them."""
-        return self.between not in ("trees", DEALT, SHARED_OUT)
+        return self.between not in ("trees", DEALT, SHARED_OUT, GROUPS_LED)
 
     def __str__(self) -> str:
         if self.between in (SHARES, EVERYTHING):
@@ -83,6 +85,7 @@ class Plan(NamedTuple):
             DEALT: "dealt to all, ",
             SHARED_OUT: "over all rails of the root's box, ",
             "leaders": "by way of leaders, ",
+            GROUPS_LED: "by way of leaders to every group of boxes, ",
             "own rail": "over the root's rail, ",
             "two trees": "over two trees, ",
         }
@@ -338,10 +341,10 @@ def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, p
     else:
         trees, first, number, shifted = _led(count, turn, rounds.between)
         slack, lead = 1, rounds.inside
-    at_home = _at_home(sends, root, begin, turn, lead)
+    home_first = at_home(sends, root, begin, turn, lead)
     for which, edges in enumerate(trees):
         mine = np.flatnonzero(number == which)
-        brought, at = {0: at_home[mine]}, {0: begin[mine]}
+        brought, at = {0: home_first[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
             box = (home + 1 + (target - 1 + shifted[mine]) % (count - 1)) % count
             _, at[target] = rails.between(at[source], box, turn[mine])
@@ -365,7 +368,7 @@ def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray
 
 
 def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) -> IntArray:
-    """As :func:`_at_home`, without two sends at once to one rank: in a round's k-th place every rank sends k places
+    """As :func:`at_home`, without two sends at once to one rank: in a round's k-th place every rank sends k places
     on, the root the new round's pieces and the others what they got some rounds before. Of the root's own rail as many
     pieces as there are others go so together, in places of their own after as many rounds."""
     rails, piece, first = sends.rails, np.arange(len(turn), dtype=np.int64), np.full_like(turn, NOBODY)
@@ -385,7 +388,7 @@ def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) ->
     return brought
 
 
-def _at_home(sends: Collected, root: int, begin: IntArray, turn: IntArray, lead: int) -> IntArray:
+def at_home(sends: Collected, root: int, begin: IntArray, turn: IntArray, lead: int) -> IntArray:
     """From the root to the ranks ``begin`` of its box, from which pieces leave it, and to all others there; the send
     by which each member got each, shape (pieces, width). ``lead``: rounds that a piece is on its way in the box.
 

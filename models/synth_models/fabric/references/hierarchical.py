@@ -13,7 +13,8 @@ messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
 Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
 NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
 groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
-few edges leave a group (:mod:`synth_models.fabric.references.box_trees`). Up to 32 ranks, and where a rank has no
+few edges leave a group (:mod:`synth_models.fabric.references.box_trees`), or a short one leaders of groups
+(:mod:`synth_models.fabric.references.group_leaders`). Up to 32 ranks, and where a rank has no
 direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
 
 Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
@@ -51,6 +52,7 @@ from synth_models.fabric.references.box_known import Known
 from synth_models.fabric.references.box_sends import (
     DEALT,
     EVERYTHING,
+    GROUPS_LED,
     ROUND,
     SHARED_OUT,
     SHARES,
@@ -59,6 +61,8 @@ from synth_models.fabric.references.box_sends import (
     roots_of_shares,
 )
 from synth_models.fabric.references.box_transfers import boxes_of, root_of, slow_links, transfers_of
+from synth_models.fabric.references.box_trees import seconds_between
+from synth_models.fabric.references.group_leaders import groups_of_boxes
 from synth_models.fabric.references.in_use import packed, raced
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.near_groups import near_groups
@@ -66,7 +70,7 @@ from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candida
 from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
-from synth_models.fabric.scheduling.box_routes import boxes_are_alike
+from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.from_afar import (
     FEW,
     farthest_first,
@@ -195,6 +199,8 @@ def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
     gates = (1, 2) if max(map(len, instance.boxes)) > 1 else (2, 1)
     two = [Plan(between="two trees", gates=count) for count in gates]
     led = [Plan(between=between) for between in ("leaders", "own rail")]
+    if not alike and groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)):
+        led.append(Plan(between=GROUPS_LED))
     spread = Plan(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
         led = [spread, *led]
