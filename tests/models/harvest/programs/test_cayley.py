@@ -16,6 +16,7 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile, step_time
 from synth_models.harvest.parts.topologies import count_links
 from synth_models.harvest.programs.column_generation import cayley
+from synth_models.harvest.programs.column_generation.congestion import NEVER
 from synth_models.harvest.programs.column_generation.method import Columns
 
 
@@ -94,7 +95,7 @@ def test_where_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = Columns(instance, options())
     lift = columns.lifts_of(range(len(columns.ratings.patterns)))[0]
     demands = [columns.demand(lift, [0], 0, 0)]
-    targets = cayley.cayley_targets(lift, 2, 7)
+    targets = cayley.cayley_targets(lift, 2, demands)
     assert targets is not None
     assert targets.shape == (36, 2)
     found = cayley.cayley_seconds(lift, targets, demands, instance.hop_delay, lambda: False)
@@ -102,11 +103,30 @@ def test_where_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.shape == (1, 36)
     assert cayley.cayley_seconds(lift, targets, demands, instance.hop_delay, lambda: True) is None
     lame = columns.lifts_of(range(len(columns.ratings.patterns)))[-1]
-    assert cayley.cayley_targets(lame, 2, 7) is None
+    assert cayley.cayley_targets(lame, 2, demands) is None
     varies = alltoall(8, 8e-6, delay_per_circuit=1e-7)
     other = Columns(varies, options())
     other.offer_cayley()
     assert other.made == 0
-    monkeypatch.setattr(cayley, "MOST_WORK", 100)
+    monkeypatch.setattr(cayley, "MOST_PAIRS", 100)
     columns.offer_cayley()
     assert columns.made == 0
+
+
+@pytest.mark.parametrize("gpus", [7, 8])
+def test_two_ports_are_rated_as_by_concurrent_flows(gpus: int) -> None:
+    """Every circulant, every shift: routes of few hops and two kinds of links are enough."""
+    instance = alltoall(gpus, 8e-6)
+    columns = Columns(instance, options())
+    lift = columns.lifts_of(range(len(columns.ratings.patterns)))[0]
+    demands = [columns.demand(lift, [columns.ratings.pattern_of[step]], step, step) for step in range(gpus - 1)]
+    targets = cayley.cayley_targets(lift, 2, demands)
+    assert targets is not None
+    found = cayley.cayley_seconds(lift, targets, demands, instance.hop_delay, lambda: False)
+    assert found is not None
+    for topology, one in enumerate(targets):
+        links = lift.links(one[None, :])
+        for step, pairs in enumerate(instance.demands):
+            rated = profile(pairs, links, gpus) if len(links) else ()
+            seconds = min(step_time(instance, step, rated)[0] - instance.alpha, NEVER) if rated else NEVER
+            assert found[step, topology] == pytest.approx(seconds, rel=1e-6)

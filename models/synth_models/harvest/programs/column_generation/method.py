@@ -118,10 +118,11 @@ class Columns:
         first: dict[tuple[int, float], int] = {}
         for step, kind in enumerate(kinds):
             first.setdefault(kind, step)
-        targets = cayley_targets(lift, instance.ports, len(first))
-        if targets is None:
+        if len(lift.sources) > 1:
             return
         demands = [self.demand(lift, [pattern], step, step) for (pattern, _), step in first.items()]
+        if (targets := cayley_targets(lift, instance.ports, demands)) is None:
+            return
         seconds_of = cayley_seconds(lift, targets, demands, instance.hop_delay, self.options.out_of_time)
         if seconds_of is None:
             return
