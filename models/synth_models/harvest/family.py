@@ -72,7 +72,10 @@ FAMILY = Family(
             "least time over all topology sequences, by relaxations of intervals (ours)",
             _HERE + "bounds.sequences:solve",
             (),
-            (Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),),
+            (
+                Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),
+                Parameter("cases", read_choice("on", "off"), "off", "divide intervals by the hops of their patterns"),
+            ),
         ),
         _reference("static_ring", "baselines:static_ring", "the 1-D ring throughout"),
         _reference("static_torus", "baselines:static_torus", "the 2-D or 3-D torus throughout"),

@@ -10,7 +10,7 @@ rationals, made feasible exactly (:meth:`Relaxation._exact`), so accuracy of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
 from synth_models.harvest.bounds.joint_prices import JointPrices
-from synth_models.harvest.bounds.rate_prices import RatePrices
+from synth_models.harvest.bounds.rate_prices import BROKEN, RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
 from synth_models.harvest.bounds.small_lp import GrowingProgram
 from synth_models.harvest.instance import HarvestInstance
@@ -31,8 +31,11 @@ from synth_models.harvest.parts.demands import direct_load, fewest_hops, routed_
 
 ROUNDS, MORE_ROUNDS = 80, 600
 QUICK, TREES, RATES, MORE = range(4)  # effort: trees of one hop only, all trees and cycles, rate rows too, many rounds
+SLACK, BREAKING = ("s", 0), 10  # a variable for limits that cannot be kept, and its cost in shares of the least
+IMPOSSIBLE = 4  # times the GPUs: loads of cases that cannot be
 FEW, FINE, COARSE = 16, 1e-7, 5e-4  # up to FEW patterns, tree rows broken by the share FINE are added, else COARSE
 Variable = tuple[str, int]
+Hops = tuple[int, int | None]  # least and most; None for any number
 
 
 class Patterns:
@@ -93,15 +96,22 @@ class IntervalBound:
     finished: bool
 
     def as_certificate(self) -> dict[str, Any]:
-        rows = [{**row.words, "multiplier": m} for row, m in zip(self.rows, self.multipliers, strict=True)]
-        return {"first": self.first, "last": self.last, "rows": rows}
+        return {"first": self.first, "last": self.last, **self.proof()}
+
+    def used(self) -> list[Row]:
+        return self.rows
+
+    def proof(self) -> dict[str, Any]:
+        return {"rows": [{**row.words, "multiplier": m} for row, m in zip(self.rows, self.multipliers, strict=True)]}
 
 
 class Relaxation:
-    """The linear program of one interval."""
+    """The linear program of one interval; ``hops``: in a case, least and most hops of the routes of some patterns."""
 
-    def __init__(self, shared: Patterns, first: int, last: int) -> None:
+    def __init__(self, shared: Patterns, first: int, last: int, hops: Mapping[int, Hops] | None = None) -> None:
         self.shared, self.first, self.last = shared, first, last
+        self.hops = dict(hops or {})
+        self.limits = {k: most for k, (_, most) in self.hops.items() if most is not None}
         count, seconds = shared.weights(first, last)
         self.patterns = sorted(count)
         self._name_columns(count, seconds)
@@ -109,6 +119,8 @@ class Relaxation:
         self.rows: list[Row] = self._first_rows()
         self.scale: list[float] = []  # of the rows that the program has
         self.program: GrowingProgram | None = None
+        self.point: FloatArray = np.zeros(0)  # of least cost, over the rows so far
+        self.priced: dict[int, tuple[dict[int, int], int]] = {}  # D and budget of bundles, as the case has them
         self.joined = False  # whether prices have been sought for all patterns and rates at once
         self.close = FINE if len(self.patterns) <= FEW else COARSE
 
@@ -120,8 +132,16 @@ class Relaxation:
         for k in self.patterns:
             self.cost[("L", k)], self.least[("L", k)] = count[k] * delay, Fraction(shared.hops(k))
             self.cost[("u", k)], self.least[("u", k)] = seconds[k], shared.routed[k]
+            if k in self.hops:
+                self.least[("L", k)] = Fraction(self.hops[k][0])
+                load = shared.direct[k]
+                if self.limits.get(k) == 1 and load is not None:
+                    self.least[("u", k)] = load
         for orbit in sorted({orbit for k in self.patterns for orbit in shared.sizes[k]}):
             self.cost[("a", orbit)], self.least[("a", orbit)] = Fraction(0), Fraction(1)
+        if self.limits:  # what a case breaks its limits by, where it is impossible
+            self.cost[SLACK] = BREAKING * sum((c * self.least[v] for v, c in self.cost.items()), Fraction(0))
+            self.least[SLACK] = Fraction(0)
         largest = {k: int(volumes(shared.pairs[k]).max()) for k in self.patterns}
         self.unit_of = {(kind, k): largest[k] if kind == "u" else 1 for kind, k in self.cost}  # of a point
         self.constant = (self.last - self.first + 1) * Fraction(shared.instance.alpha)
@@ -136,6 +156,9 @@ class Relaxation:
             load, least, delay = shared.direct[k], shared.routed[k], shared.instance.hop_delay
             if load is not None and load > least and delay > 0 and shared.alike(k, self.first, self.last):
                 found.append(make.direct(k, load, least))
+            if k in self.limits:
+                limited = [make.limit(k, orbit, self.limits[k]) for orbit in shared.sizes[k]]
+                found += [replace(row, coefficient=row.coefficient | {SLACK: 1}) for row in limited]
         return found
 
     def _name_arcs(self) -> None:
@@ -173,6 +196,7 @@ class Relaxation:
         multipliers, finished = np.zeros(len(self.rows)), False
         for _ in range(MORE_ROUNDS if effort == MORE else ROUNDS):
             point, multipliers = self._optimise()
+            self.point = point
             if deadline_passed() or effort == QUICK:
                 finished = effort == QUICK
                 break
@@ -271,15 +295,43 @@ class Relaxation:
         return [make.cycle(uses, int(self.component[root]), nodes)]
 
     def _separate_rates(self, point: FloatArray, deadline_passed: Callable[[], bool], effort: int) -> list[Row]:
-        if self.shared.prices.joint and not self.joined and (found := self._joint_rates(deadline_passed)):
+        joint = self.shared.prices.joint or bool(self.hops)
+        if joint and not self.joined and (found := self._joint_rates(deadline_passed)):
             return found
         load = {k: float(point[self.column[("u", k)]]) for k in self.patterns}
+        if self.hops:
+            return [
+                self._rate_row(number, load)
+                for number, (cheapest, budget) in self.priced.items()
+                if sum(d / load[k] for k, d in cheapest.items()) > budget * (1 + BROKEN)
+                and max(load[k] / self.unit_of["u", k] for k in cheapest) < IMPOSSIBLE * self.shared.gpus
+            ]
         largest = {k: self.unit_of[("u", k)] for k in self.patterns}
         rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
         return [
             make.rate(cheapest, budget, rates, number, largest)
             for number, cheapest, budget in self.shared.prices.broken_by(load, deadline_passed, more=effort == MORE)
         ]
+
+    def _rate_row(self, number: int, load: Mapping[int, float]) -> Row:
+        """The row of a bundle of prices at these loads."""
+        cheapest, _ = self.use(number)
+        largest = {k: self.unit_of[("u", k)] for k in self.patterns}
+        rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in cheapest}
+        return make.rate(cheapest, self.priced[number][1], rates, number, largest)
+
+    def use(self, number: int) -> tuple[dict[int, int], int]:
+        """D by pattern and the budget of a bundle of prices, which gives rows from now on; in a case, of paths that are
+        no longer than it allows."""
+        if number not in self.priced:
+            prices = self.shared.prices
+            bundle = prices.pool[number]
+            direct = [self.shared.pairs[k][:, :2] for k, most in self.limits.items() if most == 1]
+            pairs = np.unique(np.concatenate(direct), axis=0) if direct else np.zeros((0, 2), dtype=np.int64)
+            cheapest = {k: d for k, d in bundle.cheapest.items() if k in self.patterns}
+            cheapest |= {k: prices.within(bundle, k, most) for k, most in self.limits.items() if k in cheapest}
+            self.priced[number] = cheapest, prices.budget_with(bundle, pairs)
+        return self.priced[number]
 
     def _joint_rates(self, deadline_passed: Callable[[], bool]) -> list[Row]:
         """The row of the prices that are best for all patterns and rates at once."""
@@ -288,16 +340,15 @@ class Relaxation:
             return []
         cost = np.array([float(c) for c in self.cost.values()])
         least = np.array([float(low) for low in self.least.values()])
-        joint = JointPrices(self.shared.prices, self.patterns, self.column, (cost / (cost.max() or 1.0), least))
+        bounds = cost / (cost.max() or 1.0), least
+        joint = JointPrices(self.shared.prices, self.patterns, self.column, bounds, self.limits)
         plain = [row for row in self.rows if row.words["row"] != "rate"]
         if (found := joint.best(plain, deadline_passed)) is None:
             return []
         bundle, load = found
         number = len(self.shared.prices.pool)
         self.shared.prices.pool.append(bundle)
-        largest = {k: self.unit_of[("u", k)] for k in self.patterns}
-        rates = {k: max(1, round(RATE_SCALE * largest[k] / load[k])) for k in self.patterns}
-        return [make.rate(bundle.cheapest, bundle.budget, rates, number, largest)]
+        return [self._rate_row(number, load)]
 
     def _exact(self, multipliers: Sequence[float] | FloatArray, finished: bool) -> IntervalBound:
         """Multipliers that are feasible in exact arithmetic, and the value they prove.

@@ -11,6 +11,7 @@ every known path:
 The multipliers of the last rows are prices, and by convexity one bundle of them, at the best rates, is worth all rows
 that the relaxation would find. Prices need not be best to be valid; they are made whole and checked as any bundle.
 Paths: all of two hops at first, then the cheapest through every GPU as far as they are cheaper than the program knows.
+In a case (:mod:`.hop_cases`) they are no longer than it allows, and a pattern with one hop has all its pairs' links.
 The program is solved by an interior-point method without crossover. Its prices lie in the middle of the best ones,
 which paths then change little; a vertex takes hundreds of rounds. Renumberings must lead from every GPU to every other.
 """
@@ -34,13 +35,15 @@ THROUGH = 20  # paths of a pair that a round adds
 TANGENTS = 60
 IDLE = 2  # rounds without better prices that end the search
 ENOUGH = 0.99  # of the budget that the best prices use up
+FARTHEST = 4.0  # times the program's loads, at which a row is stated
 MIXED = 0.5  # of the best prices so far, in those that are tried first
 Path = tuple[int, ...]  # its orbits of ordered pairs, sorted
 Variable = tuple[str, int]
 
 
 class JointPrices:
-    """The program of one interval: ``columns`` numbers the variables of its ``rows``, with ``cost`` and ``least``."""
+    """The program of one interval: ``columns`` numbers the variables of its ``rows``, ``bounds`` are their costs and
+    least values; ``limits`` has the most hops of the patterns that have any."""
 
     def __init__(
         self,
@@ -48,17 +51,30 @@ class JointPrices:
         patterns: Sequence[int],
         columns: Mapping[Variable, int],
         bounds: tuple[FloatArray, FloatArray],
+        limits: Mapping[int, int],
     ) -> None:
         self.pool, self.patterns, self.columns = pool, list(patterns), columns
         self.cost, self.least = bounds
         self.label = pool.label.astype(np.int64)
         self.back = np.ascontiguousarray(self.label.T)
         self.picks = [(row, pick) for row, k in enumerate(self.patterns) for pick in pool.picks[k]]
+        self.most = [limits.get(self.patterns[row]) for row, _ in self.picks]
+        self.length = np.bincount(self.label.ravel())  # ordered pairs of an orbit
+        direct = {
+            int(self.label[u, v]) for (_, (u, v, _)), most in zip(self.picks, self.most, strict=True) if most == 1
+        }
+        self.linked = np.array(sorted(direct), dtype=np.int64)
         self.known: list[set[Path]] = []
-        for _, (u, v, _) in self.picks:
+        for (_, (u, v, _)), most in zip(self.picks, self.most, strict=True):
+            if most == 1:
+                self.known.append({(int(self.label[u, v]),)})
+                continue
             middle = np.delete(np.arange(pool.gpus), [u, v])
             two = np.sort(np.stack([self.label[u, middle], self.label[middle, v]], axis=1), axis=1)
             self.known.append({(int(self.label[u, v]),), *map(tuple, two.tolist())})
+        self.keys = [(self.patterns[row], pick) for row, pick in self.picks]
+        for paths, key, most in zip(self.known, self.keys, self.most, strict=True):  # those of cases before
+            paths |= {path for path in pool.joint_paths.get(key, ()) if most is None or len(path) <= most}
 
     def best(self, rows: Sequence[Row], out_of_time: Callable[[], bool]) -> tuple[Bundle, dict[int, float]] | None:
         """A bundle and the loads at which its row is worth most; None where the program has no answer in time."""
@@ -77,11 +93,13 @@ class JointPrices:
                     kept, idle = (worth, trial, load), 0
             if idle == IDLE or (kept is not None and kept[0] >= ENOUGH) or sum(map(len, self.known)) == before:
                 break
+        for paths, key in zip(self.known, self.keys, strict=True):
+            self.pool.joint_paths.setdefault(key, set()).update(path for path in paths if len(path) > 2)
         if kept is None or kept[0] <= 0:
             return None
         worth, prices, load = kept
         bundle = self.pool.whole_bundle(self.patterns, prices)
-        return bundle, {k: float(u) * worth for k, u in zip(self.patterns, load, strict=True)}
+        return bundle, {k: float(u) * min(worth, FARTHEST) for k, u in zip(self.patterns, load, strict=True)}
 
     def _solve(self, rows: Sequence[Row]) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Prices by pattern and orbit, of which those of an orbit sum up to 1 at most; loads by pattern; what the
@@ -107,6 +125,8 @@ class JointPrices:
                     made.more(within[number, orbit], column, -float(size))
                 column += 1
         made.add(dict.fromkeys(range(links, flows), -1.0), -float(self.pool.ports))
+        for orbit in self.linked.tolist():
+            made.add({links + orbit: float(self.pool.gpus)}, float(self.length[orbit]))
         cost, least = np.zeros(column), np.zeros(column)
         cost[:rate], least[:rate] = self.cost, self.least
         found = centre(cost, *made.stated(column), least)
@@ -118,7 +138,8 @@ class JointPrices:
         unit = float(prices.sum(axis=0).max())
         if unit <= 0:
             return None
-        rates = np.maximum(found.point[rate:links], 1e-9)
+        slowest = np.array([1 / (self.least[self.columns["u", k]] * self.pool.gpus) for k in self.patterns])
+        rates = np.maximum(found.point[rate:links], slowest)  # an impossible case has rates of 0
         sizes = np.array([size for _, (_, _, size) in self.picks])
         return prices / unit, 1 / rates, np.abs(found.multipliers[np.array(served)]) / unit / sizes
 
@@ -129,6 +150,9 @@ class JointPrices:
         total[np.unique(np.diag(self.label))] = 0.0
         for pick, (number, (u, v, size)) in enumerate(self.picks):
             price = prices[number] + 1e-12
+            if (most := self.most[pick]) is not None:
+                spent += size * self._within(pick, most, price, float(wanted[pick])) / load[number]
+                continue
             out, into = _tree(self.label, price, u), _tree(self.back, price, v)
             spent += size * out[0][v] / load[number]
             through = out[0] + into[0]
@@ -138,7 +162,33 @@ class JointPrices:
                     break
                 self.known[pick].add(self._path(u, w, out[1], self.label) + self._path(v, w, into[1], self.back))
         self.known = [{tuple(sorted(path)) for path in paths} for paths in self.known]
-        return spent / (self.pool.ports * gpus * float(total.max()))
+        spare = float((self.length[self.linked] * (total.max() - total[self.linked])).sum())
+        return spent / max(self.pool.ports * gpus * float(total.max()) - spare, 1e-9)
+
+    def _within(self, pick: int, most: int, price: FloatArray, wanted: float) -> float:
+        """The cheapest path of a pick with ``most`` hops; takes in paths below ``wanted``, one a first hop."""
+        _, (u, v, _) = self.picks[pick]
+        table = price[self.label]
+        np.fill_diagonal(table, 0.0)  # fewer hops are allowed
+        left = [np.full(len(table), np.inf)]  # to v within so many hops
+        left[0][v] = 0.0
+        for _ in range(most - 1):
+            left.append((table + left[-1][None, :]).min(axis=1))
+        through = table[u] + left[-1]
+        best = float(through.min())
+        if most <= 2:
+            return best
+        limit = best + 0.6 * max(0.0, wanted - best)
+        for w in np.argsort(through, kind="stable")[:THROUGH].tolist():
+            if through[w] > limit:
+                break
+            path, at = [int(self.label[u, w])] if w != u else [], w
+            for rest in left[-2::-1]:
+                following = int((table[at] + rest).argmin())
+                path += [int(self.label[at, following])] if following != at else []
+                at = following
+            self.known[pick].add(tuple(sorted(path)))
+        return best
 
     @staticmethod
     def _path(root: int, end: int, before: IntArray, label: IntArray) -> Path:

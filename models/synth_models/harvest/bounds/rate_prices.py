@@ -59,10 +59,11 @@ class RatePrices:
         self.patterns, self.gpus, self.ports = patterns, gpus, ports
         self.pool: list[Bundle] = []
         self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
+        self.joint_paths: dict[tuple[int, tuple[int, int, int]], set[tuple[int, ...]]] = {}  # of :mod:`.joint_prices`
         self.master: _Master | None = None  # the one in use: other rates of the same patterns change only its aim
         self.node = row_orbits(np.arange(gpus)[:, None], group)
         alike = int(self.node.max()) == 0  # renumberings lead from every GPU to every other
-        self.joint = False
+        self.joint, self.alike = False, alike
         self.usable = ports > 1 and (gpus <= GPUS_UP_TO or (alike and gpus <= JOINT_UP_TO))
         if not self.usable:
             return
@@ -175,6 +176,26 @@ class RatePrices:
         out, into = cover[:nodes], cover[nodes:]
         np.maximum.at(out, self.ends[:, 0], total - into[self.ends[:, 1]])
         return out, into
+
+    def within(self, bundle: Bundle, pattern: int, hops: int) -> int:
+        """D of a pattern over paths of at most that many hops."""
+        price = bundle.prices[bundle.patterns.index(pattern)][self.label]
+        np.fill_diagonal(price, 0)  # fewer hops are allowed
+        total = 0
+        for u, v, size in self.picks[pattern]:
+            cost = price[u]
+            for _ in range(hops - 1):
+                cost = (cost[:, None] + price).min(axis=0)
+            total += size * int(cost[v])
+        return total
+
+    def budget_with(self, bundle: Bundle, pairs: IntArray) -> int:
+        """The budget where these pairs (rows of source and destination, each once) have links of their own."""
+        if not len(pairs):
+            return bundle.budget
+        u, v = pairs.T
+        spare = bundle.of_source[u] + bundle.of_destination[v] - bundle.prices.sum(axis=0)[self.label[u, v]]
+        return bundle.budget - int(spare.sum())
 
     def distances(self, prices: FloatArray | IntArray, source: int) -> FloatArray:
         """Prices of the cheapest paths from a GPU; whole prices stay exact."""

@@ -23,6 +23,12 @@ with it (n GPUs, d ports, ``|o|`` the volume of all pairs of o in k). Rows, all 
   ``(U[k] - d0)*L[k] + u[k] >= 2*U[k] - d0``. For patterns whose steps all have the same bytes, as these may take one
   and the same routes.
 
+* **limit**: ``a[o] <= h`` for o in k, in a case in which routes of k have at most h hops.
+
+In a **case** the routes of some patterns have at least ``low`` and at most ``high`` hops (:mod:`.hop_cases`). Then D[k]
+counts paths of at most ``high`` hops. A pattern with one hop has all its pairs' links, so every such pair ``(u, v)``
+takes ``r[u] + c[v] - sum of p[u,v]`` off ``d*(sum of r and c)``: its link is paid for at its prices only.
+
 Beside them stand the lower bounds ``a >= 1``, ``u[k] >= d0``, the least load that whole links allow
 (:func:`synth_models.harvest.parts.demands.routed_load`; the largest volume at one GPU / d, or more) and, for L[k], the
 fewest hops h within which every GPU of k reaches its partners: no more than d + d^2 + … + d^h.
@@ -80,6 +86,10 @@ def direct(pattern: int, load: Fraction, least: Fraction) -> Row:
     """``load``: least volume a link with one hop; ``least``: that of any routes."""
     coefficient: dict[tuple[str, int], int | Fraction] = {("L", pattern): load - least, ("u", pattern): 1}
     return Row(coefficient, 2 * load - least, {"row": "direct", "pattern": pattern})
+
+
+def limit(pattern: int, orbit: int, hops: int) -> Row:
+    return Row({("a", orbit): -1}, -hops, {"row": "limit", "pattern": pattern, "orbit": orbit})
 
 
 def cycle(uses: dict[int, int], right: int, nodes: list[int]) -> Row:

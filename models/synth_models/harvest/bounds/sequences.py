@@ -32,6 +32,7 @@ from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds import chains
+from synth_models.harvest.bounds.hop_cases import Division
 from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
@@ -43,6 +44,7 @@ USUAL_SECONDS = 60.0
 SHARE = 0.8  # of the time limit; the certificate is verified in the rest
 SAME = 1e-9  # bounds apart by this share differ only in what was rounded down
 SHORT = 3  # all intervals of up to so many steps are examined first where there are many patterns
+DIVISIONS = 6  # of the least case of an interval before the cheapest partition is sought again
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
 FINEST = 992  # no unit is smaller than 2^-FINEST
@@ -64,9 +66,12 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
     effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
+    cases = MORE in effort and options.method.get("cases", "off") == "on"
     complete = False
     with part.in_time():
-        complete = search.climb(effort)
+        complete = search.climb(effort[:-1] if cases else effort)
+        if complete and cases:
+            search.divide()
     ladder.close()
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
@@ -126,6 +131,19 @@ class _Search:
                 complete = self.examine(now, level)
                 done.update(now)
         return complete
+
+    def divide(self) -> None:
+        """Divide the intervals of the cheapest partition into cases, until none is left to divide or time is up."""
+        divisions, done = dict[tuple[int, int], Division](), set[tuple[int, int]]()
+        while not self.out_of_time() and (todo := [ends for ends in self.ladder.partition() if ends not in done]):
+            for ends in todo:
+                division = divisions.setdefault(ends, Division(self.shared, *ends))
+                if not division.usable() or not division.go_on(DIVISIONS, self.out_of_time):
+                    done.add(ends)
+                found = division.bound()
+                if found is not None and (ends not in self.known or found.seconds > self.known[ends].seconds):
+                    self.known[ends] = found
+                    self.ladder.examine(found)
 
     def examine(self, todo: Sequence[tuple[int, int]], level: int) -> bool:
         """Take in the bounds of intervals; False once time is up."""
@@ -245,19 +263,24 @@ def _outcome(
     if Fraction(bound) > total:
         bound = float(np.nextafter(bound, 0.0))
     certificate = {"unit_exponent": _exponent(ladder.unit)} | _examined(list(known.values()), shared)
-    kinds = sorted({row.words["row"] for one in known.values() for row in one.rows})
+    kinds = sorted({row.words["row"] for one in known.values() for row in one.used()})
+    divided = any("rows" not in one.proof() for one in known.values())
     proof = "partition into intervals, each bounded by linear programming duality"
+    proof += ", by cases of hops" if divided else ""
     proof += f" over rows {', '.join(kinds)}" if kinds else " (single steps only)"
     return Outcome("finished", bound=bound, bound_proof=proof, certificate=certificate, message=message)
 
 
 def _examined(examined: list[IntervalBound], shared: Patterns | None) -> dict[str, Any]:
     """Parts of the certificate: the intervals, the price bundles that they use, and the renumberings of GPUs."""
-    used = sorted({row.words["bundle"] for one in examined for row in one.rows if "bundle" in row.words})
+    used = sorted({row.words["bundle"] for one in examined for row in one.used() if "bundle" in row.words})
     number = {old: new for new, old in enumerate(used)}
     intervals = [one.as_certificate() for one in examined]
-    for interval in intervals:
-        for row in interval["rows"]:
+    parts = list(intervals)
+    while parts:
+        part = parts.pop()
+        parts += [part[word] for word in ("within", "beyond") if word in part]
+        for row in part.get("rows", []):
             if "bundle" in row:
                 row["bundle"] = number[row["bundle"]]
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -24,7 +25,8 @@ LARGEST_PRICE = 1 << 40
 LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 1024  # GPUs; prices are of ordered pairs
 HALVINGS = 48  # of a range of loads, more than methods make of the same range
-KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct")
+KINDS = ("longest", "volume", "tree", "cycle", "rate", "direct", "limit")
+Limits = Mapping[int, int]  # the most hops of routes, of the patterns that have any in a case
 
 
 class Facts:
@@ -45,8 +47,9 @@ class Facts:
         bundles = untrusted.objects(certificate, "bundles")
         if bundles and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
-        label = self._labels() if bundles else np.zeros((0, 0), dtype=np.int64)
-        self.bundles = [self._bundle(number, entry, label) for number, entry in enumerate(bundles)]
+        self.label = self._labels() if bundles else np.zeros((0, 0), dtype=np.int64)
+        self.bundles = [self._bundle(number, entry) for number, entry in enumerate(bundles)]
+        self._costs: dict[tuple[int, int, int | None], int] = {}
 
     def _measure(self) -> None:
         """Volumes by orbit, most partners and least load of every pattern."""
@@ -100,42 +103,65 @@ class Facts:
         first = np.unique(part, return_index=True)[1]  # the least pair of every orbit
         return np.searchsorted(np.sort(first), first)[part].reshape(self.gpus, self.gpus)
 
-    def _bundle(self, number: int, entry: Mapping[str, Any], label: IntArray) -> tuple[dict[int, int], int]:
-        """D by pattern and the budget of a bundle of prices, which stand by label."""
+    def _bundle(self, number: int, entry: Mapping[str, Any]) -> Bundle:
         where, gpus = f"price bundle {number}", self.gpus
         patterns = untrusted.whole_numbers(entry, "patterns", 0, len(self.patterns) - 1).tolist()
         if len(set(patterns)) != len(patterns):
             raise ValueError(f"{where}: a pattern stands twice")
-        table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, (len(patterns), int(label.max()) + 1))
-        total = table.sum(axis=0)[label]
-        np.fill_diagonal(total, 0)
+        shape = len(patterns), int(self.label.max()) + 1
+        table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, shape)
         source, destination = (
             untrusted.whole_numbers(entry, word, 0, LARGEST_PRICE, (gpus,)) for word in ("of_source", "of_destination")
         )
-        if np.any(total > source[:, None] + destination[None, :]):
+        spare = source[:, None] + destination[None, :] - table.sum(axis=0)[self.label]
+        np.fill_diagonal(spare, 0)
+        if np.any(spare < 0):
             raise ValueError(f"{where}: prices exceed r + c")
-        cheapest = {k: self._cheapest(k, row[label]) for k, row in zip(patterns, table, strict=True)}
-        return cheapest, self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
+        budget = self.ports * (untrusted.exact_sum(source) + untrusted.exact_sum(destination))
+        return Bundle(dict(zip(patterns, table, strict=True)), spare, budget)
 
-    def _cheapest(self, pattern: int, price: IntArray) -> int:
-        """Sum over the pattern's pairs of volume times cheapest path; pairs of one orbit cost alike."""
-        one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
-        trees = {u: _distances(price, u) for u in {u for u, _ in one.values()}}
-        return sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in self.sizes[pattern].items())
+    def priced(self, number: int, limits: Limits) -> tuple[dict[int, int], int]:
+        """D by pattern and the budget of a bundle, in a case with these limits: D over paths that are no longer, the
+        budget less what the links of pairs with one hop leave of r + c."""
+        bundle = self.bundles[number]
+        own = set().union(*(self.patterns[k] for k, most in limits.items() if most == 1))
+        saved = sum(int(bundle.spare[pair]) for pair in own)
+        return {k: self._cheapest(number, k, limits.get(k)) for k in bundle.prices}, bundle.budget - saved
+
+    def _cheapest(self, number: int, pattern: int, most: int | None) -> int:
+        """Sum over the pattern's pairs of volume times cheapest path of so many hops; pairs of an orbit cost alike."""
+        key = number, pattern, most
+        if key not in self._costs:
+            price = self.bundles[number].prices[pattern][self.label]
+            one = {self.orbit[pair]: pair for pair in self.patterns[pattern]}
+            trees = {u: _distances(price, u, most) for u in {u for u, _ in one.values()}}
+            sizes = self.sizes[pattern].items()
+            self._costs[key] = sum(size * int(trees[one[orbit][0]][one[orbit][1]]) for orbit, size in sizes)
+        return self._costs[key]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Prices by pattern, shape (orbits of ordered pairs,); ``spare`` (gpus, gpus) is what they leave of r + c."""
+
+    prices: dict[int, IntArray]
+    spare: IntArray
+    budget: int
 
 
 class RowReader:
-    """Rows of one interval: the terms (variables and coefficients) and the right side of ``terms >= right side``."""
+    """Rows of one interval, or of one of its cases, whose routes have ``limits``: the terms (variables and
+    coefficients) and the right side of ``terms >= right side``."""
 
-    def __init__(self, facts: Facts, first: int, last: int) -> None:
-        self.facts, self.steps = facts, range(first, last + 1)
+    def __init__(self, facts: Facts, first: int, last: int, limits: Limits) -> None:
+        self.facts, self.steps, self.limits = facts, range(first, last + 1), limits
         self.patterns = set(facts.of_step[first : last + 1])
         self.pairs = set().union(*(facts.patterns[k] for k in self.patterns))
         self.places = _places(facts.ports, facts.gpus)
 
     def read(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         kind = untrusted.choice(entry, "row", *KINDS)
-        readers = (self._longest, self._volume, self._tree, self._cycle, self._rate, self._direct)
+        readers = (self._longest, self._volume, self._tree, self._cycle, self._rate, self._direct, self._limit)
         return dict(zip(KINDS, readers, strict=True))[kind](entry)
 
     def _pattern(self, number: int) -> int:
@@ -148,6 +174,12 @@ class RowReader:
         if orbit not in self.facts.sizes[pattern]:
             raise ValueError(f"orbit {orbit} is not in pattern {pattern}")
         return {("L", pattern): 1, ("a", orbit): -1}, 0
+
+    def _limit(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
+        pattern, orbit = untrusted.whole(entry, "pattern"), untrusted.whole(entry, "orbit")
+        if pattern not in self.limits or orbit not in self.facts.sizes[pattern]:
+            raise ValueError(f"orbit {orbit} of pattern {pattern} has no limit on its hops here")
+        return {("a", orbit): -1}, -self.limits[pattern]
 
     def _volume(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
         pattern = self._pattern(untrusted.whole(entry, "pattern"))
@@ -185,7 +217,8 @@ class RowReader:
         return {("a", orbit): count for orbit, count in uses.items()}, self._together(nodes[0])
 
     def _rate(self, entry: Mapping[str, Any]) -> tuple[Terms, int | Fraction]:
-        cheapest, budget = self.facts.bundles[untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)]
+        number = untrusted.whole(entry, "bundle", 0, len(self.facts.bundles) - 1)
+        cheapest, budget = self.facts.priced(number, self.limits)
         rated = untrusted.whole_numbers(entry, "rates", 0, LARGEST_RATE, (None, 2)).tolist()
         rates = {self._pattern(k): r for k, r in rated}
         if len(rates) != len(rated) or any(r < 1 or k not in cheapest for k, r in rates.items()):
@@ -304,13 +337,21 @@ def _places(ports: int, most: int) -> list[int]:
     return sums
 
 
-def _distances(price: IntArray, source: int) -> IntArray:
-    """Return the cost of the cheapest path from one GPU to each over all ordered pairs, exact (Dijkstra).
+def _distances(price: IntArray, source: int, most: int | None) -> IntArray:
+    """Return the cost of the cheapest path from one GPU to each over all ordered pairs, exact: of any number of hops
+    (Dijkstra), or of at most so many (a round for each).
 
     The check's own: methods search with :mod:`synth.graph.shortest_paths`, of which this shares nothing.
     """
     distance: IntArray = price[source].copy()
     distance[source] = 0
+    if most is not None:
+        for _ in range(most - 1):
+            longer = (distance[:, None] + price).min(axis=0)
+            if np.all(longer >= distance):
+                break
+            distance = np.minimum(distance, longer)
+        return distance
     left = np.ones(len(price), dtype=bool)
     left[source] = False
     for _ in range(len(price) - 1):

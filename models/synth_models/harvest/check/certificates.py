@@ -2,13 +2,15 @@
 
 For every examined interval the rows are derived again (:mod:`synth_models.harvest.check.certificate_rows`), the
 multipliers must be finite, not negative, and leave no variable a negative reduced cost; what they prove is a rational
-number. It is rounded down to whole units, intervals that were not examined get the best sum over disjoint parts (single
+number. An interval may be divided into cases by the hops of its patterns; the least of them counts. It is rounded down
+to whole units, intervals that were not examined get the best sum over disjoint parts (single
 steps are bounded by themselves if not examined), and the cheapest partition into intervals with its reconfigurations
 must reach the stated bound. With ``chains`` it is another sum (:mod:`synth_models.harvest.check.chains`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -23,6 +25,7 @@ from synth_models.harvest.check.changes import least_paid
 from synth_models.harvest.instance import HarvestInstance
 
 LARGEST_EXPONENT = 1000
+DEEPEST = 200  # divisions of a case
 LARGEST_WORD = 1 << 62  # the sum of two such fits into a machine word
 
 
@@ -57,9 +60,8 @@ def _proven(instance: HarvestInstance, certificate: Mapping[str, Any]) -> Fracti
     for entry in intervals:
         first = untrusted.whole(entry, "first", 0, steps - 1)
         last = untrusted.whole(entry, "last", first, steps - 1)
-        least[first, last] = max(
-            least[first, last], _interval(instance, facts, first, last, untrusted.objects(entry, "rows")) // unit
-        )
+        proven = _Interval(instance, facts, first, last).proven(entry, {}, 0)
+        least[first, last] = least[first, last] if proven is None else max(least[first, last], proven // unit)
     least = _with_parts(least)
     change = [0, *(least_paid(instance, step) // unit for step in range(1, steps))]  # the first topology is free
     best = [0]
@@ -122,29 +124,79 @@ def _fewest_hops(partners: int, ports: int) -> int:
     return hops
 
 
-def _interval(instance: HarvestInstance, facts: Facts, first: int, last: int, rows: Any) -> Fraction:
-    """What the multipliers prove for steps first..last on one topology."""
-    left: dict[tuple[str, int], Fraction] = {}
-    least: dict[tuple[str, int], Fraction] = {}
-    for step in range(first, last + 1):
-        k = facts.of_step[step]
-        seconds = Fraction(float(instance.bytes_per_pair[step])) / Fraction(instance.port_bandwidth)
-        left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(instance.hop_delay)
-        left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
-        least[("L", k)] = Fraction(_fewest_hops(facts.partners[k], facts.ports))
-        least[("u", k)] = facts.least_load[k]
-        for orbit in facts.sizes[k]:
-            left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
-    proven = (last - first + 1) * Fraction(instance.alpha)
-    reader = RowReader(facts, first, last)
-    for entry in rows:
-        exact = Fraction(untrusted.number(entry, "multiplier", 0.0))
-        terms, right = reader.read(entry)
-        proven += exact * right
-        for variable, coefficient in terms.items():
-            left[variable] -= exact * coefficient
-    for variable, rest in left.items():
-        if rest < 0:
-            raise ValueError(f"steps {first}..{last}: the multipliers take more of {variable} than it costs")
-        proven += rest * least[variable]
-    return proven
+class _Interval:
+    """What rows and cases prove for steps first..last on one topology."""
+
+    def __init__(self, instance: HarvestInstance, facts: Facts, first: int, last: int) -> None:
+        self.instance, self.facts, self.first, self.last = instance, facts, first, last
+        self.patterns = sorted(set(facts.of_step[first : last + 1]))
+
+    def proven(
+        self, entry: Mapping[str, Any], hops: Mapping[int, tuple[int, int | None]], depth: int
+    ) -> Fraction | None:
+        """Seconds, at least, when the routes of some patterns have so many ``hops`` (least and most); None where that
+        is impossible. The entry has rows, or is divided by the hops of one pattern: up to a number, and beyond."""
+        if depth > DEEPEST:
+            raise ValueError(f"cases are divided {DEEPEST} times at most")
+        if "pattern" in entry:
+            pattern = untrusted.whole(entry, "pattern")
+            low, high = hops.get(pattern, (self._fewest(pattern), None))
+            within = untrusted.whole(entry, "hops", low, self.facts.gpus - 1 if high is None else high - 1)
+            below = self.proven(entry["within"], {**hops, pattern: (low, within)}, depth + 1)
+            above = self.proven(entry["beyond"], {**hops, pattern: (within + 1, high)}, depth + 1)
+            return min((one for one in (below, above) if one is not None), default=None)
+        if "crowded" in entry:
+            if not self._crowded({k: most for k, (_, most) in hops.items() if most is not None}):
+                raise ValueError("a case is no more crowded than the ports allow")
+            return None
+        return self._by_rows(untrusted.objects(entry, "rows"), hops)
+
+    def _fewest(self, pattern: int) -> int:
+        """Hops of a pattern, at least; only patterns of steps with equal bytes have one and the same routes."""
+        steps = [step for step in range(self.first, self.last + 1) if self.facts.of_step[step] == pattern]
+        if len({self.facts.bytes_of_step[step] for step in steps}) != 1:
+            raise ValueError(f"steps of pattern {pattern} are not in the interval, or differ in bytes and so in routes")
+        return _fewest_hops(self.facts.partners[pattern], self.facts.ports)
+
+    def _crowded(self, limits: Mapping[int, int]) -> bool:
+        """Whether a GPU sends to, or receives from, more others within some hops than there can be so near."""
+        for most in set(limits.values()):
+            pairs = set().union(*(self.facts.patterns[k] for k, limit in limits.items() if limit <= most))
+            near = max(max(Counter(pair[side] for pair in pairs).values()) for side in (0, 1))
+            if _fewest_hops(near, self.facts.ports) > most:
+                return True
+        return False
+
+    def _by_rows(self, rows: Any, hops: Mapping[int, tuple[int, int | None]]) -> Fraction:
+        """What the multipliers of the rows prove."""
+        facts, limits = self.facts, {k: most for k, (_, most) in hops.items() if most is not None}
+        left: dict[tuple[str, int], Fraction] = {}
+        least: dict[tuple[str, int], Fraction] = {}
+        for step in range(self.first, self.last + 1):
+            k = facts.of_step[step]
+            seconds = Fraction(float(self.instance.bytes_per_pair[step])) / Fraction(self.instance.port_bandwidth)
+            left[("L", k)] = left.get(("L", k), Fraction(0)) + Fraction(self.instance.hop_delay)
+            left[("u", k)] = left.get(("u", k), Fraction(0)) + seconds
+        for k in self.patterns:
+            fewest = _fewest_hops(facts.partners[k], facts.ports)
+            least[("L", k)] = Fraction(hops[k][0] if k in hops else fewest)
+            least[("u", k)] = facts.least_load[k]
+            if limits.get(k) == 1:  # every pair on links of its own
+                listed = [(u, v, volume) for (u, v), volume in facts.patterns[k].items()]
+                least[("u", k)] = whole_links_load(listed, facts.ports)
+            for orbit in facts.sizes[k]:
+                left[("a", orbit)], least[("a", orbit)] = Fraction(0), Fraction(1)
+        proven = (self.last - self.first + 1) * Fraction(self.instance.alpha)
+        reader = RowReader(facts, self.first, self.last, limits)
+        for entry in rows:
+            exact = Fraction(untrusted.number(entry, "multiplier", 0.0))
+            terms, right = reader.read(entry)
+            proven += exact * right
+            for variable, coefficient in terms.items():
+                left[variable] -= exact * coefficient
+        for variable, rest in left.items():
+            if rest < 0:
+                where = f"steps {self.first}..{self.last}"
+                raise ValueError(f"{where}: the multipliers take more of {variable} than it costs")
+            proven += rest * least[variable]
+        return proven

@@ -69,7 +69,7 @@ def test_it_stops_when_time_is_up() -> None:
     shared = Patterns(made("bruck_allgather", 8, 2, 1e-3))
     relaxation = Relaxation(shared, 0, 2)
     least = np.array([float(low) for low in relaxation.least.values()])
-    joint = JointPrices(shared.prices, relaxation.patterns, relaxation.column, (np.ones(len(least)), least))
+    joint = JointPrices(shared.prices, relaxation.patterns, relaxation.column, (np.ones(len(least)), least), {})
     assert joint.best(relaxation.rows, lambda: True) is None
 
 
