@@ -40,12 +40,15 @@ def test_what_comes_from_afar_lets_others_pass() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cells_are_the_first_free_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against trying every start in turn, on random machines; where cells suit all times and where they do not."""
-    chooser, exactly = random.Random(seed), 0
+    """Against trying every start in turn, on random machines; where cells suit all times and where they do not, also
+    where a cell takes a whole transfer."""
+    chooser, exactly, whole = random.Random(seed), 0, 0
     for k in range(120):
         if k == 60:
             monkeypatch.setattr(cells, "MOST", 8)
             monkeypatch.setattr(cells, "COARSE", 5)
+            monkeypatch.setattr(cells, "SLOT", 1.5)
+        rounded = k % 2 > 0
         instance = random_instance(chooser)
         transfers = random_transfers(chooser, instance)
         with monkeypatch.context() as own:
@@ -58,19 +61,21 @@ def test_cells_are_the_first_free_ones(seed: int, monkeypatch: pytest.MonkeyPatc
                 return found
 
             own.setattr(list_scheduling, "placed_in_cells", seen)
-            made = timed(instance, transfers, in_cells=True)
+            made = timed(instance, transfers, in_cells=True, rounded=rounded)
         assert check_schedule(instance, made).faults == []
-        ((uses, _, followers, priority, missing, _), found) = tried[0]
-        suits = cells.Cells.of(uses)
+        ((uses, _, followers, priority, missing, *_), found) = tried[0]
+        suits = cells.Cells.of(uses, rounded)
         if found is not None and suits is not None:
             exactly += suits.ticks < int(uses.duration.max())
-            assert found[0].tolist() == _one_start_after_the_other(uses, followers, priority, missing)
+            whole += suits.ticks > int(uses.duration.max())
+            assert found[0].tolist() == _one_start_after_the_other(uses, followers, priority, missing, rounded)
     assert exactly
+    assert whole
 
 
-def _one_start_after_the_other(uses: Any, followers: Any, priority: Any, missing: Any) -> list[int]:
+def _one_start_after_the_other(uses: Any, followers: Any, priority: Any, missing: Any, rounded: bool) -> list[int]:
     """What :func:`placed_in_cells` returns, by sets of occupied cells."""
-    suits = cells.Cells.of(uses)
+    suits = cells.Cells.of(uses, rounded)
     assert suits is not None
     start, ready, waits = [-1] * len(priority), [0] * len(priority), missing.tolist()
     taken: set[tuple[int, int]] = set()

@@ -15,7 +15,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import DEALT, Plan
 from synth_models.fabric.references.near_groups import even_routes, links_between, near_groups
-from synth_models.fabric.references.straight import straight
+from synth_models.fabric.references.straight import straight, straight_pairs
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.mirrored import opposite
 from synth_models.fabric.scheduling.routes import Routes
@@ -216,3 +216,17 @@ def test_routes_of_all_pairs_leave_a_group_once_where_that_evens_the_load() -> N
     start, link = box_routes.PairRoutes(instance, instance.boxes, 1).of(source, target)
     assert np.bincount(link).max() > 71
     assert np.add.reduceat(far[link], start[:-1]).max() > 1
+
+
+@pytest.mark.parametrize("size", [72 * 72, 72 * 72 * 4096, 72 * 72 * 2**20])
+def test_pairs_go_straight_whatever_their_size(size: int) -> None:
+    """Blocks shorter than latencies, as long, and far longer: replayed, and within half of what a rank's link takes."""
+    instance = synth.make(
+        "fabric", network="dragonfly", groups=9, routers=4, hosts=2, collective="alltoall", bytes=size
+    )
+    assert isinstance(instance, FabricInstance)
+    verdict = check_schedule(instance, straight_pairs(instance))
+    assert verdict.faults == []
+    assert verdict.value is not None
+    latencies = 5 * 20e-9
+    assert 71 / 72 * size / 128e9 < verdict.value < 1.5 * (71 / 72 * size / 128e9 + latencies)

@@ -52,7 +52,7 @@ def straight_pairs(instance: FabricInstance) -> Schedule:
     number, none = np.arange(len(blocks), dtype=np.int64), np.zeros(len(blocks) + 1, dtype=np.int64)
     routes = even_routes(instance, blocks.origin, blocks.goal, blocks.bytes)
     transfers = Transfers(number, blocks.bytes, number, none[1:] > 0, none[1:], *routes, none, none[:0])
-    return timed(instance, farthest_first(instance, transfers), in_cells=True)
+    return timed(instance, farthest_first(instance, transfers, True), in_cells=True, rounded=True)
 
 
 def _transfers(

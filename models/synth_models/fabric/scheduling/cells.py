@@ -25,6 +25,7 @@ from synth_models.fabric.scheduling.reservations import Uses
 
 BITS, MOST = 64, 64  # of a word; cells of a transfer
 MANY = 300_000  # transfers, which lists of gaps place as well where all are long
+SLOT = 1.05  # times the longest duration that a cell for a whole transfer may take
 COARSE = 32  # cells of the longest duration where no cell suits all times
 ROOM = 2**26  # words of all resources at most
 DOUBLINGS = 6  # of the time that there are cells for
@@ -40,15 +41,19 @@ class Cells(NamedTuple):
     lasts: IntArray
 
     @classmethod
-    def of(cls, uses: Uses) -> Cells | None:
+    def of(cls, uses: Uses, rounded: bool = False) -> Cells | None:
         """In cells that suit these uses; None where one lasts too many times as long as another, or where many would
-        have to be rounded."""
+        have to be rounded. If these may be ``rounded``, and latencies are short beside what transfers take, a cell is
+        as long as the longest transfer from its first link to the end of its last."""
         if not len(uses.duration):
             return None
         longest = int(uses.duration.max())
         ticks = math.gcd(*np.unique(uses.duration).tolist(), *np.unique(uses.offset).tolist())
         if longest > MOST * ticks:
-            if len(uses.row) > MANY:
+            whole = int((uses.offset + uses.duration).max())
+            if rounded and whole <= SLOT * longest:
+                return cls(whole, np.zeros_like(uses.offset), np.ones_like(uses.offset))
+            if len(uses.row) > MANY and not rounded:
                 return None
             ticks = -(-longest // COARSE)
         offset = uses.offset // ticks
@@ -58,16 +63,16 @@ class Cells(NamedTuple):
 
 def placed_in_cells(
     uses: Uses, resources: int, followers: tuple[IntArray, IntArray, IntArray], priority: IntArray, missing: IntArray,
-    seconds: float,
+    seconds: float, rounded: bool = False,
 ) -> tuple[IntArray, bool] | None:  # fmt: skip
     """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; None
     where cells do not suit the times, or need too much room. The least ``priority`` goes first, of those that wait for
     nothing that is not placed.
 
     ``followers``: as :class:`synth_models.fabric.scheduling.list_scheduling.Followers`; ``missing``: how many each
-    waits for, shape (transfers,).
+    waits for, shape (transfers,). ``rounded``: as :meth:`Cells.of` has it.
     """
-    cells = Cells.of(uses)
+    cells = Cells.of(uses, rounded)
     if cells is None:
         return None
     until = now_s() + seconds

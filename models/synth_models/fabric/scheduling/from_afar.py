@@ -51,12 +51,12 @@ def busiest_seconds(instance: FabricInstance, transfers: Transfers) -> float:
     return float((np.bincount(transfers.link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
 
 
-def farthest_first(instance: FabricInstance, transfers: Transfers) -> Transfers:
+def farthest_first(instance: FabricInstance, transfers: Transfers, however_long: bool = False) -> Transfers:
     """With priorities that suit filled gaps: first what most others wait for one after the other, of that what goes
     farthest, and else in no order, so that no link is wanted by all at the same time. As they are where pieces take
-    longer than latencies: to place such in no order takes several times as long."""
+    longer than latencies, unless ``however_long``: to place such in no order takes several times as long."""
     net = instance.machine.network
-    if transfers.piece_bytes.max(initial=0) > net.bandwidth.min() * net.latency.max(initial=0.0):
+    if not however_long and transfers.piece_bytes.max(initial=0) > net.bandwidth.min() * net.latency.max(initial=0.0):
         return transfers
     waiting = np.repeat(np.arange(len(transfers.piece)), np.diff(transfers.before_start))
     height = np.zeros(len(transfers.piece), dtype=np.int64)  # how many wait for it, one for the other

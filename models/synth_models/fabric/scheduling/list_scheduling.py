@@ -94,7 +94,7 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 
 def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *,
-    in_order: bool = False, in_gaps: bool = False, in_cells: bool = False,
+    in_order: bool = False, in_gaps: bool = False, in_cells: bool = False, rounded: bool = False,
 ) -> Schedule:  # fmt: skip
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
     :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
@@ -108,6 +108,7 @@ def timed(
     waits for what comes from afar and would be idle until then.
 
     ``in_cells``: the same among all gaps (:mod:`synth_models.fabric.scheduling.cells`), where the times suit that.
+    ``rounded``: cells of rounded times are better than lists of gaps.
 
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
@@ -127,7 +128,7 @@ def timed(
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
     found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
     if in_cells:
-        found = placed_in_cells(uses, resources, followers, transfers.priority, missing, seconds)
+        found = placed_in_cells(uses, resources, followers, transfers.priority, missing, seconds, rounded)
     if found is None:
         kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
         order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority

@@ -72,19 +72,21 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
-    """Have the run hold very many small blocks sent straight from rank to rank; return that where it is near a lower
-    bound."""
+    """Have the run hold very many blocks sent straight from rank to rank, small ones or between ranks that are boxes of
+    their own; return that where it is near a lower bound."""
     net, blocks = instance.machine.network, instance.blocks
-    if len(blocks) < MANY or blocks.bytes.max() > net.bandwidth.min() * net.latency.max(initial=0.0):
+    small = bool(blocks.bytes.max(initial=0) <= net.bandwidth.min() * net.latency.max(initial=0.0))
+    if len(blocks) < MANY or not (small or len(instance.boxes) == len(instance.members)):
         return None
     least = quick_bound(instance)
     try:
-        found = again(instance, options, straight_pairs(instance), least)
+        found = straight_pairs(instance)
+        found = again(instance, options, found, least) if small else found
     except UnsupportedError:
         return None
     seconds = chunks.seconds(instance, found)
     options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
-    if seconds * (1 - NEAR) > least:
+    if seconds * (1 - (NEAR if small else chunks.WORTH)) > least:
         return None
     return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
 
