@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ def _joined(separator: str) -> Any:
     return BeforeValidator(join)
 
 
+MAKE = "synth make"
 AnyInstance = TypeVar("AnyInstance", bound=Instance)
 Flag = Annotated[bool, BeforeValidator(_flag)]
 """``on`` or ``off`` (also true/false, yes/no, 1/0)."""
@@ -125,7 +126,7 @@ class Keys(BaseModel):
         name = self.name or cut_name(name)
         whole = {"family": family, "source": f"synth make {family} {self.command}", **raw, "name": name}
         whole["source"] = ". ".join([whole["source"], *notes])
-        instance = parse(whole, instance_type, f"synth make {family}")
+        instance = parse(whole, instance_type, f"{MAKE} {family}")
         assert isinstance(instance, instance_type)
         instance._notes = tuple(notes)
         return instance
@@ -151,7 +152,18 @@ def make(family: Family, parameters: Mapping[str, Any]) -> Instance:
         made: Instance = load(family.make)(keys)
         return made
     except InputError as error:
-        raise error if error.source else InputError(error.faults, f"synth make {family.name}") from None
+        raise error if error.source else InputError(error.faults, f"{MAKE} {family.name}") from None
+
+
+@contextmanager
+def asked_by(command: str) -> Iterator[None]:
+    """Within, what is wrong with keys is said of this command, which takes them too, instead of ``synth make``."""
+    try:
+        yield
+    except InputError as error:
+        if (error.source or "").startswith(f"{MAKE} "):
+            error.source = command
+        raise
 
 
 def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
@@ -170,7 +182,7 @@ def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
         if not fault.path or fault.path not in seen:  # shown as it was typed
             faults.append(replace(fault, value=given[fault.path]) if fault.has_value and fault.path in given else fault)
     if faults:
-        raise InputError(faults, f"synth make {family.name}")
+        raise InputError(faults, f"{MAKE} {family.name}")
     keys._given.update(given)
     return keys
 

@@ -247,13 +247,14 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
             console.print(f"next: {then}", markup=False, soft_wrap=True)
         return
     from synth.family import get_family, load
-    from synth.making import make
+    from synth.making import asked_by, make
 
     chosen = get_family(family or _families()[0])
     key = load(chosen.keys).machine_key
     if key is None:
         raise bad_option("--family", f"takes no machines; one of {', '.join(_families())}", chosen.name)
-    instance = make(chosen, {key: as_raw(machine), **split_pairs(parameters, "synth import")})
+    with asked_by("synth import"):
+        instance = make(chosen, {key: as_raw(machine), **split_pairs(parameters, "synth import")})
     for note in instance.notes:
         errors.print(f"note: {note}", markup=False, soft_wrap=True)
     path = output or Path(f"{instance.name}.json")

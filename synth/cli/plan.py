@@ -182,13 +182,15 @@ def _finite(value: float) -> float | None:
 def _planner(machine: str, parameters: list[str]) -> Planning:
     """The planner of a machine or of an instance's machine. Raises :class:`synth.errors.InputError`."""
     from synth.instance import FORMAT, read
+    from synth.making import asked_by
     from synth.options import split_pairs
     from synth.planning import Planner
 
     path = Path(machine)
     if path.is_file() and FORMAT in path.read_bytes()[:4096].decode(errors="replace"):
         return Planner(read(path))
-    return Planner(machine, **dict(split_pairs(parameters, "synth plan")))
+    with asked_by("synth plan"):
+        return Planner(machine, **dict(split_pairs(parameters, "synth plan")))
 
 
 @contextmanager

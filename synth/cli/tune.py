@@ -153,7 +153,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     from synth.exchange.machines import completion
     from synth.exchange.machines.file import FORMAT, as_raw
     from synth.family import families
-    from synth.making import make
+    from synth.making import asked_by, make
     from synth.options import split_pairs
 
     family = next(family for family in families() if family.timing is not None)
@@ -171,7 +171,12 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
             if unknown := completion.missing(read_in):
                 raise InputError(unknown, machine)
             keys["machine"] = as_raw(read_in)
-    return lambda collective, size: make(family, {**keys, "collective": collective, "bytes": str(size)})
+
+    def made(collective: str, size: int | str) -> Instance:
+        with asked_by(command):
+            return make(family, {**keys, "collective": collective, "bytes": str(size)})
+
+    return made
 
 
 def _print(table: Any) -> None:

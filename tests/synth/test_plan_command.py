@@ -89,6 +89,21 @@ def test_a_file_and_a_machine_that_are_none(tmp_path: Path) -> None:
     assert "none.txt: cannot be read" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["plan {} --demands none.txt", "tune {} -o out", "drill {} --collective broadcast --size 1MiB -o out"],
+)
+def test_what_is_wrong_with_a_machine_is_said_of_the_command(words: str, tmp_path: Path) -> None:
+    """The three take the keys of ``synth make``, which nobody typed."""
+    for machine, fault in (
+        ("nothing", "machine = 'nothing': unknown"),
+        ("dgx1 boxes=-2", "boxes = '-2': must be >= 1"),
+    ):
+        refused = command.run(*words.format(machine).split(), cwd=tmp_path, code=2).stderr
+        assert f"synth {words.split()[0]}: {fault}" in refused
+        assert "synth make" not in refused
+
+
 @pytest.mark.parametrize("more", [[], ["--one-plan"]])
 @pytest.mark.parametrize("text", ["", "\n\n"])
 def test_no_demand_at_all(text: str, more: list[str], tmp_path: Path) -> None:
