@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synth_models.fabric.scheduling import interval_reservations as intervals
 from synth_models.fabric.scheduling import reservations as kinds
 from synth_models.fabric.scheduling.reservations import Uses
 
@@ -109,21 +110,26 @@ def test_of_too_many_gaps_those_that_end_last_are_known() -> None:
 
 @given(ASKED, st.randoms(use_true_random=False), st.integers(0, 40))
 def test_intervals(asked: list[tuple[list[Entry], int]], random: Any, room: int) -> None:
-    """Entered and taken out in any order; a pool that is too small says so, and not before it is."""
+    """Entered and taken out in any order; a pool that is too small says so, and not before it is. Entered at once as
+    early as it is free, the same."""
     uses, ticks = uses_from([entries for entries, _ in asked]), Ticks()
-    reserved, there = kinds.new_intervals(RESOURCES, room), dict[int, int]()
+    reserved, there = intervals.new_intervals(RESOURCES, room), dict[int, int]()
     for i, (entries, now) in enumerate(asked):
-        start = kinds.earliest(reserved, uses, i, now)
+        start = intervals.earliest(reserved, uses, i, now)
         assert start == ticks.first(entries, now)
-        if not kinds.reserve(reserved, uses, i, start):
-            assert reserved.top[1] == 1
-            assert room < 8 * kinds.EACH
+        at_once = intervals.Intervals(*(column.copy() for column in reserved))
+        own = [column[uses.row[i] : uses.row[i + 1]] for column in (uses.resource, uses.offset, uses.duration)]
+        assert intervals.reserve_earliest(*at_once, *own, now) == start
+        if not intervals.reserve(reserved, uses, i, start):
+            assert reserved.top[1] == at_once.top[1] == 1
+            assert room < 8 * intervals.EACH
             return
+        assert all(np.array_equal(one, other) for one, other in zip(at_once, reserved, strict=True))
         ticks.enter(entries, start, i)
         there[i] = start
         while there and random.random() < 0.4:
             j = random.choice(sorted(there))
-            if not kinds.release(reserved, uses, j, there[j]):
+            if not intervals.release(reserved, uses, j, there[j]):
                 assert reserved.top[1] == 1
                 return
             ticks.take_out(asked[j][0], there.pop(j), j)
@@ -137,11 +143,11 @@ def test_intervals_outgrow_their_place() -> None:
     """Forty intervals of one resource move to the end of the pool: 16 places, then 32, then 64; 100 are too few."""
     uses = uses_from([[(1, 0, 1)]])
     for room, fit in ((16 + 32 + 64, 40), (100, 32)):
-        reserved = kinds.new_intervals(2, room)
-        done = [kinds.reserve(reserved, uses, 0, 2 * k) for k in range(40)]
+        reserved = intervals.new_intervals(2, room)
+        done = [intervals.reserve(reserved, uses, 0, 2 * k) for k in range(40)]
         assert done == [True] * fit + [False] * (40 - fit)
         assert reserved.length.tolist() == [0, fit]
-        assert kinds.earliest(reserved, uses, 0, 0) == 1
+        assert intervals.earliest(reserved, uses, 0, 0) == 1
 
 
 @given(ASKED, st.integers(3, 24), st.randoms(use_true_random=False))
@@ -207,5 +213,7 @@ def test_uses_of_routes(data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", ["earliest", "earliest_in_gap"])
 def test_nothing_to_occupy_starts_at_once(name: str) -> None:
     uses = uses_from([[]])
-    reserved = kinds.new_intervals(1, 0) if name == "earliest" else kinds.new_gaps(1, 1)
-    assert getattr(kinds, name)(reserved, uses, 0, 7) == 7
+    if name == "earliest":
+        assert intervals.earliest(intervals.new_intervals(1, 0), uses, 0, 7) == 7
+    else:
+        assert kinds.earliest_in_gap(kinds.new_gaps(1, 1), uses, 0, 7) == 7

@@ -31,10 +31,9 @@ from synth_models.fabric.references.demand_parts.timeline import (
     between_boxes,
     inside_boxes,
     place_one,
-    scratch_uses,
 )
 from synth_models.fabric.references.out_trees import empty, refusal
-from synth_models.fabric.scheduling.reservations import new_intervals
+from synth_models.fabric.scheduling.interval_reservations import new_intervals
 
 KNOWN = ("alltoall", "demand")
 
@@ -73,8 +72,7 @@ def in_phases(pieces: Pieces, stage: IntArray, routes: RouteTable, resources: in
     found = Placed(
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     )
-    uses = scratch_uses(routes)
-    reserved = new_intervals(resources, 4 * most * len(uses.resource) + 1024)
+    reserved = new_intervals(resources, 4 * most * np.diff(routes.used).max() + 1024)
     inside = boxes * boxes * size
     top: Any = np.int64(0)
     balanced: Any = np.int64(0)
@@ -82,7 +80,7 @@ def in_phases(pieces: Pieces, stage: IntArray, routes: RouteTable, resources: in
         i, j, q = pieces.origin[p], pieces.goal[p], pieces.rail[p]
         if q == INSIDE or i % size != q:
             r = inside + i * size + (j % size if q == INSIDE else q)
-            start, end = place_one(reserved, uses, routes, r, pieces.bytes[p], 0)
+            start, end = place_one(reserved, routes, r, pieces.bytes[p], 0)
             found.piece[top], found.route[top], found.start[top], found.end[top] = p, r, start, end
             top += 1
             if q != INSIDE:
@@ -95,7 +93,7 @@ def in_phases(pieces: Pieces, stage: IntArray, routes: RouteTable, resources: in
             last += 1
             if pieces.rail[p] != INSIDE:
                 r = (pieces.origin[p] // size * boxes + pieces.goal[p] // size) * size + pieces.rail[p]
-                start, end = place_one(reserved, uses, routes, r, pieces.bytes[p], begins)
+                start, end = place_one(reserved, routes, r, pieces.bytes[p], begins)
                 found.piece[top], found.route[top], found.start[top], found.end[top] = p, r, start, end
                 top += 1
                 ends = max(ends, end)
@@ -103,7 +101,7 @@ def in_phases(pieces: Pieces, stage: IntArray, routes: RouteTable, resources: in
             q, j = pieces.rail[p], pieces.goal[p]
             if q != INSIDE and j % size != q:
                 r = inside + (j // size * size + q) * size + j % size
-                start, end = place_one(reserved, uses, routes, r, pieces.bytes[p], ends)
+                start, end = place_one(reserved, routes, r, pieces.bytes[p], ends)
                 found.piece[top], found.route[top], found.start[top], found.end[top] = p, r, start, end
                 top += 1
         first, begins = last, ends

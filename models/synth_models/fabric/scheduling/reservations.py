@@ -6,7 +6,8 @@ for a transfer, has it entered, and where that is said has it taken out again:
 
 - :class:`NextFree` knows when a resource is free for good: :func:`earliest_behind`, :func:`reserve_behind`;
 - :class:`Gaps` also the latest gaps before: :func:`earliest_in_gap`, :func:`reserve_in_gap`;
-- :class:`Intervals` every occupied interval: :func:`earliest`, :func:`reserve`, :func:`release`;
+- :class:`~synth_models.fabric.scheduling.interval_reservations.Intervals` every occupied interval: ``earliest``,
+  ``reserve``, ``release``;
 - :class:`Periodic` who holds each cell of a period: :func:`conflicts_modulo`, :func:`reserve_modulo`,
   :func:`release_modulo`.
 
@@ -24,7 +25,6 @@ from synth.arrays import IntArray
 from synth.kernels import jit
 
 ANYBODY = -2  # whoever holds a cell, if anybody does
-EACH = 8  # intervals of a resource, before it moves to the end of the pool
 
 
 class Uses(NamedTuple):
@@ -51,22 +51,6 @@ class Gaps(NamedTuple):
     begin: IntArray
     end: IntArray
     known: IntArray
-
-
-class Intervals(NamedTuple):
-    """Sorted disjoint intervals of all resources in one pool; those that touch are one, so a saturated link has few.
-
-    Resource x is occupied from ``begin[j]`` to ``end[j]``, ``length[x]`` such j from ``first[x]`` on, with room for
-    ``capacity[x]``; shape (resources,). ``begin``, ``end``: ticks, shape (pool,). ``top``: how much of the pool is
-    given away, and 1 once it was too small; shape (2,).
-    """
-
-    first: IntArray
-    capacity: IntArray
-    length: IntArray
-    begin: IntArray
-    end: IntArray
-    top: IntArray
 
 
 class Periodic(NamedTuple):
@@ -232,161 +216,6 @@ def _add_gap(reserved: Gaps, x: int, begin: int, end: int) -> None:
         reserved.known[x] += 1
     reserved.begin[x, at] = begin
     reserved.end[x, at] = end
-
-
-# in any order, and out again
-
-
-@jit
-def new_intervals(resources: int, room: int) -> Intervals:
-    """Nothing reserved; room for so many intervals in all beside :data:`EACH` a resource."""
-    pool = resources * EACH + room
-    return Intervals(
-        np.arange(resources, dtype=np.int64) * EACH,
-        np.full(resources, EACH, dtype=np.int64),
-        np.zeros(resources, dtype=np.int64),
-        np.zeros(pool, dtype=np.int64),
-        np.zeros(pool, dtype=np.int64),
-        np.array([resources * EACH, 0], dtype=np.int64),
-    )
-
-
-@jit(inlined=True)
-def earliest(reserved: Intervals, uses: Uses, i: int, start: int) -> int:
-    """The first start of transfer i from ``start`` on at which all it occupies is free."""
-    resource, offset, duration = uses.resource, uses.offset, uses.duration
-    first, last = uses.row[i], uses.row[i + 1]
-    k, settled = first, 0
-    while settled < last - first:
-        found = _free_from(reserved, resource[k], start + offset[k], duration[k]) - offset[k]
-        if found > start:
-            start, settled = found, 0
-        settled += 1
-        k = k + 1 if k + 1 < last else first
-    return start
-
-
-@jit
-def reserve(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
-    """Occupy what transfer i needs, which must be free. False if the pool is full: then a part of it is occupied."""
-    for k in range(uses.row[i], uses.row[i + 1]):
-        if not _occupy(reserved, uses.resource[k], start + uses.offset[k], uses.duration[k]):
-            return False
-    return True
-
-
-@jit
-def release(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
-    """Free what transfer i, which was entered with this start, occupies. False if the pool is full: then a part of it
-    stays occupied."""
-    for k in range(uses.row[i], uses.row[i + 1]):
-        if not _vacate(reserved, uses.resource[k], start + uses.offset[k], uses.duration[k]):
-            return False
-    return True
-
-
-@jit(inlined=True)
-def _place_of(reserved: Intervals, x: int, t: int) -> int:
-    """Index in the pool of the first interval of resource x that ends after t."""
-    first, end = reserved.first[x], reserved.end
-    high = first + reserved.length[x]
-    step, low = 1, high - 1
-    while low >= first and end[low] > t:  # most transfers come late: from the last interval back, in larger steps
-        high = low
-        step *= 2
-        low = high - step
-    low = max(low + 1, first)
-    while low < high:
-        middle = (low + high) >> 1
-        if end[middle] > t:
-            high = middle
-        else:
-            low = middle + 1
-    return int(low)
-
-
-@jit(inlined=True)
-def _free_from(reserved: Intervals, x: int, t: int, duration: int) -> int:
-    """The first moment from t on from which resource x is free for so long."""
-    i = _place_of(reserved, x, t)
-    last = reserved.first[x] + reserved.length[x]
-    begin, end = reserved.begin, reserved.end
-    while i < last and begin[i] < t + duration:
-        t = end[i]
-        i += 1
-    return int(t)
-
-
-@jit
-def _occupy(reserved: Intervals, x: int, t: int, duration: int) -> bool:
-    """Enter [t, t + duration), which must be free. False if the pool is full (then nothing is entered)."""
-    first, begin, end = reserved.first, reserved.begin, reserved.end
-    i = _place_of(reserved, x, t)
-    last = first[x] + reserved.length[x]
-    left = i > first[x] and end[i - 1] == t
-    right = i < last and begin[i] == t + duration
-    if left and right:
-        end[i - 1] = end[i]
-        _remove(reserved, x, i)
-    elif left:
-        end[i - 1] = t + duration
-    elif right:
-        begin[i] = t
-    else:
-        i = _inserted(reserved, x, i)
-        if i < 0:
-            return False
-        begin[i], end[i] = t, t + duration
-    return True
-
-
-@jit
-def _vacate(reserved: Intervals, x: int, t: int, duration: int) -> bool:
-    """Take out [t, t + duration), which was entered. False if the pool is full (then it stays occupied)."""
-    begin, end = reserved.begin, reserved.end
-    i = _place_of(reserved, x, t)
-    starts, ends = begin[i] == t, end[i] == t + duration
-    if starts and ends:
-        _remove(reserved, x, i)
-    elif starts:
-        begin[i] = t + duration
-    elif ends:
-        end[i] = t
-    else:
-        i = _inserted(reserved, x, i)
-        if i < 0:
-            return False
-        end[i], begin[i + 1] = t, t + duration
-    return True
-
-
-@jit
-def _remove(reserved: Intervals, x: int, i: int) -> None:
-    """Take interval i, one of resource x, out of the pool."""
-    begin, end = reserved.begin, reserved.end
-    for j in range(i, reserved.first[x] + reserved.length[x] - 1):
-        begin[j], end[j] = begin[j + 1], end[j + 1]
-    reserved.length[x] -= 1
-
-
-@jit
-def _inserted(reserved: Intervals, x: int, i: int) -> int:
-    """Make place for one more interval of resource x before interval i; its index, -1 if the pool is full."""
-    first, begin, end, top = reserved.first, reserved.begin, reserved.end, reserved.top
-    if reserved.length[x] == reserved.capacity[x]:  # twice the room, at the end of the pool
-        size = 2 * reserved.capacity[x]
-        if top[0] + size > len(begin):
-            top[1] = 1
-            return -1
-        for j in range(reserved.length[x]):
-            begin[top[0] + j], end[top[0] + j] = begin[first[x] + j], end[first[x] + j]
-        i += top[0] - first[x]
-        first[x], reserved.capacity[x] = top[0], size
-        top[0] += size
-    for j in range(first[x] + reserved.length[x], i, -1):
-        begin[j], end[j] = begin[j - 1], end[j - 1]
-    reserved.length[x] += 1
-    return i
 
 
 # modulo a period

@@ -63,7 +63,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     ahead = turns if boxes <= MOST_EXACT else turns // AHEAD + WAITS * int(routes.latency.max()) // rail
     room = ROOM
     while True:
-        transfers = placed(pieces, routes, layout.resources, boxes, size, ahead, room)
+        transfers = placed(pieces, layout, ahead, room)
         if len(transfers.piece) or not len(pieces.bytes):
             break
         room *= 4

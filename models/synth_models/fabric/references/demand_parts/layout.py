@@ -96,7 +96,8 @@ def _pairs(node: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def timed_routes(instance: FabricInstance, start: IntArray, link: IntArray, ticks: int) -> RouteTable:
-    """Routes ``link[start[r]:start[r + 1]]`` with times. Raises :class:`UnsupportedError` where no clock fits."""
+    """Routes ``link[start[r]:start[r + 1]]`` with times. Raises :class:`UnsupportedError` where no clock fits, and
+    where a route crosses a group of links twice: it would hold it from the first moment to the last."""
     machine = instance.machine
     per_byte = clock.durations(machine, ticks, 1)
     if np.any(clock.durations(machine, ticks, 2**20) != per_byte * 2**20):
@@ -104,8 +105,12 @@ def timed_routes(instance: FabricInstance, start: IntArray, link: IntArray, tick
     latency = clock.latencies(machine, ticks)[link]
     gone = np.cumsum(latency) - latency
     owner = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    grouped = machine.group[link] >= 0
+    crossed = owner[grouped] * len(machine.group_names) + machine.group[link][grouped]
+    if len(np.unique(crossed)) < len(crossed):
+        raise UnsupportedError("a route crosses a group of links twice")
     resource = np.where(machine.group[link] >= 0, machine.links + machine.group[link], link)
-    used = ~_following(start, link, per_byte) | (machine.group[link] >= 0)
+    used = ~_following(start, link, per_byte) | grouped
     return RouteTable(
         start,
         link,

@@ -7,7 +7,6 @@ i + 1, i + 2, … in turn, so that no two send to the same rank first; where the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.references.demand_parts.layout import LONGEST, ROUTE_SIZE, RouteTable, timed_routes
-from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed, place_one, scratch_uses
-from synth_models.fabric.scheduling.reservations import new_intervals
+from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed, placed_along
 from synth_models.fabric.scheduling.routes import Route, Routes
 
 CELLS = (1, 8, 32)  # no piece is longer than such a part of the busiest rank's bytes; each is tried
@@ -64,19 +62,28 @@ def straight_plan(straight: StraightRoutes, demand: IntArray, below: int) -> tup
     takes ``below`` ticks or more."""
     if busiest(straight.row, straight.route, straight.routes, demand, straight.resources) >= below:
         return None
-    n = straight.ranks
     most = int(max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
-    hops = int(np.diff(straight.row).max())
     best: tuple[Pieces, Placed] | None = None
     for cells in CELLS:
         pieces = _blocks(demand, max(most // cells, 1))
+        row, way = _ways(straight, pieces)
+        room = 4 * len(way) * int(np.diff(straight.routes.used).max()) + 1024
+        begins = np.zeros(len(pieces.bytes), dtype=np.int64)
         orders = [pieces.turn] if cells > 1 else [pieces.turn, -pieces.bytes]
         for keys in orders:
             order = np.argsort(keys, kind="stable")
-            found = _placed(pieces, order, straight.row, straight.route, straight.routes, straight.resources, n, hops)
+            found = placed_along(order, pieces.bytes, begins, row, way, straight.routes, straight.resources, room)
             if best is None or found.end.max() < best[1].end.max():
                 best = pieces, found
     return best
+
+
+def _ways(straight: StraightRoutes, pieces: Pieces) -> tuple[IntArray, IntArray]:
+    """The routes of the pieces: ``row`` and ``way``, those of piece p are ``way[row[p]:row[p + 1]]``."""
+    pair = pieces.origin * straight.ranks + pieces.goal
+    row = np.concatenate([[0], np.cumsum(np.diff(straight.row)[pair])]).astype(np.int64)
+    entry = np.arange(row[-1]) + np.repeat(straight.row[pair] - row[:-1], np.diff(row))
+    return row, straight.route[entry]
 
 
 @jit
@@ -112,27 +119,3 @@ def _blocks(demand: IntArray, largest: int) -> Pieces:
                 turn[top] = (j - i) % n
                 top += 1
     return Pieces(origin, goal, np.full(count, -1, np.int64), amount, turn)
-
-
-@jit
-def _placed(
-    pieces: Pieces, order: IntArray, row: IntArray, route: IntArray, routes: RouteTable, resources: int, ranks: int,
-    hops: int,
-) -> Placed:  # fmt: skip
-    """The transfers of the pieces along the ways of their pairs, placed piece after piece in this order."""
-    most = hops * len(order)
-    found = Placed(
-        np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    )
-    uses = scratch_uses(routes)
-    reserved = new_intervals(resources, 4 * most * len(uses.resource) + 1024)
-    top: Any = np.int64(0)
-    for p in order:
-        now: Any = np.int64(0)
-        pair = pieces.origin[p] * ranks + pieces.goal[p]
-        for w in range(row[pair], row[pair + 1]):
-            found.piece[top], found.route[top] = p, route[w]
-            found.start[top], now = place_one(reserved, uses, routes, route[w], pieces.bytes[p], now)
-            found.end[top] = now
-            top += 1
-    return Placed(found.piece[:top], found.route[:top], found.start[:top], found.end[:top])

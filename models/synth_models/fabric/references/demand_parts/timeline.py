@@ -15,9 +15,9 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.demand_parts.decomposition import Stages
-from synth_models.fabric.references.demand_parts.layout import RouteTable
+from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable
 from synth_models.fabric.references.demand_parts.rails import Parts
-from synth_models.fabric.scheduling.reservations import Intervals, Uses, earliest, new_intervals, reserve
+from synth_models.fabric.scheduling.interval_reservations import Intervals, new_intervals, reserve_earliest
 
 INSIDE = -1  # instead of a rail: the piece stays in its box
 AROUND = -2  # and less, -2 - c: it goes from rank to rank of its box over box c
@@ -135,75 +135,95 @@ def around(moved: IntArray, boxes: int, size: int, cells: int, until: int) -> Pi
     return Pieces(pieces.origin[:top], pieces.goal[:top], pieces.rail[:top], pieces.bytes[:top], pieces.turn[:top])
 
 
-@jit
-def scratch_uses(routes: RouteTable) -> Uses:
-    """What one transfer occupies, to be filled in."""
-    longest = 0
-    for r in range(len(routes.latency)):
-        longest = max(longest, routes.used[r + 1] - routes.used[r])
-    return Uses(
-        np.zeros(2, np.int64), np.zeros(longest, np.int64), np.zeros(longest, np.int64), np.zeros(longest, np.int64)
-    )
-
-
 @jit(inlined=True)
-def place_one(reserved: Intervals, uses: Uses, routes: RouteTable, r: int, amount: int, now: int) -> tuple[int, int]:
+def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now: int) -> tuple[int, int]:
     """Reserve route r for so many bytes as early as it is free from ``now`` on; start and arrival."""
-    first = routes.used[r]
-    length = routes.used[r + 1] - first
-    for k in range(length):
-        uses.resource[k], uses.offset[k] = routes.resource[first + k], routes.offset[first + k]
-        uses.duration[k] = routes.per_byte[first + k] * amount
-    uses.row[1] = length
-    start = earliest(reserved, uses, 0, now)
-    reserve(reserved, uses, 0, start)
+    u, v = routes.used[r], routes.used[r + 1]
+    start = reserve_earliest(
+        reserved.first, reserved.capacity, reserved.length, reserved.begin, reserved.end, reserved.top,
+        routes.resource[u:v], routes.offset[u:v], routes.per_byte[u:v] * amount, now,
+    )  # fmt: skip
     return start, start + routes.latency[r] + routes.slowest[r] * amount
 
 
 @jit
-def placed(pieces: Pieces, routes: RouteTable, resources: int, boxes: int, size: int, ahead: int, room: int) -> Placed:
-    """The transfers of the pieces, placed piece after piece. Nothing goes to its rail more than ``ahead`` bytes of a
-    rail before its turn. ``room``: for so many reserved intervals a piece; no transfers where it is too small."""
-    most = 3 * len(pieces.bytes)
-    found = Placed(
-        np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    )
-    uses = scratch_uses(routes)
-    reserved = new_intervals(resources, room * len(pieces.bytes) + 1024)
-    inside = boxes * boxes * size
-    way = np.zeros(3, dtype=np.int64)
+def placed_along(
+    order: IntArray, amount: IntArray, begins: IntArray, row: IntArray, way: IntArray, routes: RouteTable,
+    resources: int, room: int,
+) -> Placed:  # fmt: skip
+    """The transfers of pieces of ``amount`` bytes, placed piece after piece in this order, none before the piece
+    ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``. ``room``: for so many reserved intervals; no
+    transfers where it is too small."""
+    most: Any = np.int64(0)
+    for p in order:
+        most += row[p + 1] - row[p]
+    piece, route = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    starts, ends = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    first, capacity, length, begin, end, full = new_intervals(resources, room)
+    used, resource, offset, per_byte = routes.used, routes.resource, routes.offset, routes.per_byte
+    latency, slowest = routes.latency, routes.slowest
+    duration = np.zeros(np.diff(used).max(), np.int64)
     top: Any = np.int64(0)
-    for p in range(len(pieces.bytes)):
-        i, j, q = pieces.origin[p], pieces.goal[p], pieces.rail[p]
-        hops = 0
-        if q == INSIDE:
-            way[0] = inside + i * size + j % size
-            hops = 1
-        elif q <= AROUND:
-            b, c = i // size, AROUND - q
-            way[0] = (b * boxes + c) * size + i % size
-            way[1] = inside + (c * size + i % size) * size + j % size
-            way[2] = (c * boxes + b) * size + j % size
-            hops = 3
-        else:
-            b, c = i // size, j // size
-            if i % size != q:
-                way[hops] = inside + i * size + q
-                hops += 1
-            way[hops] = (b * boxes + c) * size + q
-            hops += 1
-            if j % size != q:
-                way[hops] = inside + (c * size + q) * size + j % size
-                hops += 1
-        now: Any = np.int64(0)
-        if q >= 0:
-            now = max(now, (pieces.turn[p] - ahead) * routes.slowest[(i // size * boxes + j // size) * size + q])
-        for hop in range(hops):
-            found.piece[top], found.route[top] = p, way[hop]
-            found.start[top], now = place_one(reserved, uses, routes, way[hop], pieces.bytes[p], now)
-            found.end[top] = now
+    for p in order:
+        now = begins[p]
+        for w in range(row[p], row[p + 1]):
+            r = way[w]
+            u, v = used[r], used[r + 1]
+            for k in range(v - u):
+                duration[k] = per_byte[u + k] * amount[p]
+            start = reserve_earliest(
+                first, capacity, length, begin, end, full, resource[u:v], offset[u:v], duration[: v - u], now
+            )
+            now = start + latency[r] + slowest[r] * amount[p]
+            piece[top], route[top], starts[top], ends[top] = p, r, start, now
             top += 1
-        if reserved.top[1]:
+        if full[1]:
             top = np.int64(0)
             break
-    return Placed(found.piece[:top], found.route[:top], found.start[:top], found.end[:top])
+    return Placed(piece[:top], route[:top], starts[:top], ends[:top])
+
+
+@jit
+def ways(pieces: Pieces, boxes: int, size: int) -> tuple[IntArray, IntArray]:
+    """The routes of the pieces, numbered as in a :class:`Layout`: ``row`` and ``way``, those of piece p are
+    ``way[row[p]:row[p + 1]]``."""
+    origin, goal, rail = pieces.origin, pieces.goal, pieces.rail
+    row, way = np.zeros(len(origin) + 1, np.int64), np.zeros(3 * len(origin), np.int64)
+    inside = boxes * boxes * size
+    top: Any = np.int64(0)
+    for p in range(len(origin)):
+        i, j, q = origin[p], goal[p], rail[p]
+        b, c = i // size, j // size
+        if q == INSIDE:
+            way[top] = inside + i * size + j % size
+            top += 1
+        elif q <= AROUND:
+            c = AROUND - q
+            way[top] = (b * boxes + c) * size + i % size
+            way[top + 1] = inside + (c * size + i % size) * size + j % size
+            way[top + 2] = (c * boxes + b) * size + j % size
+            top += 3
+        else:
+            if i % size != q:
+                way[top] = inside + i * size + q
+                top += 1
+            way[top] = (b * boxes + c) * size + q
+            top += 1
+            if j % size != q:
+                way[top] = inside + (c * size + q) * size + j % size
+                top += 1
+        row[p + 1] = top
+    return row, way[:top]
+
+
+def placed(pieces: Pieces, layout: Layout, ahead: int, room: int) -> Placed:
+    """The transfers of the pieces, placed piece after piece. Nothing goes to its rail more than ``ahead`` bytes of a
+    rail before its turn. ``room``: for so many reserved intervals a piece; no transfers where it is too small."""
+    boxes, size = layout.boxes, layout.size
+    between = (pieces.origin // size * boxes + pieces.goal // size) * size + np.maximum(pieces.rail, 0)
+    begins = np.maximum(pieces.turn - ahead, 0) * layout.routes.slowest[between]
+    begins[pieces.rail < 0] = 0
+    count = len(pieces.bytes)
+    row, way = ways(pieces, boxes, size)
+    order = np.arange(count, dtype=np.int64)
+    return placed_along(order, pieces.bytes, begins, row, way, layout.routes, layout.resources, room * count + 1024)

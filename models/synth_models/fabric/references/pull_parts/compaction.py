@@ -21,7 +21,7 @@ from synth_models.fabric.references.pull_parts.routing_state import (
     rows_of,
 )
 from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces
-from synth_models.fabric.scheduling.reservations import new_intervals
+from synth_models.fabric.scheduling.interval_reservations import new_intervals
 
 
 def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:

@@ -28,7 +28,7 @@ from synth_models.fabric.references.pull_parts.routing_state import (
     reserve_route,
 )
 from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces
-from synth_models.fabric.scheduling.reservations import Intervals, new_intervals
+from synth_models.fabric.scheduling.interval_reservations import Intervals, new_intervals
 
 EXCHANGE, COLLECT, ENTER = 0, 1, 2
 

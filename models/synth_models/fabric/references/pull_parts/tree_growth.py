@@ -23,7 +23,7 @@ from synth_models.fabric.references.pull_parts.routing_state import (
     release_route,
     reserve_route,
 )
-from synth_models.fabric.scheduling.reservations import Intervals
+from synth_models.fabric.scheduling.interval_reservations import Intervals
 
 UNSEEN, SEEN, PASSED, HOLDS = 0, 1, 2, 3
 FULL = -3  # no memory is left

@@ -31,7 +31,7 @@ from synth_models.fabric.references.pull_parts.tree_growth import (
     put,
 )
 from synth_models.fabric.scheduling.chunks import cut
-from synth_models.fabric.scheduling.reservations import new_intervals
+from synth_models.fabric.scheduling.interval_reservations import new_intervals
 from synth_models.fabric.solution import Schedule
 
 MOST_PULLED = 20_000_000  # pieces times ranks of the event-driven greedy

@@ -1,0 +1,216 @@
+"""Reservations of intervals, in any order and out again: all that :mod:`~synth_models.fabric.scheduling.reservations`
+says of resources, uses and ticks holds here too."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.kernels import jit
+from synth_models.fabric.scheduling.reservations import Uses
+
+EACH = 8  # intervals of a resource, before it moves to the end of the pool
+
+
+class Intervals(NamedTuple):
+    """Sorted disjoint intervals of all resources in one pool; those that touch are one, so a saturated link has few.
+
+    Resource x is occupied from ``begin[j]`` to ``end[j]``, ``length[x]`` such j from ``first[x]`` on, with room for
+    ``capacity[x]``; shape (resources,). ``begin``, ``end``: ticks, shape (pool,). ``top``: how much of the pool is
+    given away, and 1 once it was too small; shape (2,).
+    """
+
+    first: IntArray
+    capacity: IntArray
+    length: IntArray
+    begin: IntArray
+    end: IntArray
+    top: IntArray
+
+
+@jit
+def new_intervals(resources: int, room: int) -> Intervals:
+    """Nothing reserved; room for so many intervals in all beside :data:`EACH` a resource."""
+    pool = resources * EACH + room
+    return Intervals(
+        np.arange(resources, dtype=np.int64) * EACH,
+        np.full(resources, EACH, dtype=np.int64),
+        np.zeros(resources, dtype=np.int64),
+        np.zeros(pool, dtype=np.int64),
+        np.zeros(pool, dtype=np.int64),
+        np.array([resources * EACH, 0], dtype=np.int64),
+    )
+
+
+@jit(inlined=True)
+def earliest(reserved: Intervals, uses: Uses, i: int, start: int) -> int:
+    """The first start of transfer i from ``start`` on at which all it occupies is free."""
+    resource, offset, duration = uses.resource, uses.offset, uses.duration
+    first, last = uses.row[i], uses.row[i + 1]
+    k, settled = first, 0
+    while settled < last - first:
+        found = _free_from(reserved, resource[k], start + offset[k], duration[k]) - offset[k]
+        if found > start:
+            start, settled = found, 0
+        settled += 1
+        k = k + 1 if k + 1 < last else first
+    return start
+
+
+@jit
+def reserve(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
+    """Occupy what transfer i needs, which must be free. False if the pool is full: then a part of it is occupied."""
+    for k in range(uses.row[i], uses.row[i + 1]):
+        if not _occupy(reserved, uses.resource[k], start + uses.offset[k], uses.duration[k]):
+            return False
+    return True
+
+
+@jit
+def reserve_earliest(
+    first: IntArray, capacity: IntArray, length: IntArray, begin: IntArray, end: IntArray, top: IntArray,
+    resource: IntArray, offset: IntArray, duration: IntArray, now: int,
+) -> int:  # fmt: skip
+    """Occupy what one transfer needs as early as it is free from ``now`` on; its start. The same as :func:`earliest`
+    and :func:`reserve` of a transfer with these uses, in half the time: columns of :class:`Intervals` and :class:`Uses`
+    that come one by one have their references counted once."""
+    count = len(resource)
+    start, k, settled = now, 0, 0
+    while settled < count:
+        x, t = resource[k], start + offset[k]
+        last = first[x] + length[x]
+        i = _place_of(first[x], last, end, t)
+        while i < last and begin[i] < t + duration[k]:
+            t = end[i]
+            i += 1
+        if t - offset[k] > start:
+            start, settled = t - offset[k], 0
+        settled += 1
+        k = k + 1 if k + 1 < count else 0
+    for k in range(count):
+        x, t = resource[k], start + offset[k]
+        last = first[x] + length[x]
+        i = _place_of(first[x], last, end, t)
+        left, right = i > first[x] and end[i - 1] == t, i < last and begin[i] == t + duration[k]
+        if left and not right:
+            end[i - 1] = t + duration[k]
+        elif right and not left:
+            begin[i] = t
+        elif not _occupy(Intervals(first, capacity, length, begin, end, top), x, t, duration[k]):
+            break
+    return int(start)
+
+
+@jit
+def release(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
+    """Free what transfer i, which was entered with this start, occupies. False if the pool is full: then a part of it
+    stays occupied."""
+    for k in range(uses.row[i], uses.row[i + 1]):
+        if not _vacate(reserved, uses.resource[k], start + uses.offset[k], uses.duration[k]):
+            return False
+    return True
+
+
+@jit(inlined=True)
+def _place_of(first: int, last: int, end: IntArray, t: int) -> int:
+    """Index in the pool of the first interval among ``first:last`` that ends after t."""
+    high = last
+    step, low = 1, high - 1
+    while low >= first and end[low] > t:  # most transfers come late: from the last interval back, in larger steps
+        high = low
+        step *= 2
+        low = high - step
+    low = max(low + 1, first)
+    while low < high:
+        middle = (low + high) >> 1
+        if end[middle] > t:
+            high = middle
+        else:
+            low = middle + 1
+    return int(low)
+
+
+@jit(inlined=True)
+def _free_from(reserved: Intervals, x: int, t: int, duration: int) -> int:
+    """The first moment from t on from which resource x is free for so long."""
+    begin, end = reserved.begin, reserved.end
+    last = reserved.first[x] + reserved.length[x]
+    i = _place_of(reserved.first[x], last, end, t)
+    while i < last and begin[i] < t + duration:
+        t = end[i]
+        i += 1
+    return int(t)
+
+
+@jit
+def _occupy(reserved: Intervals, x: int, t: int, duration: int) -> bool:
+    """Enter [t, t + duration), which must be free. False if the pool is full (then nothing is entered)."""
+    first, begin, end = reserved.first, reserved.begin, reserved.end
+    last = first[x] + reserved.length[x]
+    i = _place_of(first[x], last, end, t)
+    left = i > first[x] and end[i - 1] == t
+    right = i < last and begin[i] == t + duration
+    if left and right:
+        end[i - 1] = end[i]
+        _remove(reserved, x, i)
+    elif left:
+        end[i - 1] = t + duration
+    elif right:
+        begin[i] = t
+    else:
+        i = _inserted(reserved, x, i)
+        if i < 0:
+            return False
+        begin[i], end[i] = t, t + duration
+    return True
+
+
+@jit
+def _vacate(reserved: Intervals, x: int, t: int, duration: int) -> bool:
+    """Take out [t, t + duration), which was entered. False if the pool is full (then it stays occupied)."""
+    begin, end = reserved.begin, reserved.end
+    i = _place_of(reserved.first[x], reserved.first[x] + reserved.length[x], end, t)
+    starts, ends = begin[i] == t, end[i] == t + duration
+    if starts and ends:
+        _remove(reserved, x, i)
+    elif starts:
+        begin[i] = t + duration
+    elif ends:
+        end[i] = t
+    else:
+        i = _inserted(reserved, x, i)
+        if i < 0:
+            return False
+        end[i], begin[i + 1] = t, t + duration
+    return True
+
+
+@jit
+def _remove(reserved: Intervals, x: int, i: int) -> None:
+    """Take interval i, one of resource x, out of the pool."""
+    begin, end = reserved.begin, reserved.end
+    for j in range(i, reserved.first[x] + reserved.length[x] - 1):
+        begin[j], end[j] = begin[j + 1], end[j + 1]
+    reserved.length[x] -= 1
+
+
+@jit
+def _inserted(reserved: Intervals, x: int, i: int) -> int:
+    """Make place for one more interval of resource x before interval i; its index, -1 if the pool is full."""
+    first, begin, end, top = reserved.first, reserved.begin, reserved.end, reserved.top
+    if reserved.length[x] == reserved.capacity[x]:  # twice the room, at the end of the pool
+        size = 2 * reserved.capacity[x]
+        if top[0] + size > len(begin):
+            top[1] = 1
+            return -1
+        for j in range(reserved.length[x]):
+            begin[top[0] + j], end[top[0] + j] = begin[first[x] + j], end[first[x] + j]
+        i += top[0] - first[x]
+        first[x], reserved.capacity[x] = top[0], size
+        top[0] += size
+    for j in range(first[x] + reserved.length[x], i, -1):
+        begin[j], end[j] = begin[j - 1], end[j - 1]
+    reserved.length[x] += 1
+    return i
