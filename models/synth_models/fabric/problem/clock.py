@@ -48,9 +48,16 @@ def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple
     """Ticks per distinct bandwidth and distinct size, shape (bandwidths, sizes), and the bandwidth's row of every
     link, shape (links,); ``sizes`` are the distinct sizes in bytes. As :func:`durations`."""
     values, row = np.unique(machine.network.bandwidth, return_inverse=True)
-    asked = sizes.tolist()
-    ticks = [[_ticks(n, ticks_per_s, rate) for n in asked] for rate in map(exact, values.tolist())]
+    ticks = [_durations(sizes, ticks_per_s, rate) for rate in map(exact, values.tolist())]
     return np.array(ticks, dtype=np.int64).reshape(len(values), len(sizes)), row.reshape(-1).astype(np.int64)
+
+
+def _durations(sizes: IntArray, ticks_per_s: int, rate: Fraction) -> IntArray:
+    """Ticks for which each size takes a rate; at once where a byte takes whole ticks."""
+    each, rest = divmod(ticks_per_s * rate.denominator, rate.numerator)
+    if not rest and each * int(sizes.max(initial=0)) <= ROOM:
+        return sizes * each
+    return np.array([_ticks(n, ticks_per_s, rate) for n in sizes.tolist()], dtype=np.int64)
 
 
 def _by_value(values: FloatArray, ticks: object) -> IntArray:

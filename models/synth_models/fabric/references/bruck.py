@@ -11,6 +11,8 @@ alltoall, M bytes a rank, ``log2 n (a + M / (2 b))`` for n = 2^k. Complexity: N^
 
 from __future__ import annotations
 
+import numpy as np
+
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
@@ -18,6 +20,7 @@ from synth_models.fabric.references import spreading
 from synth_models.fabric.references.out_trees import Trees, best_of, empty, refusal
 from synth_models.fabric.references.pair_paths import best_paths
 from synth_models.fabric.references.spreading import over
+from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 KNOWN = ("allgather", "alltoall")
 
@@ -30,14 +33,21 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return empty(instance)
     if instance.collective == "alltoall":
-        place = {rank: k for k, rank in enumerate(instance.members)}
-
-        def path(origin: int, goal: int) -> tuple[list[int], list[int]]:
-            return _stops(instance.members, place[origin], place[goal])
-
-        return best_paths(instance, options, "Bruck", path)
+        return best_paths(instance, options, "Bruck", _edges(instance))
     made = trees(instance)
     return best_of(instance, options, [("Bruck", lambda: (made, made))])
+
+
+def _edges(instance: FabricInstance) -> Edges:
+    """The ways of all blocks over other ranks."""
+    place = {rank: k for k, rank in enumerate(instance.members)}
+    rows = list[tuple[int, int, int, int]]()
+    for b, (origin, goal) in enumerate(
+        zip(instance.blocks.origin.tolist(), instance.blocks.goal.tolist(), strict=True)
+    ):
+        stops, steps = _stops(instance.members, place[origin], place[goal])
+        rows += zip([b] * len(steps), stops, stops[1:], steps, strict=False)
+    return Edges(*np.array(rows, dtype=np.int64).T.copy())
 
 
 def _stops(members: tuple[int, ...], first: int, last: int) -> tuple[list[int], list[int]]:

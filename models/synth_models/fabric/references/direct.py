@@ -12,12 +12,16 @@ and a reduction is added up where its routes meet. Complexity: N^2 transfers a c
 
 from __future__ import annotations
 
+import numpy as np
+
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import Trees, best_of, empty, too_large
-from synth_models.fabric.references.pair_paths import best_paths
+from synth_models.fabric.references.pair_paths import best_paths, turns
 from synth_models.fabric.references.spreading import over, star
+from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 PAIRS = ("alltoall", "gather", "scatter", "demand")
 
@@ -29,16 +33,15 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("unsupported", message=message)
     if not len(instance.blocks):
         return empty(instance)
-    place = {rank: k for k, rank in enumerate(instance.members)}
-    n = len(place)
     if instance.collective in PAIRS:
-
-        def path(origin: int, goal: int) -> tuple[list[int], list[int]]:
-            return [origin, goal], [(place[goal] - place[origin]) % n]
-
-        return best_paths(instance, options, "direct", path)
+        return best_paths(instance, options, "direct", edges(instance, instance.blocks.origin, instance.blocks.goal))
     spreading = trees(instance)
     return best_of(instance, options, [("direct", lambda: (spreading, spreading))])
+
+
+def edges(instance: FabricInstance, origin: IntArray, goal: IntArray) -> Edges:
+    """Every block straight to its goal."""
+    return Edges(np.arange(len(origin), dtype=np.int64), origin, goal, turns(instance, origin, goal))
 
 
 def trees(instance: FabricInstance) -> Trees:

@@ -1,19 +1,27 @@
 """Method ``spread_out`` (reference): the all-to-all of MPI libraries, one partner a step.
 
-In step k rank i sends to rank i + k and receives from rank i - k; it goes on to the next step when both are done
-(pairwise exchange: MPICH, Thakur et al. 2005). Unequal blocks leave ranks waiting for each other.
+In step k rank i sends to rank i + k and receives from rank i - k (pairwise exchange: MPICH, Thakur et al. 2005). It
+begins a step when what it received last before that has arrived, and in the order of the steps; a library also waits
+until what it sent has been received. Unequal blocks leave ranks waiting for each other.
 Complexity: one transfer a block, more where a route leads over ranks.
 """
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.out_trees import empty, refusal
+from synth_models.fabric.references.pair_paths import once, turns
 from synth_models.fabric.scheduling.list_scheduling import timed
-from synth_models.fabric.scheduling.moves import Moves
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.scheduling.moves import waiting
+from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 KNOWN = ("alltoall", "demand")
 
@@ -26,17 +34,28 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return empty(instance)
     blocks = instance.blocks
-    place = {rank: k for k, rank in enumerate(instance.members)}
-    pairs = list(zip(blocks.origin.tolist(), blocks.goal.tolist(), strict=True))
-    step = [(place[goal] - place[origin]) % len(place) for origin, goal in pairs]
-    routes = Routes.of(instance, int(blocks.bytes.max()))
-    moves = Moves(routes, range(len(blocks)), blocks.bytes, blocks.origin.tolist())
+    found = once(instance, blocks.bytes, edges(instance, blocks.origin, blocks.goal))
+    waits = _waits(turns(instance, blocks.origin, blocks.goal), blocks.origin, blocks.goal, found.piece)
+    return Outcome("finished", solution=timed(instance, waiting(found, waits)), message="one partner a step")
+
+
+def edges(instance: FabricInstance, origin: IntArray, goal: IntArray) -> Edges:
+    """Every block straight to its goal, step after step."""
+    step = turns(instance, origin, goal)
+    order = np.argsort(step, kind="stable")
+    return Edges(order, origin[order], goal[order], step[order])
+
+
+def _waits(step: IntArray, origin: IntArray, goal: IntArray, piece: IntArray) -> list[tuple[int, int]]:
+    """Which transfers wait for which: the first of each block for the last of the block that its origin received in the
+    latest step before. ``piece``: of every transfer, those of a block one behind the other."""
+    begins = np.flatnonzero(np.diff(piece, prepend=-1))
+    ends = np.append(begins[1:], len(piece)) - 1
+    waits: list[tuple[int, int]] = []
     received: dict[int, int] = {}
-    for b in sorted(range(len(blocks)), key=step.__getitem__):
-        (origin, goal), first = pairs[b], len(moves)
-        moves.send(b, origin, goal, step[b])
-        last = received.get(origin)
-        if last is not None:
-            moves.wait(first, last)
-        received[goal] = len(moves) - 1
-    return Outcome("finished", solution=timed(instance, moves.transfers()), message="one partner a step")
+    columns = (column[piece[begins]].tolist() for column in (step, origin, goal))
+    for _, together in groupby(zip(*columns, begins.tolist(), ends.tolist(), strict=True), key=itemgetter(0)):
+        rows = list(together)
+        waits += [(first, received[source]) for _, source, _, first, _ in rows if source in received]
+        received |= {target: last for _, _, target, _, last in rows}
+    return waits

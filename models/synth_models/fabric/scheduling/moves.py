@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.routes import Route, Routes
+from synth_models.fabric.scheduling.routes_in_turn import Edges, sent_in_turn
+
+MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel
 
 _Hop = tuple[int, int]  # a route's number, the rank at its end
 
@@ -106,6 +110,36 @@ class Moves:
             _starts(np.bincount(waiting, minlength=len(self))),
             waited,
         )
+
+
+def along(routes: Routes, piece_bytes: IntArray, edges: Edges) -> Transfers:
+    """One piece a block along its edges, the routes chosen in this order, equally quick ones in turn; compiled where
+    there are many. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
+    block = np.arange(len(piece_bytes), dtype=np.int64)
+    sent = None
+    if len(edges.piece) >= MANY_EDGES:
+        sent = sent_in_turn(routes, edges, piece_bytes[edges.piece])
+    if sent is not None:
+        before = sent.after[sent.after >= 0]
+        priority, adds = edges.priority[sent.edge], np.zeros(len(sent.edge), dtype=bool)
+        piece, waits = edges.piece[sent.edge], _starts(sent.after >= 0)
+        return Transfers(block, piece_bytes, piece, adds, priority, sent.start, sent.link, waits, before)
+    holder = np.zeros(len(piece_bytes), dtype=np.int64)
+    holder[edges.piece[::-1]] = edges.source[::-1]
+    moves = Moves(routes, block, piece_bytes, holder.tolist())
+    for edge in zip(*(column.tolist() for column in edges), strict=True):
+        moves.send(*edge)
+    return moves.transfers()
+
+
+def waiting(transfers: Transfers, more: Sequence[tuple[int, int]]) -> Transfers:
+    """The transfers, of which the first of each of these pairs also waits until the second has arrived."""
+    given = np.array(more, dtype=np.int64).reshape(-1, 2)
+    count = len(transfers.piece)
+    rows = np.concatenate([np.repeat(np.arange(count), np.diff(transfers.before_start)), given[:, 0]])
+    order = np.argsort(rows, kind="stable")
+    starts, before = _starts(np.bincount(rows, minlength=count)), np.concatenate([transfers.before, given[:, 1]])[order]
+    return replace(transfers, before_start=starts, before=before)
 
 
 def _starts(lengths: Any) -> IntArray:

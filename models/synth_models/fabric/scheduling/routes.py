@@ -10,6 +10,8 @@ been sent over the others is remembered (:meth:`Routes.take`): equal paths share
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,14 +53,15 @@ class Routes:
         self._seconds = self.size / net.bandwidth  # per link, of one piece
         distinct = np.unique(net.bandwidth)
         if hop_by_hop or not len(distinct):
-            self._least = np.zeros(1)
-            self._weight = net.latency + self._seconds
+            self.least = np.zeros(1)
+            self.weight = net.latency + self._seconds
         else:
             picked = np.unique(np.linspace(0, len(distinct) - 1, min(len(distinct), MOST_THRESHOLDS)).astype(int))
-            self._least = distinct[picked][::-1].copy()
-            self._weight = net.latency.astype(float)
+            self.least = distinct[picked][::-1].copy()
+            self.weight = net.latency.astype(float)
         if avoided is not None:
-            self._weight = self._weight + avoided * (machine.nodes * self._weight.max(initial=0.0) or 1.0)
+            self.weight = self.weight + avoided * (machine.nodes * self.weight.max(initial=0.0) or 1.0)
+        self.by_latency = not hop_by_hop and avoided is None  # distances serve all sizes
         groups = len(machine.group_names)
         self.load = [0.0] * (net.links + groups)  # seconds of use per link, then per group
         self._links = net.links
@@ -126,12 +129,12 @@ class Routes:
         """The links into ``node``, each with its tail, by which a quickest route from ``source`` may end there."""
         key = (source, row, node)
         if key not in self._last:
-            distance = self._latency(source, row)
+            distance = self.latency_from(source, row)
             into = self._in[self._in_start[node] : self._in_start[node + 1]]
             tail = self._src[into]
             begin = distance[tail]
-            fits = np.abs(begin + self._weight[into] - distance[node]) <= SAME * 1e-3 * distance[node]
-            fits &= (self.machine.network.bandwidth[into] >= self._least[row]) & (begin < np.inf)
+            fits = np.abs(begin + self.weight[into] - distance[node]) <= SAME * 1e-3 * distance[node]
+            fits &= (self.machine.network.bandwidth[into] >= self.least[row]) & (begin < np.inf)
             fits &= self.machine.is_switch[tail] | (tail == source)
             self._last[key] = list(zip(into[fits].tolist(), tail[fits].tolist(), strict=True))
         return self._last[key]
@@ -140,15 +143,15 @@ class Routes:
         """A quickest direct route of each pair (source * nodes + target, ascending), -1 behind its last link, shape
         (pairs, longest). None where a pair has none, or one of more than :data:`MOST_LINKS` links, and where bandwidths
         differ. Link by link the least used is taken, which is far quicker than comparing routes (:meth:`direct`)."""
-        if len(self._least) > 1 or not len(pairs):
+        if len(self.least) > 1 or not len(pairs):
             return None
         nodes, used = self.machine.nodes, np.zeros(self._links, dtype=np.int64)
         sources, begins = np.unique(pairs // nodes, return_index=True)
         table, longest, row = np.empty((len(pairs), MOST_LINKS), dtype=np.int64), 0, 0
         for source, targets in zip(sources.tolist(), np.split(pairs % nodes, begins[1:]), strict=True):
-            seconds = self._latency(source, 0)
+            seconds = self.latency_from(source, 0)
             with np.errstate(invalid="ignore"):
-                late = np.abs(seconds[self._src] + self._weight - seconds[self._dst])
+                late = np.abs(seconds[self._src] + self.weight - seconds[self._dst])
                 tight = late <= SAME * 1e-3 * seconds[self._dst]
             tight &= self.machine.is_switch[self._src] | (self._src == source)
             mine = table[row : row + len(targets)]
@@ -190,6 +193,11 @@ class Routes:
             if self._group[e] >= 0:
                 self.load[self._links + self._group[e]] += scale * self._times[e]
 
+    @property
+    def links_in(self) -> tuple[IntArray, IntArray]:
+        """The links into node v, ``into[start[v]:start[v + 1]]``, as ``start`` and ``into``."""
+        return self._in_start, self._in
+
     def _use(self, e: int) -> float:
         g = self._group[e]
         used = self.load[e] if g < 0 else max(self.load[e], self.load[self._links + g])
@@ -197,30 +205,32 @@ class Routes:
 
     def _busy(self, route: Route) -> tuple[float, float]:
         uses = [self._use(e) for e in route]
-        return max(uses), sum(uses)
+        return max(uses), reduce(add, uses)  # as a kernel adds; ``sum`` is more exact from Python 3.12 on
 
     def _from(self, source: int) -> tuple[FloatArray, IntArray]:
         if source not in self._direct:
             best, row = np.full(self.machine.nodes, np.inf), np.zeros(self.machine.nodes, dtype=np.int64)
-            for k, least in enumerate(self._least):
-                times = self._latency(source, k) + (self.size / least if least else 0.0)
+            for k, least in enumerate(self.least):
+                times = self.latency_from(source, k) + (self.size / least if least else 0.0)
                 quicker = times < best * (1 - SAME)
                 best[quicker], row[quicker] = times[quicker], k
-            if len(self._least) > 1:
-                for k in range(len(self._least)):
+            if len(self.least) > 1:
+                for k in range(len(self.least)):
                     if not np.any(row == k):
                         self._distance.pop((source, k), None)
             self._direct[source] = best, row
         return self._direct[source]
 
-    def _latency(self, source: int, row: int) -> FloatArray:
+    def latency_from(self, source: int, row: int) -> FloatArray:
+        """Seconds from a rank to every node over links of at least ``least[row]``, but for the time of the bytes; where
+        switches store, with it. Shape (nodes,)."""
         key = (source, row)
         if key not in self._distance:
-            wide = np.asarray(self.machine.network.bandwidth) >= self._least[row]
+            wide = np.asarray(self.machine.network.bandwidth) >= self.least[row]
             first, scratch = np.full(self.machine.nodes, np.inf), np.empty((2, self.machine.nodes), dtype=np.int64)
             first[source] = 0.0
             self._distance[key] = search(
-                self._start, self._out, self._dst, np.where(wide, self._weight, np.inf), first,
+                self._start, self._out, self._dst, np.where(wide, self.weight, np.inf), first,
                 self.machine.is_switch, scratch[0], scratch[1],
             )  # fmt: skip
         return self._distance[key]
