@@ -19,9 +19,9 @@ class PlannedDemand(Protocol):
     """A schedule of one demand and a proven lower bound.
 
     ``seconds``: until the last byte has arrived; ``bound``: a certified lower bound of that, in seconds; ``gap``:
-    (seconds − bound) / seconds; ``by``: what kind of plan it is; ``instance``, ``schedule``: the demand as an instance
-    of its family and the schedule as a solution of it; ``proven``: the bound in words (``str``) with its
-    ``certificate()``.
+    (seconds − bound) / seconds; ``by``: what kind of plan it is; ``tried``: the references that ran, because their
+    lower bound did not tell that they are no quicker; ``instance``, ``schedule``: the demand as an instance of its
+    family and the schedule as a solution of it; ``proven``: the bound in words (``str``) with its ``certificate()``.
     """
 
     @property
@@ -32,6 +32,8 @@ class PlannedDemand(Protocol):
     def gap(self) -> float: ...
     @property
     def by(self) -> str: ...
+    @property
+    def tried(self) -> tuple[str, ...]: ...
     @property
     def instance(self) -> Any: ...
     @property

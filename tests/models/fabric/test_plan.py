@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,67 +13,16 @@ from examples import some_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.planned_demands import MACHINES, known, planner, random_demand, two_boxes
 from models.fabric.small_machines import machine
 
 import synth
 from synth.arrays import IntArray
 from synth.errors import InputError
-from synth.planning import Planning
 from synth_models.fabric.check.certificates import check_bound
-from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.demand_parts.decomposition import decomposed
 from synth_models.fabric.references.demand_parts.rails import on_rails
 from synth_models.fabric.references.plan import Planner
-
-MACHINES: tuple[dict[str, Any], ...] = (
-    {"machine": "dgx-h100", "boxes": 2, "gpus": "2"},
-    {"machine": "dgx-a100", "boxes": 3, "gpus": "2"},
-    {"machine": "dgx-h100", "boxes": 2, "gpus": "2+3"},
-    {"machine": "dgx2", "boxes": 2, "gpus": "4"},
-    {"machine": "dgx-h100", "boxes": 1},
-    {"machine": "dgx1", "boxes": 1},
-    {"machine": "dgx-h100", "boxes": 4, "gpus": "2", "leaf": 2, "oversubscription": 2},
-    {"network": "ring", "nodes": 5, "bandwidth": 1e10, "latency": 1e-6},
-    {"network": "torus", "rows": 2, "cols": 3, "bandwidth": 3e9, "latency": 0},
-    {"network": "fat_tree", "leaves": 2, "hosts": 2, "spines": 1},
-    {"machine": "teccl-ndv2-2"},
-)
-
-
-def planner(keys: dict[str, Any]) -> Planning:
-    own = dict(keys)
-    if "machine" in own:
-        return synth.Planner(own.pop("machine"), **own)
-    return synth.Planner(synth.make("fabric", **own, collective="broadcast", bytes="1"))
-
-
-PLANNERS: dict[int, Planning] = {}
-
-
-def known(k: int) -> Planning:
-    """The planner of a machine, warm from earlier demands."""
-    if k not in PLANNERS:
-        PLANNERS[k] = planner(MACHINES[k])
-    return PLANNERS[k]
-
-
-def random_demand(rng: np.random.Generator, ranks: int) -> IntArray:
-    """Of some size and skew; with zeros, ranks that send or receive nothing, a hot receiver, one pair alone."""
-    sizes = (1 / np.arange(1, ranks**2 + 1) ** rng.choice([0, 0.5, 1, 1.5])) * float(rng.choice([5, 1e5, 1e9, 2**40]))
-    found = rng.permutation(sizes).reshape(ranks, ranks).astype(np.int64)
-    kind = rng.integers(6)
-    if kind == 0:
-        found[rng.random((ranks, ranks)) < 0.7] = 0
-    if kind == 1:
-        found[rng.integers(ranks)] = 0
-        found[:, rng.integers(ranks)] = 0
-    if kind == 2:
-        found[:, rng.integers(ranks)] *= 9
-    if kind == 3:
-        one = found.max()
-        found[:] = 0
-        found[tuple(rng.choice(ranks, 2, replace=False))] = one
-    return found
 
 
 @pytest.mark.parametrize("seed", some_of(range(60)))
@@ -93,15 +41,6 @@ def test_every_plan_is_replayed_and_every_bound_verified(seed: int) -> None:
     for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
         wanted[place[origin], place[goal]] += size
     assert np.array_equal(wanted, off)
-
-
-def two_boxes(latency: float) -> FabricInstance:
-    """Two boxes of two ranks, each with a switch (4, 5) at three bytes a second a rank; two rails (6, 7) at one."""
-    links = [(u, v, rate, latency) for r in range(4) for s, rate in ((4 + r // 2, 3.0), (6 + r % 2, 1.0))
-             for u, v in ((r, s), (s, r))]  # fmt: skip
-    instance = machine(8, links, (4, 5, 6, 7), collective="broadcast", bytes=1)
-    instance.__dict__["boxes"] = [(0, 1), (2, 3)]
-    return instance
 
 
 @pytest.mark.parametrize("seed", some_of(range(24)))
@@ -132,66 +71,6 @@ def test_two_boxes_by_hand() -> None:
     assert found.check().faults == []
 
 
-@pytest.mark.parametrize("seed", some_of(range(24)))
-def test_never_slower_than_the_references(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    plans = known((0, 1, 2, 3, 5)[seed % 5])
-    found = plans.plan(random_demand(rng, len(plans.ranks)))
-    assume_something(found.instance)
-    for method in ("fast", "two_step", "spread_out", "direct"):
-        record = synth.solve(found.instance, method, time_limit=2)
-        if record["termination"] == "unsupported":
-            continue
-        assert record["verified"]["faults"] == []
-        assert record.value is not None, record["message"]
-        assert found.bound <= record.value
-        assert found.seconds <= record.value, method
-
-
-@pytest.mark.parametrize(
-    ("boxes", "seed"), [*some_of((8, seed) for seed in range(40)),
-                        *(pytest.param(64, seed, marks=pytest.mark.slow) for seed in range(4))]
-)  # fmt: skip
-def test_never_slower_on_many_ranks(boxes: int, seed: int) -> None:
-    """64 and 512 GPUs, where the planner itself tries no reference: zeros, a hot expert, silent ranks, all skews, from
-    a few bytes a pair to many. To a millionth: with seed 38, at most 600 bytes a pair, `direct` ends 2 ps earlier."""
-    rng = np.random.default_rng(seed)
-    found = many(boxes).plan(skewed_demand(rng, 8 * boxes))
-    assert found.check().faults == []
-    for method in ("fast", "two_step", "spread_out", "direct"):
-        record = synth.solve(found.instance, method, time_limit=60)
-        assert record["verified"]["faults"] == []
-        assert record.value is not None, record["message"]
-        assert found.bound <= record.value
-        assert found.seconds <= record.value * (1 + 1e-6), method
-
-
-@cache
-def many(boxes: int) -> Planning:
-    """The planner of so many boxes of eight GPUs, warm from earlier demands."""
-    return synth.Planner("dgx-h100", boxes=boxes)
-
-
-def skewed_demand(rng: np.random.Generator, ranks: int) -> IntArray:
-    """Zipf sizes, their largest from 10 bytes to 1 GB; in two of three some pairs, ranks or experts stand out."""
-    sizes = (1 / np.arange(1, ranks**2 + 1) ** rng.uniform(0, 1.5)) * 10 ** rng.uniform(1, 9)
-    found: IntArray = rng.permutation(sizes).reshape(ranks, ranks).astype(np.int64)
-    kind = rng.integers(6)
-    if kind in (0, 1):
-        found[rng.random((ranks, ranks)) < rng.choice([0.5, 0.9, 0.99])] = 0
-    if kind in (1, 2):
-        found[:, rng.integers(ranks)] *= 20
-    if kind == 3:
-        found[rng.integers(ranks, size=ranks // 4)] = 0
-        found[:, rng.integers(ranks)] = 0
-    return found
-
-
-def assume_something(instance: Any) -> None:
-    if not len(instance.blocks):
-        pytest.skip("nothing has to move")
-
-
 def test_a_hot_pair_inside_a_box_also_takes_the_rails() -> None:
     """1 GiB over NVLink alone takes 2^30 / 450e9 = 2.386 ms, with the NIC's 50 GB/s 2^30 / 500e9 = 2.147 ms."""
     matrix = np.zeros((16, 16), dtype=np.int64)
@@ -199,31 +78,6 @@ def test_a_hot_pair_inside_a_box_also_takes_the_rails() -> None:
     found = synth.Planner("dgx-h100", boxes=2).plan(matrix)
     assert found.check().faults == []
     assert 2**30 / 500e9 < found.bound <= found.seconds < 1.03 * 2**30 / 500e9
-
-
-def test_references_by_hand() -> None:
-    """Two boxes of two ranks, no latency, three bytes a second inside and one between. 0 sends 6 bytes to 3.
-
-    Over its own rail and on: 6 + 2 s in one piece, and 6 s + 1/3 s if the last byte alone is handed on. Balanced first:
-    3 bytes to rank 1 take 1 s; then both rails send 3 bytes in 3 s; then 3 bytes from 2 to 3 take 1 s: 5 s. Spread out:
-    one transfer over rail 0, one inside: 8 s."""
-    demand = np.zeros((4, 4), dtype=np.int64)
-    demand[0, 3] = 6
-    instance = Planner(two_boxes(0.0)).plan(demand).instance
-    values = {name: synth.solve(instance, name).value for name in ("two_step", "fast", "spread_out", "plan")}
-    assert values["two_step"] == pytest.approx(6 + 1 / 3)
-    assert values["fast"] == 5
-    assert values["spread_out"] == 8
-    assert values["plan"] is not None
-    assert 3 < values["plan"] < 5
-
-
-@pytest.mark.parametrize("method", ["fast", "two_step", "spread_out", "plan"])
-def test_references_of_an_alltoall(method: str) -> None:
-    instance = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="3", collective="alltoall", bytes="6MiB")
-    assert synth.solve(instance, method, time_limit=3).value is not None
-    other = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="3", collective="allgather", bytes="6MiB")
-    assert synth.solve(other, method)["termination"] == "unsupported"
 
 
 def test_prices_of_one_demand_bound_the_next() -> None:
@@ -370,16 +224,6 @@ def test_near_a_demand_that_is_too_large() -> None:
 def test_what_is_no_demand_is_refused(demand: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         known(0).plan(demand)
-
-
-def test_blocks_keep_their_numbers_in_a_reference_schedule(tmp_path: Any) -> None:
-    """One pair on a DGX-1 goes quicker by method direct; the file names another block first."""
-    twice = tmp_path / "demand.csv"
-    twice.write_text("src,dst,bytes\ngpu5,gpu2,7\ngpu0,gpu5,100000\ngpu0,gpu1,3\n")
-    named = synth.make("fabric", machine="dgx1", boxes=1, collective="demand", demand=twice)
-    record = synth.solve(named, "plan")
-    assert record["verified"]["faults"] == []
-    assert "direct" in str(record)
 
 
 def test_nothing_to_move_and_only_the_diagonal() -> None:

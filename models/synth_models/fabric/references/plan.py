@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -30,21 +31,28 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
-from synth_models.fabric.references import direct, two_step
+from synth_models.fabric.references import direct, fast, spread_out, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
+from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
 
 SMALL_GAP = Fraction(1, 200)  # below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
 MOST_ALONE = 1024  # and where they are not
-MOST_COMPARED = 16  # and up to which references are tried beside them
+MOST_COMPARED = 1024  # and up to which no reference is quicker
 BALANCED, STRAIGHT, DIRECT, FLOW = "balanced", "straight", "direct", "flow"
-REFERENCES = (("direct", direct.solve), ("two_step", two_step.solve))
+REFERENCES = {
+    "direct": direct.solve,
+    "two_step": two_step.solve,
+    "fast": fast.solve,
+    "spread_out": spread_out.solve,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +61,8 @@ class Planned:
 
     ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
     ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``straight``, ``direct``,
-    ``two_step`` or ``flow``.
+    ``two_step``, ``fast``, ``spread_out`` or ``flow``. ``tried``: the references that ran, because their lower bound
+    did not tell that they are no quicker.
     """
 
     planner: Planner
@@ -62,6 +71,7 @@ class Planned:
     by: str
     proven: Proven
     _made: Plan | Schedule
+    tried: tuple[str, ...] = ()
 
     @property
     def bound(self) -> float:
@@ -137,6 +147,7 @@ class Planner:
         except UnsupportedError as error:
             self.why_straight = str(error)
         self._bounds = ManyDemands(machine, self._node, machine.boxes)
+        self._references = ReferenceBounds(machine, self._layout)
 
     @property
     def resources(self) -> int:
@@ -155,7 +166,7 @@ class Planner:
         proves its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
         """
         matrix, boxed = self._read(demand)
-        found = self._compared(self._by_pieces(matrix, boxed))
+        found = self._compared(self._by_pieces(matrix, boxed), boxed)
         return self._improved(found, boxed, time_limit) if better else found
 
     def _read(self, demand: npt.ArrayLike) -> tuple[IntArray, IntArray]:
@@ -173,12 +184,26 @@ class Planner:
             return Planned(self, matrix, 0.0, BALANCED, proven, _nothing())
         return self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
 
-    def _compared(self, found: Planned) -> Planned:
-        """What was found, or a reference's schedule where few ranks leave time for it and it is quicker."""
-        if len(self._node) > MOST_COMPARED or found.gap == 0:
+    def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
+        """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
+        of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
+        if len(self._node) > MOST_COMPARED or found.seconds <= found.bound:
             return found
-        for name, solve_it in REFERENCES:
-            found = self._replaced(found, solve_it(found.instance, RunOptions(None).started_now()), name)
+        node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
+        demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
+        if instance is not None:
+            blocks = instance.blocks
+            demand = replace(demand, origin=blocks.origin, goal=blocks.goal, size=blocks.bytes)
+        directly: Transfers | None = None
+        for name, solve_it in REFERENCES.items():
+            with suppress(UnsupportedError):
+                least = self._references.least(name, demand, found.seconds)
+                if name == "two_step" and alike(self._references.sent, directly):
+                    continue  # the same as ``direct``, which either ran or was too slow
+                directly = self._references.sent if name == "direct" else directly
+                if least < found.seconds:
+                    outcome = solve_it(instance or found.instance, RunOptions(None).started_now())
+                    found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found
 
     def learn(self, certificate: Mapping[str, Any] | None) -> bool:
@@ -237,12 +262,18 @@ class Planner:
             return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
         return replace(empty, seconds=float_above(Fraction(best.ticks, best.ticks_per_s)), by=by, _made=best)
 
-    def _replaced(self, found: Planned, outcome: Outcome, by: str) -> Planned:
-        """What was found, or what a method made of it where that is quicker."""
+    def _replaced(self, found: Planned, outcome: Outcome, by: str, on: FabricInstance | None = None) -> Planned:
+        """What was found, or what a method made of it, or of the instance ``on``, where that is quicker."""
         if outcome.solution is None:
             return found
-        seconds = float_above(chunks.seconds(found.instance, outcome.solution))
-        return replace(found, seconds=seconds, by=by, _made=outcome.solution) if seconds < found.seconds else found
+        made: Schedule = outcome.solution
+        seconds = float_above(chunks.seconds(self.machine, made))
+        if seconds >= found.seconds:
+            return found
+        if on is not None:
+            block = demand_of(on, np.array(self.machine.members, dtype=np.int64))[1][np.nonzero(found.matrix)]
+            made = replace(made, piece_block=np.argsort(block)[made.piece_block])
+        return replace(found, seconds=seconds, by=by, _made=made)
 
     def _improved(self, found: Planned, boxed: IntArray, time_limit: float | None) -> Planned:
         """The better of what was found and what ``flow`` finds, and the stronger bound."""
@@ -261,7 +292,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         matrix, block = demand_of(instance, np.array(instance.members, dtype=np.int64))
     except UnsupportedError as error:
         return Outcome("unsupported", message=str(error))
-    found = Planner(instance).plan(matrix)
+    planner = Planner(instance)
+    matrix, boxed = planner._read(matrix)
+    alone = planner._by_pieces(matrix, boxed)
+    if len(instance.blocks):
+        options.held.offer(lambda: alone.numbered(block), alone.seconds, alone.by)
+    found = planner._compared(alone, boxed, instance)
     schedule = found.numbered(block)
     words = f"{found.by}, {schedule.transfers} transfers"
     proven = found.proven
