@@ -26,6 +26,7 @@ from synth_models.fabric.scheduling.back_and_forth import again
 from synth_models.fabric.solution import Schedule
 
 MANY = 300_000  # blocks, of which the flow is found slowly
+MANY_ALONE = 64  # ranks that are boxes of their own
 NEAR = Fraction(1, 6)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
@@ -72,11 +73,12 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
-    """Have the run hold very many blocks sent straight from rank to rank, small ones or between ranks that are boxes of
-    their own; return that where it is near a lower bound."""
+    """Have the run hold blocks sent straight from rank to rank, very many small ones or between many ranks that are
+    boxes of their own; return that where it is near a lower bound."""
     net, blocks = instance.machine.network, instance.blocks
     small = bool(blocks.bytes.max(initial=0) <= net.bandwidth.min() * net.latency.max(initial=0.0))
-    if len(blocks) < MANY or not (small or len(instance.boxes) == len(instance.members)):
+    alone = len(instance.boxes) == len(instance.members) >= MANY_ALONE and bool(instance.machine.is_switch.any())
+    if not alone and (len(blocks) < MANY or not small):
         return None
     least = quick_bound(instance)
     try:
@@ -86,7 +88,7 @@ def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
         return None
     seconds = chunks.seconds(instance, found)
     options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
-    if seconds * (1 - (NEAR if small else chunks.WORTH)) > least:
+    if seconds * (1 - (NEAR if small and len(blocks) >= MANY else chunks.WORTH)) > least:
         return None
     return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
 
