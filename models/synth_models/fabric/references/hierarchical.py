@@ -280,12 +280,11 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
         return straight(instance, count)
     if plan.between in (SHARES, EVERYTHING):
         return exchanged(instance, chunks.equal(int(instance.blocks.bytes[0]), parts), plan.between)
-    if plan.between == DEALT or plan.mirrored:
-        forth = instance if plan.mirrored else there
-        transfers = transfers_of(forth, [chunks.in_step(forth, int(forth.blocks.bytes[0]), parts)], plan, known=known)
-        if plan.mirrored and len(transfers.piece) > FEW:
-            transfers = farthest_first(forth, transfers)
-        return there_and_back(forth, transfers) if plan.mirrored else timed_one_way(instance, forth, transfers)
+    if plan.mirrored:
+        return _mirrored(instance, parts, plan, known)
+    if plan.between == DEALT:
+        cut = chunks.in_step(there, int(there.blocks.bytes[0]), parts)
+        return timed_one_way(instance, there, transfers_of(there, [cut], plan, known=known))
     sizes = [chunks.equal(int(size), parts) for size in there.blocks.bytes]
     long = _of_many_turns(instance, there, sizes[0], plan, known)
     if long is not None:
@@ -298,6 +297,15 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
     if instance.collective in SUMMING:
         return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order))
     return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
+
+
+def _mirrored(instance: FabricInstance, parts: int, plan: Plan, known: Known) -> Schedule:
+    """An allreduce that sums up as it spreads, with time reversed."""
+    cut = chunks.in_step(instance, int(instance.blocks.bytes[0]), parts)
+    transfers = transfers_of(instance, [cut], plan, known=known)
+    if len(transfers.piece) > FEW:
+        transfers = farthest_first(instance, transfers)
+    return there_and_back(instance, transfers)
 
 
 def _of_many_turns(

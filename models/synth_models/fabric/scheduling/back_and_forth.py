@@ -34,10 +34,13 @@ A_TRANSFER = 1e-5  # seconds that a round takes at most, before the first
 MARGIN = 1.5  # times as long as the last round
 
 
-def again(instance: FabricInstance, options: RunOptions, found: Schedule, least: Fraction) -> Schedule:
+def again(
+    instance: FabricInstance, options: RunOptions, found: Schedule, least: Fraction, rounded: bool = False
+) -> Schedule:
     """The schedule after rounds of one pass backwards and one forwards, as long as they save time and there is some
     left. Itself where it takes hardly more than ``least``, a lower bound in seconds, where switches store and forward,
-    routes branch, or a rank sends several sums of a piece, or one before all its parts are there (an exchange)."""
+    routes branch, or a rank sends several sums of a piece, or one before all its parts are there (an exchange).
+    ``rounded``: many transfers are placed in cells of rounded times."""
     if instance.switching.mode == "store_and_forward" or not 0 < found.transfers <= MOST_TRANSFERS:
         return found
     try:
@@ -55,9 +58,9 @@ def again(instance: FabricInstance, options: RunOptions, found: Schedule, least:
             break
         began = time.monotonic()
         last_first = replace(back, priority=_last_first(instance, forth, found))
-        found = timed(there, last_first, in_gaps=not many, in_cells=many)
+        found = timed(there, last_first, in_gaps=not many, in_cells=many, rounded=rounded)
         last_first = replace(forth, priority=_last_first(there, back, found))
-        found = timed(instance, last_first, in_gaps=not many, in_cells=many)
+        found = timed(instance, last_first, in_gaps=not many, in_cells=many, rounded=rounded)
         takes, seconds = MARGIN * (time.monotonic() - began), chunks.seconds(instance, found)
         if seconds < shortest:
             best = found

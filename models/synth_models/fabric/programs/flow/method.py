@@ -74,7 +74,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
     """Have the run hold blocks sent straight from rank to rank, very many small ones or between many ranks that are
-    boxes of their own; return that where it is near a lower bound."""
+    boxes of their own; return that where it is near a lower bound, or where there are too many of these for a flow."""
     net, blocks = instance.machine.network, instance.blocks
     small = bool(blocks.bytes.max(initial=0) <= net.bandwidth.min() * net.latency.max(initial=0.0))
     alone = len(instance.boxes) == len(instance.members) >= MANY_ALONE and bool(instance.machine.is_switch.any())
@@ -83,12 +83,13 @@ def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
     least = quick_bound(instance)
     try:
         found = straight_pairs(instance)
-        found = again(instance, options, found, least) if small else found
+        found = again(instance, options, found, least, not small) if small or len(blocks) >= MANY else found
     except UnsupportedError:
         return None
     seconds = chunks.seconds(instance, found)
     options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
-    if seconds * (1 - (NEAR if small and len(blocks) >= MANY else chunks.WORTH)) > least:
+    near = seconds * (1 - (NEAR if small and len(blocks) >= MANY else chunks.WORTH)) <= least
+    if not near and not (alone and len(blocks) >= MANY):
         return None
     return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
 
