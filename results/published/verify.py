@@ -12,8 +12,8 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: more than
 2^20 transfers (fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced
 bandwidth; switches that store and add, buffer, do not copy or limit streams; fabric's steps, sum_rates and near_goals;
-xtree's relaxations; harvest's delays by ports, bundles of prices, chains, several partners of a GPU; mlfm's forms but
-tables; optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
+xtree's relaxations; harvest's delays by ports, bundles of prices, cases, chains, several partners of a GPU; mlfm's
+forms but tables; optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
 """
 
 import ast
@@ -974,7 +974,7 @@ class Harvest:
 
     def certify(self, held, bound):
         """Check what single steps, intervals of steps on one topology and, from these, all steps are proven to take."""
-        cover(held.get("chains") is None, "chains of steps")
+        cover("chains" not in held and not any("within" in Held(x) for x in held.list("intervals")), "chains, cases")
         unit, best, up_to = 1 / Fraction(2) ** held.whole("unit_exponent", -1000, 1000), Counter(), [0]
         intervals = [(i, i, []) for i in range(len(self.steps))]
         for x in map(Held, held.list("intervals")):

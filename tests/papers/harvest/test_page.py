@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 
 import pytest
@@ -86,18 +85,18 @@ def test_numbers_of_topologies_of_their_own():
     assert "nothing on the other thirteen workloads" in text
     assert len([name for name in gained if name.endswith("64-gpus") or name == "swing-64-p2"]) == 18 - 13
     assert f"on 256, {gained['swing-p2-256-gpus']} % on Swing and {gained['bruck-allgather-r2-p2-256-gpus']} %" in text
-    assert f"on 1,024, {gained['bruck-allgather-r2-p2-1024-gpus']} % on the latter" in text
+    assert f"on 1,024, {gained['swing-p2-1024-gpus']} and {gained['bruck-allgather-r2-p2-1024-gpus']} %" in text
     assert f"bruck-alltoall-16-4-p4 to {gaps['bruck-alltoall-16-4-p4']} %" in text
     assert f"moe-8-p2 to {gaps['moe-8-p2']} %" in text
-    assert f"swing-64-p2 to {float(rows['swing-64-p2'][3]):.2f} us ({gaps['swing-64-p2']} %)" in text
+    assert f"swing-64-p2 to {float(rows['swing-64-p2'][3]):.2f} us ({gaps['swing-64-p2']} %" in text
     assert f"{gaps['alltoall-p1-1024-gpus']} % for the direct all-to-all" in text
     assert f"{gaps['binomial-broadcast-p2-1024-gpus']} % for the binomial tree" in text
     assert gaps["recursive-doubling-p1-1024-gpus"] == gaps["binary-broadcast-p2-1024-gpus"] == "0.00"
     assert f"{gaps['bruck-alltoall-r2-p2-1024-gpus']} % for Bruck's all-to-all" in text
     three, alltoall = ("swing-p2", "bruck-allgather-r2-p2"), ("bruck-alltoall-r2-p2",)
-    for gpus, torus, more, least, most in ((1024, "32x32", (), 30, 38), (256, "16x16", alltoall, 7, 24)):
+    for gpus, torus, more, least, most in ((1024, "32x32", (), 30, 35), (256, "16x16", alltoall, 7, 24)):
         shown = [float(gaps[f"{name}-{gpus}-gpus"]) for name in (*three, *more, f"swing-torus-{torus}-p4")]
-        assert (int(min(shown)), math.ceil(max(shown))) == (least, most)
+        assert (int(min(shown)), round(max(shown))) == (least, most)
         assert f"{least} to {most} %" in text
 
 

@@ -71,7 +71,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     with part.in_time():
         complete = search.climb(effort[:-1] if cases else effort)
         if complete and cases:
-            search.divide()
+            complete = search.divide()
     ladder.close()
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
@@ -132,10 +132,13 @@ class _Search:
                 done.update(now)
         return complete
 
-    def divide(self) -> None:
-        """Divide the intervals of the cheapest partition into cases, until none is left to divide or time is up."""
+    def divide(self) -> bool:
+        """Divide the intervals of the cheapest partition into cases, until none is left to divide; False once time is
+        up."""
         divisions, done = dict[tuple[int, int], Division](), set[tuple[int, int]]()
-        while not self.out_of_time() and (todo := [ends for ends in self.ladder.partition() if ends not in done]):
+        while todo := [ends for ends in self.ladder.partition() if ends not in done]:
+            if self.out_of_time():
+                return False
             for ends in todo:
                 division = divisions.setdefault(ends, Division(self.shared, *ends))
                 if not division.usable() or not division.go_on(DIVISIONS, self.out_of_time):
@@ -144,6 +147,7 @@ class _Search:
                 if found is not None and (ends not in self.known or found.seconds > self.known[ends].seconds):
                     self.known[ends] = found
                     self.ladder.examine(found)
+        return True
 
     def examine(self, todo: Sequence[tuple[int, int]], level: int) -> bool:
         """Take in the bounds of intervals; False once time is up."""
