@@ -102,6 +102,14 @@ def test_small_messages_take_the_quickest_reference(seed: int) -> None:
     assert plans.plan(matrix).by in REFERENCES
 
 
+def test_what_is_a_reference_already_does_not_run_again() -> None:
+    """Where switches store there are no plans but those of ``direct``, and two steps go the same ways."""
+    plans = synth.Planner("teccl-ndv2-2")
+    found = plans.plan(np.full((len(plans.ranks),) * 2, 10**6))
+    assert found.by == "direct"
+    assert not {"direct", "two_step"} & set(found.tried)
+
+
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_never_slower_where_the_instance_has_its_blocks_in_another_order(seed: int) -> None:
     """The order decides over which of equal routes a block goes: as a method, ``plan`` compares with what the

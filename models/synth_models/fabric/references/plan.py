@@ -201,7 +201,7 @@ class Planner:
                 if name == "two_step" and alike(self._references.sent, directly):
                     continue  # the same as ``direct``, which either ran or was too slow
                 directly = self._references.sent if name == "direct" else directly
-                if least < found.seconds:
+                if least < found.seconds and (found.by != name or instance is not None):
                     outcome = solve_it(instance or found.instance, RunOptions(None).started_now())
                     found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found
