@@ -63,6 +63,13 @@ def test_no_bound_is_above_brute_force(seed: int) -> None:
     assert found.bound <= least <= found.seconds
 
 
+def test_what_leaves_a_box_of_one_rank_is_bounded_by_its_nic() -> None:
+    """Its own NVSwitch leads nowhere else: 50 MB take 1 ms over the NIC's 50 GB/s, 0.1 ms over what joins the rank."""
+    found = synth.Planner("dgx-h100", boxes=2, gpus="1").plan([[0, 50_000_000], [0, 0]])
+    assert found.check().faults == []
+    assert 1e-3 <= found.bound <= found.seconds < 1.01e-3
+
+
 def test_two_boxes_by_hand() -> None:
     """H100, two boxes of two GPUs: 8 MB from 0/gpu0 to 1/gpu0 and nothing else. Two NICs of 50 GB/s: 80 us, of which
     half goes over 0/gpu1 and 1/gpu1; nothing gets out of a box in less."""

@@ -106,8 +106,9 @@ class ManyDemands:
     def __init__(self, instance: FabricInstance, ranks: IntArray, boxes: Sequence[Sequence[int]]) -> None:
         self._instance, self._ranks = instance, ranks
         self._links = Links.of(instance)
-        groups = [[int(rank)] for rank in ranks] + [list(box) for box in boxes if 1 < len(box) < len(ranks)]
-        self._sets = [self._around(group) for group in groups] if len(ranks) > 1 else []
+        alone = [self._alone(int(rank)) for rank in ranks]
+        around = [self._around(box) for box in boxes if len(box) < len(ranks)]
+        self._sets = alone + around if len(ranks) > 1 else []
         self._sides = [(inside, leaves) for inside in self._sets for leaves in (True, False)]
         self._cuts = [self._earning_of_cut(inside, leaves) for inside, leaves in self._sides]
         rows = [np.concatenate(earning.lines(self._links, MOST_LINES)) for earning in self._cuts]
@@ -220,13 +221,15 @@ class ManyDemands:
         words = f"{names[0]} and {names[1]} are {shown(float(self._links.seconds(farthest)), SECONDS)} apart"
         return Proven(seconds, "cut", lambda: words, lambda: certificate)
 
+    def _alone(self, *ranks: int) -> BoolArray:
+        """These ranks without any switch."""
+        inside = np.zeros(self._links.nodes, dtype=bool)
+        inside[list(ranks)] = True
+        return inside
+
     def _around(self, group: Sequence[int]) -> BoolArray:
         """The group's ranks, and the switches that links join to some of them and to no other rank."""
-        links = self._links
-        inside = np.zeros(links.nodes, dtype=bool)
-        inside[list(group)] = True
-        if len(group) == 1:
-            return inside
+        links, inside = self._links, self._alone(*group)
         own, foreign = inside.copy(), ~inside & ~links.is_switch
         for v in np.flatnonzero(links.is_switch).tolist():
             near = np.concatenate([links.dst[links.src == v], links.src[links.dst == v]])
