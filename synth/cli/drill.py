@@ -177,5 +177,5 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     from synth.records import record as records
 
     made = found.record()
-    records.write(made, out)
+    records.write(made, out, compressed=False)  # somebody waits for it
     console.print(f"{out} written (replayed: {shown(made.value, 's')})", markup=False, soft_wrap=True)

@@ -330,10 +330,11 @@ def record_path(results: Path, family: str, instance: str, method: str, solver: 
     return results / family / instance / f"{'-'.join(filter(None, [name, solver, question]))}.json"
 
 
-def write(record: Record, path: Path) -> Record:
-    """Write the record, arrays beside it if they are large. Either the old record or the new one is on disk at any
-    moment; a failed write (full disk, kill) leaves the old one and no partial file of its own making. Others that
-    write records of this folder, or pack them, wait meanwhile. Raises ``OSError``."""
+def write(record: Record, path: Path, *, compressed: bool = True) -> Record:
+    """Write the record, arrays beside it if they are large (not ``compressed``: sooner, several times as many bytes).
+    Either the old record or the new one is on disk at any moment; a failed write (full disk, kill) leaves the old
+    one and no partial file of its own making. Others that write records of this folder, or pack them, wait meanwhile.
+    Raises ``OSError``."""
     beside, is_new = path, False
     arrays = split_arrays(record)
     large = sum(array.size for array in arrays.values()) > INLINE_LIMIT
@@ -341,7 +342,7 @@ def write(record: Record, path: Path) -> Record:
     blob = b""
     if large:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)
+        (np.savez_compressed if compressed else np.savez)(buffer, **arrays)
         blob = buffer.getvalue()
         # the name carries the content's hash, so a kill between the two writes cannot pair old and new
         data["solution_file"] = f"{path.stem}.{hashlib.sha256(blob).hexdigest()[:12]}.npz"

@@ -51,10 +51,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("size", [0, SMALL, records.INLINE_LIMIT // 2, records.INLINE_LIMIT // 2 + 1, LARGE])
-def test_round_trip(tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize("compressed", [True, False])
+def test_round_trip(tmp_path: Path, size: int, compressed: bool) -> None:
     """Exactly INLINE_LIMIT numbers still stand in the JSON; one array element more puts all beside it."""
     path = tmp_path / "deep" / "pull.json"
-    written = records.write(sample(arrays(size)), path)
+    written = records.write(sample(arrays(size)), path, compressed=compressed)
     beside = 2 * size > records.INLINE_LIMIT
     assert len(contents(path.parent)) == (2 if beside else 1)
     assert (written.data["solution_file"] is not None) == beside
