@@ -29,21 +29,24 @@ def made(collective: str, size: int, **keys: object) -> FabricInstance:
 
 
 @pytest.mark.parametrize("collective", ALL)
-@pytest.mark.parametrize("many", [False, True])
-def test_passes_keep_schedules_valid(collective: str, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a schedule that has all its transfers in a bad order, in lists of gaps and in cells."""
+@pytest.mark.parametrize(("many", "listed"), [(False, False), (True, False), (False, True)])
+def test_passes_keep_schedules_valid(
+    collective: str, many: bool, listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a schedule that has all its transfers in a bad order, in lists of gaps, in cells and by list scheduling."""
     instance = made(collective, 20 * 512, **DRAGONFLY)
     plan = hierarchical.Plan(groups=near_groups(instance), between="trees")
     found = hierarchical._made(instance, plan, 2)
     assert found is not None
     monkeypatch.setattr(back_and_forth, "FEW", 0 if many else 10**9)
-    better = again(instance, RunOptions(time_limit_s=None), found, Fraction(0))
+    better = again(instance, RunOptions(time_limit_s=None), found, Fraction(0), listed=listed)
     assert check_schedule(instance, better).faults == []
     assert better.transfers == found.transfers
     assert chunks.seconds(instance, better) <= chunks.seconds(instance, found)
 
 
-def test_what_came_too_late_is_put_first() -> None:
+@pytest.mark.parametrize("listed", [False, True])
+def test_what_came_too_late_is_put_first(listed: bool) -> None:
     """Two pieces of 4 seconds each leave rank 0 for rank 1, which sends the second on to rank 2. In their order that
     takes 12 seconds; from the end, the one that is sent on has to go first, and 8 are enough."""
     links = [(0, 1, 1.0, 0.0), (1, 2, 1.0, 0.0)]
@@ -51,8 +54,11 @@ def test_what_came_too_late_is_put_first() -> None:
     transfers = Transfers.of([0, 0], [4, 4], [0, 1, 1], [[0], [0], [1]], [[], [], [1]])
     found = timed(instance, transfers)
     assert chunks.seconds(instance, found) == 12
-    assert chunks.seconds(instance, again(instance, RunOptions(time_limit_s=None), found, Fraction(0))) == 8
-    assert again(instance, RunOptions(time_limit_s=None), found, Fraction(12)) is found
+    options = RunOptions(time_limit_s=None)
+    assert chunks.seconds(instance, again(instance, options, found, Fraction(0), listed=listed)) == 8
+    assert again(instance, options, found, Fraction(12), listed=listed) is found
+    asked = RunOptions(time_limit_s=None, relative_gap=0.5)
+    assert again(instance, asked, found, Fraction(6), listed=listed) is found
 
 
 def test_turned_twice_is_the_same() -> None:

@@ -79,17 +79,23 @@ def _turn_by_turn(
     the boxes of a rail take turns (two that send to each other would leave a third one idle); on every link the way up
     before the way down. What is summed up in the box that the whole sum is for comes a part of all turns
     (:data:`BEHIND`) later than what another box waits for. With a ``lag`` the way down goes before the way up of later
-    turns: a rank that only hands in and gets back would else use each way of its slow link half of the time."""
+    turns: a rank that only hands in and gets back would else use each way of its slow link half of the time. What it
+    sums up itself comes over that link first, before there is anything to get back, and what it spreads goes last."""
     forth, down = (transfers_of(one, sizes, plan, dealt_to=dealt_to) for one in (there, instance))
     back = reversed_transfers(there, forth)
     turns = int(forth.priority.max(initial=0)) + 1
-    if plan.lag:
-        down = replace(down, priority=down.priority + max(1, turns // plan.lag))
-        return timed(instance, joined(instance.machine, replace(back, priority=forth.priority), down, later=False))
     box = np.zeros(instance.machine.nodes, dtype=np.int64)
     for number, members in enumerate(boxes_of(instance, plan)):
         box[list(members)] = number
     source, target = ends(instance.machine, back)
+    if plan.lag:
+        slow, leaves = slow_links(instance), ends(instance.machine, down)
+        sums = slow[back.link[back.route_start[1:] - 1]] & (box[source] == box[target])
+        spreads = slow[down.link[down.route_start[:-1]]] & (box[leaves[0]] == box[leaves[1]])
+        back = replace(back, priority=forth.priority + turns * ~sums)
+        lag = max(1, turns // plan.lag)
+        down = replace(down, priority=down.priority + turns + lag + 2 * turns * spreads)
+        return timed(instance, joined(instance.machine, back, down, later=False))
     at_home = (box[source] == box[target]) & (box[target] == box[dealt_to.rank[back.piece]])
     back = replace(back, priority=forth.priority + at_home * (turns // BEHIND))
     return timed(instance, joined(instance.machine, back, down))

@@ -24,7 +24,8 @@ them: over other rails, or to the rank behind a slow link over its own rail inst
 Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
 also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a
 link from near and from afar, what comes from near also fills the gaps before what comes from afar. At last what was
-found is timed again, backwards and forwards (:mod:`synth_models.fabric.scheduling.back_and_forth`).
+found is timed again, backwards and forwards (:mod:`synth_models.fabric.scheduling.back_and_forth`), each schedule of
+unequal shares at once.
 
 On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
 ``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
@@ -35,7 +36,7 @@ Complexity: N^2 transfers a chunk, made as arrays; searches for routes only out 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -125,7 +126,7 @@ def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     """The quickest of all plans."""
     plans = _plans(instance)
     known = Known()
-    variants = [_variant(instance, plan, known) for plan in plans]
+    variants = [_variant(instance, plan, known, options, least) for plan in plans]
     _hold_small(instance, options, variants)
     found = chunks.most_promising(instance, options, variants, least)
     assert found is not None
@@ -133,7 +134,7 @@ def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     plan = plans[number]
     boxes = f"{len(plan.groups)} groups of near ranks" if plan.groups else f"{len(instance.boxes)} boxes"
     words = f"{boxes}, {plan}, {chunks.in_words(count)}"
-    better = again(instance, options, schedule, least)
+    better = schedule if plan.weighed else again(instance, options, schedule, least)
     words += TIMED_AGAIN if better is not schedule else ""
     return Candidate(chunks.seconds(instance, better), better, words)
 
@@ -209,14 +210,26 @@ def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
     return [*two, *([] if all_pairs and not alike else led), *plain]
 
 
-def _variant(instance: FabricInstance, plan: Plan, known: Known) -> chunks.Variant:
-    """The schedules of a plan."""
+def _variant(
+    instance: FabricInstance, plan: Plan, known: Known, options: RunOptions, least: Fraction
+) -> chunks.Variant:
+    """The schedules of a plan; of unequal shares timed again, which decides what number of chunks is best."""
     most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
     most = min(most, MOST_PIECES) if plan.weighed else most
     first = _first_chunks(instance, plan, most)
     while first > 1 and amount(first) > QUICK and not plan.weighed:
         first //= 2
-    return chunks.Variant(partial(_made, instance, plan, known=known), first, most, amount, MOST_TRANSFERS)
+    make: Callable[[int], Schedule | None] = partial(_made, instance, plan, known=known)
+    if plan.weighed:
+        make = partial(_made_again, instance, plan, options, least)
+    return chunks.Variant(make, first, most, amount, MOST_TRANSFERS)
+
+
+def _made_again(instance: FabricInstance, plan: Plan, options: RunOptions, least: Fraction, count: int) -> Schedule:
+    """The schedule with ``count`` chunks a share, timed again by list scheduling."""
+    found = _made(instance, plan, count)
+    assert found is not None
+    return again(instance, options, found, least, listed=True)
 
 
 def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
@@ -299,7 +312,7 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
     return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
 
 
-def _mirrored(instance: FabricInstance, parts: int, plan: Plan, known: Known) -> Schedule:
+def _mirrored(instance: FabricInstance, parts: int, plan: Plan, known: Known) -> Schedule | None:
     """An allreduce that sums up as it spreads, with time reversed."""
     cut = chunks.in_step(instance, int(instance.blocks.bytes[0]), parts)
     transfers = transfers_of(instance, [cut], plan, known=known)

@@ -4,7 +4,8 @@ Backwards in time, transfers go over the machine turned around, and what waited 
 pass places all of them in the gaps of their links, those first that the schedule before has last; the next pass does
 the same the other way round. What one pass had to put late, because others were placed before it, comes first in the
 next (Li, Willis: "An iterative scheduling technique for resource-constrained project scheduling", European Journal of
-Operational Research 1992). Complexity: that of two timings a round.
+Operational Research 1992). Where all ports of a switch are full, a pass may also be list scheduling, which starts a
+transfer whenever its links are free. Complexity: that of two timings a round.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -27,20 +29,26 @@ from synth_models.fabric.scheduling.reversal import arrivals, ends
 from synth_models.fabric.solution import Schedule
 
 TIMED_AGAIN = ", timed again backwards and forwards"
-ROUNDS = 4
+ROUNDS, LISTED_ROUNDS = 4, 2
 SAVES = Fraction(1, 500)  # of the time: what a round must save for another
 MOST_TRANSFERS = 1_200_000
-A_TRANSFER = 1e-5  # seconds that a round takes at most, before the first
+A_TRANSFER, LISTED = 1e-5, 3e-5  # seconds that a round takes at most, before the first, in gaps and by list scheduling
 MARGIN = 1.5  # times as long as the last round
 
 
 def again(
-    instance: FabricInstance, options: RunOptions, found: Schedule, least: Fraction, rounded: bool = False
+    instance: FabricInstance,
+    options: RunOptions,
+    found: Schedule,
+    least: Fraction,
+    rounded: bool = False,
+    listed: bool = False,
 ) -> Schedule:
-    """The schedule after rounds of one pass backwards and one forwards, as long as they save time and there is some
-    left. Itself where it takes hardly more than ``least``, a lower bound in seconds, where switches store and forward,
-    routes branch, or a rank sends several sums of a piece, or one before all its parts are there (an exchange).
-    ``rounded``: many transfers are placed in cells of rounded times."""
+    """The schedule after rounds of one pass backwards and one forwards, as long as they save time, there is some left,
+    and the gap asked for is not reached. Itself where it takes hardly more than ``least``, a lower bound in seconds,
+    where switches store and forward, routes branch, or a rank sends several sums of a piece, or one before all its
+    parts are there (an exchange). ``rounded``: many transfers are placed in cells of rounded times. ``listed``: passes
+    are list scheduling instead of filling gaps, and the next may save time where one has not."""
     if instance.switching.mode == "store_and_forward" or not 0 < found.transfers <= MOST_TRANSFERS:
         return found
     try:
@@ -52,21 +60,23 @@ def again(
         return found
     back, there = turned(forth), _turned_around(instance)
     many = found.transfers > FEW
-    best, shortest, takes = found, chunks.seconds(instance, found), A_TRANSFER * found.transfers
-    for _ in range(ROUNDS):
-        if shortest * (1 - chunks.WORTH) <= least or not options.fits(takes + chunks.CHECKED * found.transfers):
+    placed = timed if listed else partial(timed, in_gaps=not many, in_cells=many, rounded=rounded)
+    enough = max(chunks.WORTH, Fraction(options.relative_gap))
+    best, shortest, takes = found, chunks.seconds(instance, found), (LISTED if listed else A_TRANSFER) * found.transfers
+    for _ in range(LISTED_ROUNDS if listed else ROUNDS):
+        if shortest * (1 - enough) <= least or not options.fits(takes + chunks.CHECKED * found.transfers):
             break
         began = time.monotonic()
         last_first = replace(back, priority=_last_first(instance, forth, found))
-        found = timed(there, last_first, in_gaps=not many, in_cells=many, rounded=rounded)
+        found = placed(there, last_first)
         last_first = replace(forth, priority=_last_first(there, back, found))
-        found = timed(instance, last_first, in_gaps=not many, in_cells=many, rounded=rounded)
+        found = placed(instance, last_first)
         takes, seconds = MARGIN * (time.monotonic() - began), chunks.seconds(instance, found)
         if seconds < shortest:
             best = found
-        if seconds > shortest * (1 - SAVES):
+        if not listed and seconds > shortest * (1 - SAVES):
             break
-        shortest = seconds
+        shortest = min(shortest, seconds)
     return best
 
 
