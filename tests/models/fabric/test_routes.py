@@ -206,6 +206,28 @@ def test_no_other_large_variant_begins_almost_at_the_bound(seconds: int, first: 
     assert (1 in asked) == begins
 
 
+def test_what_a_first_schedule_waits_for_does_not_keep_large_ones_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first schedule takes ten seconds, routes included; with twice the chunks it takes none. A variant that begins
+    with a hundred thousand transfers is then tried: by the first schedule's pace it would take eleven days."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    now, asked = [0.0], Counter[int]()
+
+    def make(number: int, count: int) -> Schedule:
+        now[0] += 10.0 if not asked else 0.0
+        asked[number] += 1
+        return timed(instance, Transfers.of([0], [100 if number else 2000 // count], [0], [[0]], [[]]))
+
+    variants = [
+        chunks.Variant(partial(make, 0), 1, 4),
+        chunks.Variant(partial(make, 1), 1, 1, lambda count: 100_000 * count),
+    ]
+    options = RunOptions(time_limit_s=60.0).started_now()
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: now[0])
+    found = chunks.most_promising(instance, options, variants)
+    assert found is not None
+    assert found[0] == 1
+
+
 def test_nothing_is_tried_once_the_bound_is_met() -> None:
     _, asked = lasting([lambda k: 1000 // k, lambda k: 1], 1000, 1000)
     assert set(asked) == {(0, 1)}

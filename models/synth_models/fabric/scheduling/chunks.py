@@ -209,7 +209,7 @@ def best_number(
 
 class _Race:
     """Variants, the ``best`` schedule so far (with its variant's number and its chunks), and the seconds that making a
-    transfer has taken at most."""
+    transfer of the largest one has taken: a first, small one may have waited for routes."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class _Race:
         self.best: tuple[int, int, Schedule] | None = None
         self.seconds: Fraction | None = None  # of the best
         self.lacking: UnsupportedError | None = None
-        self._each = 0.0
+        self._each, self._largest = 0.0, 0
         self._most: int | None = options.method.get("transfers")
         if self._most is not None:
             for variant in variants:
@@ -318,7 +318,8 @@ class _Race:
             return None
         took = time.monotonic() - began
         self._took[number] = amount, took
-        self._each = max(self._each, took / max(1, amount))
+        if amount >= self._largest:
+            self._each, self._largest = took / max(1, amount), amount
         if schedule is None or (self._most is not None and self.best is not None and schedule.transfers > self._most):
             return None
         found = variant.tried[count] = seconds(self.instance, schedule)
