@@ -15,8 +15,9 @@ parts.
 Intervals are examined on demand: where there are many patterns first all of two and three steps, which are quickly
 bounded and say most; then those on the currently cheapest partition, until all of these are examined or most of the
 time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and in the end with
-as many rounds as they take. Sums are whole
-multiples of a small unit, rounded down.
+as many rounds as they take. With ``cases`` the intervals of the cheapest partition are divided, instead of both, by
+the hops of their patterns (:mod:`synth_models.harvest.bounds.hop_cases`). Sums are whole multiples of a small unit,
+rounded down.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     cases = MORE in effort and options.method.get("cases", "off") == "on"
     complete = False
     with part.in_time():
-        complete = search.climb(effort[:-1] if cases else effort)
+        complete = search.climb(effort[:2] if cases else effort)
         if complete and cases:
             complete = search.divide()
     ladder.close()
@@ -140,8 +141,12 @@ class _Search:
             if self.out_of_time():
                 return False
             for ends in todo:
+                begun = ends in divisions
                 division = divisions.setdefault(ends, Division(self.shared, *ends))
-                if not division.usable() or not division.go_on(DIVISIONS, self.out_of_time):
+                if not division.usable():
+                    done.add(ends)
+                    self.examine([ends], MORE)
+                elif not division.go_on(DIVISIONS if begun else 0, self.out_of_time):
                     done.add(ends)
                 found = division.bound()
                 if found is not None and (ends not in self.known or found.seconds > self.known[ends].seconds):
