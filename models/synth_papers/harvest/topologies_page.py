@@ -266,7 +266,7 @@ _REMARKS = (
     """`column_generation` never takes longer schedules than `candidates`, from whose list it begins; what it proves is
     nothing. Gaps are against `bound`, which holds for every sequence of topologies of whole links.""",
     """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0
-    beyond 64 GPUs, 1.5 MB of bounds with prices beyond 256 or with cases). The command
+    beyond 64 GPUs). The limit is 1.5 MB of bounds with prices beyond 256 or with cases. The command
     makes them again below `runs`. All of them were verified when this page was made.""",
     """Where it is settled which side is loose, it is the bound: the schedule of `bruck-allgather-8-static-p2` is the
     best of all topologies (a test goes through them). A bound with cases (`-O cases=on`) counts hops as whole numbers,

@@ -78,6 +78,19 @@ class JointPrices:
 
     def best(self, rows: Sequence[Row], out_of_time: Callable[[], bool]) -> tuple[Bundle, dict[int, float]] | None:
         """A bundle and the loads at which its row is worth most; None where the program has no answer in time."""
+        kept = self._search(rows, out_of_time)
+        for paths, key in zip(self.known, self.keys, strict=True):
+            self.pool.joint_paths.setdefault(key, set()).update(path for path in paths if len(path) > 2)
+        if kept is None or kept[0] <= 0:
+            return None
+        worth, prices, load = kept
+        bundle = self.pool.whole_bundle(self.patterns, prices)
+        return bundle, {k: float(u) * min(worth, FARTHEST) for k, u in zip(self.patterns, load, strict=True)}
+
+    def _search(
+        self, rows: Sequence[Row], out_of_time: Callable[[], bool]
+    ) -> tuple[float, FloatArray, FloatArray] | None:
+        """The best prices found, with what they are worth at the loads."""
         kept: tuple[float, FloatArray, FloatArray] | None = None
         idle = 0
         for _ in range(ROUNDS):
@@ -93,13 +106,7 @@ class JointPrices:
                     kept, idle = (worth, trial, load), 0
             if idle == IDLE or (kept is not None and kept[0] >= ENOUGH) or sum(map(len, self.known)) == before:
                 break
-        for paths, key in zip(self.known, self.keys, strict=True):
-            self.pool.joint_paths.setdefault(key, set()).update(path for path in paths if len(path) > 2)
-        if kept is None or kept[0] <= 0:
-            return None
-        worth, prices, load = kept
-        bundle = self.pool.whole_bundle(self.patterns, prices)
-        return bundle, {k: float(u) * min(worth, FARTHEST) for k, u in zip(self.patterns, load, strict=True)}
+        return kept
 
     def _solve(self, rows: Sequence[Row]) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Prices by pattern and orbit, of which those of an orbit sum up to 1 at most; loads by pattern; what the

@@ -66,13 +66,9 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
-    effort = (QUICK, TREES, RATES, MORE) if use_rates and instance.ports > 1 else (QUICK, TREES)
-    cases = MORE in effort and options.method.get("cases", "off") == "on"
     complete = False
     with part.in_time():
-        complete = search.climb(effort[:2] if cases else effort)
-        if complete and cases:
-            complete = search.divide()
+        complete = search.run(use_rates and instance.ports > 1, options.method.get("cases", "off") == "on")
     ladder.close()
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
@@ -115,6 +111,12 @@ class _Search:
     out_of_time: Callable[[], bool]
     several: bool
     known: dict[tuple[int, int], IntervalBound] = field(default_factory=dict)
+
+    def run(self, rates: bool, cases: bool) -> bool:
+        """Examine intervals: by trees only, with joint ``rates`` too, or in ``cases``; False once time is up."""
+        if not rates:
+            return self.climb((QUICK, TREES))
+        return self.climb((QUICK, TREES)) and self.divide() if cases else self.climb((QUICK, TREES, RATES, MORE))
 
     def climb(self, effort: Sequence[int]) -> bool:
         """Examine intervals with more and more effort, those of the cheapest partition; False once time is up."""
