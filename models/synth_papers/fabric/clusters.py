@@ -29,7 +29,7 @@ from synth_papers.fabric.grid import TODAY, made
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 ALL = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-SPREAD = ("allgather", "broadcast", "allreduce")  # the other two are the first two backwards
+SPREAD = ("allgather", "broadcast", "allreduce")  # what references of today are run for
 H100 = {f"dgx-h100 x{boxes}": {"machine": "dgx-h100", "boxes": str(boxes)} for boxes in (16, 32, 64, 128)}
 TREES = {
     f"dgx-h100 x{boxes}, leaf={leaf}, oversubscription={factor}": {
@@ -49,8 +49,7 @@ DRAGONFLIES = {
     }
     for groups, routers, hosts in ((33, 8, 4),)
 }
-FLOWS = tuple(H100)  # what is asked from rank to rank
-PAIRS = ("alltoall", "gather", "scatter")
+PAIRS = ("alltoall", "gather", "scatter")  # what is asked from rank to rank
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 BESIDE = (MIB, GIB)  # sizes at which what users have today is run too
 QUICK_ON = "dgx-h100 x16"
@@ -100,9 +99,9 @@ def questions() -> Iterator[Question]:
     for machine, keys in machines.items():
         for collective in ALL:
             yield _ours(machine, keys, collective, GIB)
-        if machine in FLOWS:
-            yield from (Question(machine, keys, collective, GIB, "flow") for collective in PAIRS)
-    for machine, collective, size in product(SMALL_ON, SPREAD, SMALL):
+        if machine in H100 or machine in SMALL_ON:
+            yield from (_ours(machine, keys, collective, GIB) for collective in PAIRS)
+    for machine, collective, size in product(SMALL_ON, (*ALL, *PAIRS), SMALL):
         yield _ours(machine, machines[machine], collective, size)
     for machine, collective, size, method in product(BESIDE_ON, SPREAD, BESIDE, TODAY):
         yield Question(machine, machines[machine], collective, size, method)
@@ -111,7 +110,8 @@ def questions() -> Iterator[Question]:
 def _ours(machine: str, keys: Mapping[str, str], collective: str, size: int) -> Question:
     """By our method for the machine; on dragonflies a little more, which their ranks divide."""
     size = size // KIB * 1056 if machine in DRAGONFLIES else size
-    return Question(machine, keys, collective, size, "symmetric" if machine in TORI else "hierarchical")
+    method = "flow" if collective in PAIRS else "symmetric" if machine in TORI else "hierarchical"
+    return Question(machine, keys, collective, size, method)
 
 
 def reproduce(page: Reproduction) -> None:
@@ -264,7 +264,7 @@ def _size(size: int) -> str:
 def _by_size(ours: pd.DataFrame) -> pd.DataFrame:
     """A row a machine and collective, a column a size."""
     rows = []
-    for machine, collective in product(SMALL_ON, SPREAD):
+    for machine, collective in product(SMALL_ON, (*ALL, *PAIRS)):
         here = ours[(ours["machine"] == machine) & (ours["collective"] == collective)]
         rows.append(
             {"machine": machine, "collective": collective}
