@@ -267,7 +267,7 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
     wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
-    if plan.between == "leaders":
+    if plan.between in ("leaders", GROUPS_LED):
         wanted = max(wanted, len(instance.boxes))
     return 1 << (max(1, min(most, wanted)).bit_length() - 1)
 
