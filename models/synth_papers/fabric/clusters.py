@@ -66,8 +66,7 @@ LOOSE = (
     "another's unadded. On a torus an allreduce over one root so takes two diameters, over two halves one and a half; "
     "the bound is one. On dragonflies routes from near and from afar meet on every link; pieces whose time there is a "
     "whole part of the latencies leave no gaps too short for one. A block of an alltoall there holds up to five links "
-    "at once; its flow's program does not end within the limit, and blocks that are placed one by one leave every link "
-    "idle now and then."
+    "at once. Its flow's program does not end within the limit. Blocks that are placed one by one leave links idle."
 )
 BY_SIZE, SPREAD_OF_GAPS = "Gap by size", "Median and largest gap of each machine up to 16 MiB"
 FITTED = 128  # GPUs from which on a power is fitted
