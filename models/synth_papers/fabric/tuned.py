@@ -94,7 +94,13 @@ MACHINES = (
     Machine("ndv2", 2),
     Machine("dgx2"),
     Machine("dgx2", 2),
-)  # the quickest to tune first
+    Machine("dgx1"),
+    Machine("dgx1", 2),
+    Machine("dgx-b200"),
+    Machine("dgx-b200", 2),
+    Machine("mi250", 2),
+    Machine("amd16", 2),
+)
 
 
 def reproduce(page: Reproduction) -> None:
