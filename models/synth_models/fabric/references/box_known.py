@@ -9,10 +9,11 @@ import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_rails import Rails
-from synth_models.fabric.references.box_trees import Growth, Placed
+from synth_models.fabric.references.box_trees import Growth, Placed, seconds_between
+from synth_models.fabric.references.group_leaders import groups_of_boxes
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
-KEPT = 4  # the ones used last: routes with rails and places of trees, there and back
+KEPT = 6  # the ones used last: routes with rails, groups and places of trees, there and back
 Kept = TypeVar("Kept")
 
 
@@ -33,6 +34,10 @@ class Known:
 
         by_size = instance.switching.mode == "store_and_forward" or bool(np.ptp(instance.machine.network.bandwidth))
         return self._kept(("rails", instance.machine, tuple(boxes), plan, size if by_size else 0), made)
+
+    def groups(self, routes: PairRoutes, boxes: Sequence[tuple[int, ...]]) -> list[list[int]]:
+        """The groups of near boxes on these routes."""
+        return self._kept(("groups", routes), lambda: groups_of_boxes(seconds_between(routes, boxes)))
 
     def placed(self, routes: PairRoutes, growth: Growth, make: Callable[[], Placed]) -> Placed:
         """The places of two trees on these routes."""

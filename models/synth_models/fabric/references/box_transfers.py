@@ -26,7 +26,7 @@ from synth_models.fabric.references.box_sends import (
     shared_out,
 )
 from synth_models.fabric.references.box_trees import NOBODY, Growth, around, seconds_between
-from synth_models.fabric.references.group_leaders import groups_of_boxes, led_by_groups
+from synth_models.fabric.references.group_leaders import led_by_groups
 from synth_models.fabric.references.share_weights import Dealt
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
@@ -71,7 +71,7 @@ def transfers_of(
     if plan.between == DEALT:
         return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
     if plan.between == GROUPS_LED:
-        groups = groups_of_boxes(seconds_between(routes, boxes))
+        groups = known.groups(routes, boxes)
         return _as_transfers(routes, block, size, led_by_groups(rails, root, len(block), rounds, groups))
     if plan.between == SHARED_OUT:
         return _as_transfers(routes, block, size, shared_out(rails, root, len(block), rounds))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.box_places import places
 from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between
 from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.scheduling.from_afar import seconds_of_links
 
 UNEVEN = 1.05  # times what the busiest link of a rank takes, above which other routes are looked for
 
@@ -39,7 +40,7 @@ def even_routes(
     longer. Raises :class:`UnsupportedError` where a pair has no direct route."""
     largest, net = int(sizes.max(initial=1)), instance.machine.network
     quickest = PairRoutes(instance, instance.boxes, largest).of(source, target)
-    seconds = _seconds_of_links(instance, quickest, sizes)
+    seconds = seconds_of_links(instance, *quickest, sizes)
     switch = instance.machine.is_switch
     own = ~(switch[net.src] & switch[net.dst])
     if seconds.max(initial=0.0) <= UNEVEN * seconds[own].max(initial=0.0):
@@ -48,9 +49,13 @@ def even_routes(
     if not groups:
         return quickest
     once = PairRoutes(instance, instance.boxes, largest, links_between(instance, groups)).of(source, target)
-    both = quickest, once
-    takes = [_seconds_of_links(instance, one, sizes).max(initial=0.0) + _longest_latency(instance, one) for one in both]
-    return both[int(takes[1] < takes[0])]
+
+    def takes(start: IntArray, link: IntArray) -> float:
+        """What the busiest link takes, and the longest latency."""
+        latency = np.add.reduceat(net.latency[link], start[:-1])
+        return float(seconds_of_links(instance, start, link, sizes).max() + latency.max())
+
+    return min(quickest, once, key=lambda routes: takes(*routes))
 
 
 def links_between(instance: FabricInstance, groups: tuple[tuple[int, ...], ...]) -> BoolArray:
@@ -64,18 +69,3 @@ def links_between(instance: FabricInstance, groups: tuple[tuple[int, ...], ...])
     ends = group[net.src], group[net.dst]
     found: BoolArray = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
     return found
-
-
-def _seconds_of_links(instance: FabricInstance, routes: tuple[IntArray, IntArray], sizes: IntArray) -> FloatArray:
-    """How long each link takes for what crosses it, shape (links,)."""
-    start, link = routes
-    net = instance.machine.network
-    amount = np.bincount(link, np.repeat(sizes, np.diff(start)), instance.machine.links)
-    found: FloatArray = amount / net.bandwidth
-    return found
-
-
-def _longest_latency(instance: FabricInstance, routes: tuple[IntArray, IntArray]) -> float:
-    start, link = routes
-    until = np.concatenate([[0.0], np.cumsum(instance.machine.network.latency[link])])
-    return float((until[start[1:]] - until[start[:-1]]).max(initial=0.0))

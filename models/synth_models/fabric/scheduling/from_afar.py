@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -46,9 +46,15 @@ def takes_long(instance: FabricInstance, size: float) -> bool:
 
 def busiest_seconds(instance: FabricInstance, transfers: Transfers) -> float:
     """How long the busiest link takes for what crosses it."""
-    net, lengths = instance.machine.network, np.diff(transfers.route_start)
-    size = np.repeat(transfers.piece_bytes[transfers.piece], lengths)
-    return float((np.bincount(transfers.link, size, len(net.src)) / net.bandwidth).max(initial=0.0))
+    size = transfers.piece_bytes[transfers.piece]
+    return float(seconds_of_links(instance, transfers.route_start, transfers.link, size).max(initial=0.0))
+
+
+def seconds_of_links(instance: FabricInstance, route_start: IntArray, link: IntArray, size: IntArray) -> FloatArray:
+    """How long each link takes for what crosses it, shape (links,); ``size``: bytes of each route."""
+    net = instance.machine.network
+    found: FloatArray = np.bincount(link, np.repeat(size, np.diff(route_start)), len(net.src)) / net.bandwidth
+    return found
 
 
 def farthest_first(instance: FabricInstance, transfers: Transfers, however_long: bool = False) -> Transfers:

@@ -147,7 +147,7 @@ class _Interval:
             return min((one for one in (below, above) if one is not None), default=None)
         if "crowded" in entry:
             if not self._crowded({k: most for k, (_, most) in hops.items() if most is not None}):
-                raise ValueError("a case is no more crowded than the ports allow")
+                raise ValueError("a case called crowded fits into the ports")
             return None
         return self._by_rows(untrusted.objects(entry, "rows"), hops)
 

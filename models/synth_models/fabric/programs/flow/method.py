@@ -76,20 +76,22 @@ def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
     """Have the run hold blocks sent straight from rank to rank, very many small ones or between many ranks that are
     boxes of their own; return that where it is near a lower bound, or where there are too many of these for a flow."""
     net, blocks = instance.machine.network, instance.blocks
+    many = len(blocks) >= MANY
     small = bool(blocks.bytes.max(initial=0) <= net.bandwidth.min() * net.latency.max(initial=0.0))
     alone = len(instance.boxes) == len(instance.members) >= MANY_ALONE and bool(instance.machine.is_switch.any())
-    if not alone and (len(blocks) < MANY or not small):
+    if not alone and not (many and small):
         return None
     least = quick_bound(instance)
     try:
         found = straight_pairs(instance)
-        found = again(instance, options, found, least, not small) if small or len(blocks) >= MANY else found
+        if many or small:
+            found = again(instance, options, found, least, rounded=not small)
     except UnsupportedError:
         return None
     seconds = chunks.seconds(instance, found)
     options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
-    near = seconds * (1 - (NEAR if small and len(blocks) >= MANY else chunks.WORTH)) <= least
-    if not near and not (alone and len(blocks) >= MANY):
+    near = seconds * (1 - (NEAR if many and small else chunks.WORTH)) <= least
+    if not near and not (many and alone):
         return None
     return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
 
