@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -102,17 +103,23 @@ def run() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import then starts no thread: guards can be forked
     execution.may_fork = True
     try:
-        app()
+        _command()
     except InputError as error:
         for line in str(error).splitlines():
             print(visible(f"synth: {line}"), file=sys.stderr)
         if error.hint is not None:
             print(visible(error.hint), file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # the reader (head, less) went away: no error
+        _write_no_more()
+        sys.exit(0)
     except OSError as error:
-        if error.filename is None:  # not of a path
+        if error.errno == errno.ENOSPC and error.filename is None:
+            _write_no_more()
+        elif error.filename is None:  # not of a path
             raise
-        print(visible(f"synth: {abridged(str(error.filename))}: {error.strerror}"), file=sys.stderr)
+        where = "the output" if error.filename is None else abridged(str(error.filename))
+        print(visible(f"synth: {where}: {error.strerror}"), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -121,12 +128,25 @@ def run() -> None:
             raise
         sys.exit(130)
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # the reader (head, less) went away: no error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error.__context__, BrokenPipeError):  # typer's own answer to it
+            _write_no_more()
             sys.exit(0)
         raise
     finally:
         _speak_of_plugins()
+
+
+def _command() -> None:
+    """Runs the command. All it printed is out when it ends, so that what became of the output is known here."""
+    try:
+        app()
+    finally:
+        sys.stdout.flush()
+
+
+def _write_no_more() -> None:
+    """Nothing takes the output any more: what is left of it goes nowhere when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _speak_of_plugins() -> None:

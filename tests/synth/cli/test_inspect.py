@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -137,10 +138,12 @@ def test_plot_refuses(solved: Path, tmp_path: Path) -> None:
         assert words in flat(done.stderr)
 
 
-def test_a_closed_pipe_is_no_error(solved: Path) -> None:
-    """`synth show --csv | head -1`: the reader goes away, nobody complains."""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_no_error(solved: Path, unbuffered: str) -> None:
+    """`synth show --csv | head -1`: the reader goes away, nobody complains, whether output waits for the end or not."""
+    env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     for words in (("show", RECORD, "--csv"), ("families",)):
-        process = subprocess.Popen([SYNTH, *words], cwd=solved, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen([SYNTH, *words], cwd=solved, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -148,6 +151,21 @@ def test_a_closed_pipe_is_no_error(solved: Path) -> None:
         assert "Traceback" not in errors
         assert "Exception ignored" not in errors
         assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_message(tmp_path: Path, unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [SYNTH, "families"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (2, "synth: the output: No space left on device\n")
 
 
 @pytest.mark.parametrize(
