@@ -32,4 +32,4 @@ def _of_finding(name: str) -> list[Entry]:
     if name not in found:
         raise InputError(f"no record's file and no finding; findings: {one_of(name, found)}", name)
     family, finding = found[name]
-    return bibtex.of_finding(name, finding.paper, finding.where, get_family(family).citation)
+    return bibtex.of_finding(name, finding.paper, finding.where, get_family(family))

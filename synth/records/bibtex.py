@@ -1,6 +1,7 @@
 """What to cite for a record or a finding, as BibTeX: the paper of its problem, the instance, and this toolkit.
 
-Nothing is made up: a field that the family, the instance or the record does not state is left out.
+A family states its papers in ``papers.bib`` beside its rooms; of one without, what its citation says. Nothing is made
+up: a field that the family, the instance or the record does not state is left out.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from synth.family import Family
     from synth.records.record import Record
 
 TITLE = "synth: collective-communication synthesis by mathematical programming"
@@ -24,7 +27,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textas
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: ``kind`` (misc, software, inproceedings), ``key``, and its fields in their order, as they are."""
+    """One entry: ``kind`` (misc, software, article, inproceedings), ``key``, and its fields in their order."""
 
     kind: str
     key: str
@@ -51,6 +54,21 @@ def key_of(*words: str) -> str:
     """A key of letters, digits and hyphens out of words."""
     plain = unicodedata.normalize("NFKD", " ".join(words)).encode("ascii", "ignore").decode()
     return "-".join(re.findall(r"[A-Za-z0-9]+", plain))[:60].strip("-").lower() or "entry"
+
+
+def of_family(family: Family) -> list[Entry]:
+    """The papers of a family: those of its ``papers.bib``, else those that its citation names."""
+    package = family.instance.partition(":")[0].rpartition(".")[0]
+    file = resources.files(package) / "papers.bib" if package else None
+    return parsed(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else papers(family.citation)
+
+
+def parsed(text: str) -> list[Entry]:
+    """The entries of a BibTeX file with one field a line, as :meth:`Entry.text` writes them."""
+    return [
+        Entry(kind, key, dict(re.findall(r"^  (\w+) = \{(.*)\},$", body, re.MULTILINE)))
+        for kind, key, body in re.findall(r"^@(\w+)\{([\w-]+),\n(.*?)^\}$", text, re.DOTALL | re.MULTILINE)
+    ]
 
 
 def papers(citation: str) -> list[Entry]:
@@ -89,7 +107,7 @@ def of_record(record: Record) -> list[Entry]:
     about = {"title": f"Instance {record['instance']}", "howpublished": source, "note": note}
     instance = Entry("misc", key_of("instance", record["instance"]), {k: v for k, v in about.items() if v})
     version = str(record.data.get("toolkit_version", ""))
-    return [*papers(family.citation), *_submitted(record), instance, toolkit(version)]
+    return [*of_family(family), *_submitted(record), instance, toolkit(version)]
 
 
 def _submitted(record: Record) -> list[Entry]:
@@ -102,11 +120,10 @@ def _submitted(record: Record) -> list[Entry]:
     return [Entry("misc", key_of("submitted", str(said["by"]), record["instance"]), fields)]
 
 
-def of_finding(name: str, paper: str, where: str, citation: str) -> list[Entry]:
-    """The paper that a finding concerns, the finding, and the toolkit."""
-    of = papers(citation)
-    if all(paper.lower() not in str(entry.fields.get("title", "")).lower() for entry in of):
-        of = papers(paper)
+def of_finding(name: str, paper: str, where: str, family: Family) -> list[Entry]:
+    """The paper that a finding concerns (of several that whose key its name begins with), the finding, the toolkit."""
+    every = of_family(family)
+    of = [entry for entry in every if key_of(paper).startswith(entry.key)] or every
     note = f"on {paper}, {where}; results/published/findings/{name}.md"
     finding = {"author": AUTHORS, "title": f"Finding {name}", "note": note}
     return [*of, Entry("misc", key_of("finding", name), finding), toolkit("")]

@@ -86,7 +86,8 @@ def _of_box(machine: Machine, box: int, place: Mapping[tuple[int, int], int], ne
 
 
 def only(machine: Machine, kinds: Sequence[str]) -> Machine:
-    """Without links of other classes. Raises :class:`InputError` for a class that is not there."""
+    """Without links of other classes, and without what is unknown or assumed of these alone. Raises
+    :class:`InputError` for a class that is not there."""
     if not kinds:
         return machine
     faults = [
@@ -99,7 +100,11 @@ def only(machine: Machine, kinds: Sequence[str]) -> Machine:
     left = [kind for kind in machine.kinds if kind not in kinds]
     kept = without_dead_ends(replace(machine, links=tuple(link for link in machine.links if link.kind in kinds)))
     words = (f"links of the classes {', '.join(left)} (--only {','.join(kinds)})",) if left else ()
-    return replace(kept, left_out=machine.left_out + words)
+    unknown, assumed = (
+        tuple(text for text in texts if text not in machine.about or set(machine.about[text]) & set(kinds))
+        for texts in (machine.unknown, machine.assumed)
+    )
+    return replace(kept, unknown=unknown, assumed=assumed, left_out=machine.left_out + words)
 
 
 def without_dead_ends(machine: Machine) -> Machine:

@@ -155,4 +155,5 @@ def read_text(
         unknown=tuple(map(plain, machine.unknown)),
         assumed=tuple(map(plain, machine.assumed)),
         left_out=tuple(map(plain, machine.left_out)),
+        about={plain(text): kinds for text, kinds in machine.about.items()},
     )

@@ -6,7 +6,7 @@ told in ``unknown``, what a reader takes for granted in ``assumed``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -48,7 +48,8 @@ class Machine:
     ``names``: what the nodes are called, shape (nodes,), every name once. ``switches``: node numbers that hold no data;
     all others are ranks. ``format`` and ``source`` say what was read, in words. ``switching``: how switches forward.
     ``unknown`` is what the file does not say, ``assumed`` what the reader takes for granted, ``given`` what a person
-    supplied, ``left_out`` what of the file is not in the machine.
+    supplied, ``left_out`` what of the file is not in the machine. ``about``: the classes of links that a text of the
+    first two is about, where it is about some alone.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Machine:
     switching: Switching = "cut_through"
     given: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def nodes(self) -> int:
@@ -107,6 +109,7 @@ class Builder:
     ports: list[Port] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
+    about: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def rank(self, name: str) -> int:
         """A rank's number."""
@@ -150,7 +153,7 @@ class Builder:
             raise InputError(faults)
         return Machine(
             name, format_name, source, tuple(self.names), frozenset(self.switches), tuple(self.links),
-            tuple(self.ports), tuple(self.unknown), tuple(self.assumed), switching,
+            tuple(self.ports), tuple(self.unknown), tuple(self.assumed), switching, about=self.about,
         )  # fmt: skip
 
     def _node(self, name: str) -> int:

@@ -63,6 +63,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     built = Builder()
     number = {gpu: built.rank(gpu.lower()) for gpu in matrix.gpus}
     _add_nvlinks(built, matrix, number, hints)
+    built.about |= dict.fromkeys(built.assumed, ("NV",))
     _add_pcie(built, matrix, number)
     nics = len(matrix.devices) - len(matrix.gpus)
     words = f"nvidia-smi topo -m, {counted(len(matrix.gpus), 'GPU')}" + (f" and {counted(nics, 'NIC')}" if nics else "")
@@ -227,12 +228,14 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
     against = _contradiction(known)
     if against:
         built.unknown.append(f"how devices hang on PCIe: the matrix fits no tree ({against})")
+        built.about[built.unknown[-1]] = LEVELS
         return
     alone = [gpu for gpu in matrix.gpus if not any(gpu in pair for pairs in known.values() for pair in pairs)]
     if alone and len(matrix.gpus) > 1:
         built.unknown.append(
             f"how {listed(alone)} are connected by PCIe: all their cells show NVLinks (nvidia-smi topo -mp shows it)"
         )
+        built.about[built.unknown[-1]] = LEVELS
     place = dict(number)
     for nic in matrix.devices:
         if nic not in number:
@@ -244,6 +247,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
             f"the PCIe paths of {counted(taken, 'pair')} of GPUs with NVLinks are not in this file: taken from other "
             "cells; nvidia-smi topo -mp shows them"
         )
+        built.about[built.assumed[-1]] = LEVELS
 
 
 def _pairs_by_level(matrix: Matrix) -> tuple[dict[str, list[tuple[str, str]]], int]:

@@ -33,6 +33,20 @@ def test_a_number_for_a_class_is_that_of_one_nvlink() -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "told"), [("dgx1", 0), ("a100", 1), ("h100", 1)])
+def test_nothing_is_told_of_classes_of_links_that_are_left_out(name: str, told: int) -> None:
+    """Without PCIe nothing of its paths, without NVLinks nothing of theirs; with both everything."""
+    whole = sample(f"{name}-topo.txt")
+    texts = {text: set(whole.about.get(text, ())) for text in (*whole.unknown, *whole.assumed)}
+    assert any("PCI" in text for text in texts)
+    nvlinks = only(whole, ["NV"])
+    assert (nvlinks.unknown, len(nvlinks.assumed)) == ((), told)
+    assert not any("PCI" in text for text in nvlinks.assumed)
+    pcie = only(whole, [kind for kind in whole.kinds if kind != "NV"])
+    assert {*pcie.unknown, *pcie.assumed} == {text for text, kinds in texts.items() if kinds != {"NV"}}
+    assert only(whole, whole.kinds).assumed == whole.assumed
+
+
 def test_what_is_unknown_is_named_by_class_with_the_option() -> None:
     assert shown(sample("dgx1-topo.txt")) == [
         "bandwidth: unknown for NV (32 links), PIX (24 links), PHB (8 links), SYS (4 links); give --bandwidth "
