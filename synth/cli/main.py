@@ -114,12 +114,9 @@ def run() -> None:
         _write_no_more()
         sys.exit(0)
     except OSError as error:
-        if error.errno == errno.ENOSPC and error.filename is None:
-            _write_no_more()
-        elif error.filename is None:  # not of a path
+        if (told := _of_system(error)) is None:
             raise
-        where = "the output" if error.filename is None else abridged(str(error.filename))
-        print(visible(f"synth: {where}: {error.strerror}"), file=sys.stderr)
+        print(visible(f"synth: {told}"), file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -142,6 +139,16 @@ def _command() -> None:
         app()
     finally:
         sys.stdout.flush()
+
+
+def _of_system(error: OSError) -> str | None:
+    """What the system refused, in words; None where that is neither a path nor the output."""
+    if error.filename is not None:
+        return f"{abridged(str(error.filename))}: {error.strerror}"
+    if error.errno != errno.ENOSPC:
+        return None
+    _write_no_more()
+    return f"the output: {error.strerror}"
 
 
 def _write_no_more() -> None:

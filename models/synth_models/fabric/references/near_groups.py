@@ -48,7 +48,7 @@ def even_routes(
     groups = near_groups(instance)
     if not groups:
         return quickest
-    once = PairRoutes(instance, instance.boxes, largest, links_between(instance, groups)).of(source, target)
+    once = routes_leaving_once(instance, groups, source, target, largest)
 
     def takes(start: IntArray, link: IntArray) -> float:
         """What the busiest link takes, and the longest latency."""
@@ -56,6 +56,13 @@ def even_routes(
         return float(seconds_of_links(instance, start, link, sizes).max() + latency.max())
 
     return min(quickest, once, key=lambda routes: takes(*routes))
+
+
+def routes_leaving_once(
+    instance: FabricInstance, groups: tuple[tuple[int, ...], ...], source: IntArray, target: IntArray, largest: int
+) -> tuple[IntArray, IntArray]:
+    """The quickest routes for ``largest`` bytes that leave a group once, as :func:`even_routes` has them."""
+    return PairRoutes(instance, instance.boxes, largest, links_between(instance, groups)).of(source, target)
 
 
 def links_between(instance: FabricInstance, groups: tuple[tuple[int, ...], ...]) -> BoolArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -18,6 +19,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
+from synth_models.fabric.references.affine_slots import affine_slots
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.straight import straight_pairs
@@ -27,6 +29,8 @@ from synth_models.fabric.solution import Schedule
 
 MANY = 300_000  # blocks, of which the flow is found slowly
 MANY_ALONE = 64  # ranks that are boxes of their own
+STRAIGHT = "blocks straight from rank to rank, what goes far first"
+IN_SLOTS = "blocks straight from rank to rank, in slots by the lines of an affine plane"
 NEAR = Fraction(1, 6)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
@@ -82,18 +86,36 @@ def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
     if not alone and not (many and small):
         return None
     least = quick_bound(instance)
+    passes = partial(again, instance, options, least=least, rounded=not small) if many or small else None
     try:
-        found = straight_pairs(instance)
-        if many or small:
-            found = again(instance, options, found, least, rounded=not small)
+        found, words = _sent_straight(instance, least, passes)
     except UnsupportedError:
         return None
-    seconds = chunks.seconds(instance, found)
-    options.held.offer(partial(replace, found), float(seconds), "blocks straight from rank to rank")
-    near = seconds * (1 - (NEAR if many and small else chunks.WORTH)) <= least
+    options.held.offer(partial(replace, found), float(chunks.seconds(instance, found)), words)
+    near = _near(instance, found, least, NEAR if many and small else chunks.WORTH)
     if not near and not (many and alone):
         return None
-    return Outcome("finished", found, message="straight from rank to rank, what goes far first; no flow was looked for")
+    return Outcome("finished", found, message=f"{words}; no flow was looked for")
+
+
+def _sent_straight(
+    instance: FabricInstance, least: Fraction, passes: Callable[[Schedule], Schedule] | None
+) -> tuple[Schedule, str]:
+    """The quicker of slots, where there are any, and of what goes far first, after these ``passes``; with its name.
+    Raises :class:`UnsupportedError` where a pair of ranks has no direct route."""
+    slots = affine_slots(instance)
+    if slots is not None and _near(instance, slots, least, chunks.WORTH):
+        return slots, IN_SLOTS
+    found = straight_pairs(instance)
+    found = passes(found) if passes else found
+    if slots is not None and chunks.seconds(instance, slots) <= chunks.seconds(instance, found):
+        return slots, IN_SLOTS
+    return found, STRAIGHT
+
+
+def _near(instance: FabricInstance, found: Schedule, least: Fraction, part: Fraction) -> bool:
+    """Whether a schedule takes no more than this ``part`` of its time above a lower bound."""
+    return chunks.seconds(instance, found) * (1 - part) <= least
 
 
 def _told(instance: FabricInstance, fluid: Fluid, found: Found) -> str:
