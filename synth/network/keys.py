@@ -74,6 +74,7 @@ class NetworkKeys(Keys):
     OF_SHAPE: ClassVar[tuple[str, ...]] = ("rows", "cols", "nodes", "dimension", "degree", "bidirectional", "rings")
     OF_NETWORK: ClassVar[tuple[str, ...]] = (*OF_SHAPE, "bandwidth", "latency")
     GROUPS: ClassVar[bool] = False  # whether links may take turns
+    SWITCHES: ClassVar[bool] = False  # whether nodes may be switches
     CHOSEN: ClassVar[tuple[str, ...]] = ()  # words for rings that the family itself turns into directions
 
     @classmethod
@@ -100,6 +101,9 @@ class NetworkKeys(Keys):
         if grouped:
             words = "links that take turns are no part of this family's problem: leave the column empty"
             raise InputError([Fault(f"links, {where}, group", words) for where in grouped])
+        if table.switches and not cls.SWITCHES:
+            words = "switches are no part of this family's problem: leave the attribute out"
+            raise InputError([Fault(f"links, node {node}", words) for node in table.switches])
         return table.completed(values.get("bandwidth"), values.get("latency"))
 
     def raw_network(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synth.errors import Fault, InputError
@@ -26,6 +26,8 @@ HEADER = "src,dst[,bandwidth][,latency][,group][,class]"
 LINK = "link"  # the class of links that name none
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
 LONGEST_NAME = 100  # characters
+SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
+RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
 FEW = 3  # examples that a note names
 _COLUMN = re.compile(r"\s*([a-z]+)\s*(?:[\[(]\s*([A-Za-zµμ/]+)\s*[\])])?\s*")
 
@@ -57,10 +59,11 @@ class TableLink:
 
 @dataclass(frozen=True)
 class LinksTable:
-    """Nodes by name, links in the table's order."""
+    """Nodes by name, links in the table's order; ``switches``: names of nodes that a graph says are some."""
 
     names: tuple[str, ...]
     links: tuple[TableLink, ...]
+    switches: tuple[str, ...] = ()
 
     @property
     def numbered(self) -> bool:
@@ -99,7 +102,7 @@ class LinksTable:
             )
             for link in self.links
         )  # fmt: skip
-        return LinksTable(self.names, tuple(filled))
+        return LinksTable(self.names, tuple(filled), self.switches)
 
     def raw(self) -> dict[str, Any]:
         """The raw ``links`` network of an instance file, with ``names`` where nodes have some."""
@@ -199,8 +202,8 @@ def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[st
 
 def from_graph(graph: Any) -> LinksTable:
     """The table of a NetworkX graph: an undirected edge a link each way, a multigraph's edges parallel links; edge
-    attributes ``bandwidth``, ``latency``, ``group``, ``class`` where given. Nodes that are the numbers 0 to n-1 keep
-    them, others stand in the graph's order."""
+    attributes ``bandwidth``, ``latency``, ``group``, ``class`` where given, and the node attributes of
+    :func:`is_switch`. Nodes that are the numbers 0 to n-1 keep them, others stand in the graph's order."""
     faults: list[Fault] = []
     rows = [
         Row(f"edge {index}", str(tail), str(head), _given(data), both=not graph.is_directed())
@@ -209,8 +212,32 @@ def from_graph(graph: Any) -> LinksTable:
     names = list(map(str, graph.nodes))
     if len(set(names)) < len(names):
         raise InputError("two nodes of the graph have the same name as text")
+    switches = tuple(
+        plain(str(node)) for node, data in graph.nodes(data=True) if is_switch(data, f"node {node}", faults)
+    )
     numbers = [str(number) for number in range(len(names))]
-    return table_of(rows, numbers if set(numbers) == set(names) else names, faults)
+    return replace(table_of(rows, numbers if set(numbers) == set(names) else names, faults), switches=switches)
+
+
+def is_switch(values: Mapping[str, Any], where: str, faults: list[Fault]) -> bool | None:
+    """Whether a node's attributes make it a switch: ``switch`` (true, false), or ``kind``/``type`` in words."""
+    flag = values.get("switch")
+    if flag is not None:
+        text = str(flag).lower()
+        if text in ("true", "1", "false", "0"):
+            return text in ("true", "1")
+        faults.append(Fault(f"{where}, switch", "must be true or false", flag, True))
+    for key in ("kind", "type"):
+        word = values.get(key)
+        if word is None:
+            continue
+        if str(word).lower() in SWITCH_WORDS:
+            return True
+        if str(word).lower() in RANK_WORDS:
+            return False
+        known = ", ".join((*RANK_WORDS, *SWITCH_WORDS))
+        faults.append(Fault(f"{where}, {key}", f"must be one of {known}", word, True))
+    return None
 
 
 def from_frame(frame: Any) -> LinksTable:

@@ -208,8 +208,10 @@ def _sha256(path: Path) -> str | None:
 
 
 def _files(folder: Path, pattern: str) -> Iterator[Path]:
-    """The files below the folder whose names match; folders that go away meanwhile hold none."""
-    for place, _, names in os.walk(folder):
+    """The files below the folder whose names match; folders that go away meanwhile hold none, and the built
+    documentation, which the README puts into ``results/site``, holds no records."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not Path(place, name, "objects.inv").is_file()]
         yield from (Path(place, name) for name in fnmatch.filter(names, pattern))
 
 

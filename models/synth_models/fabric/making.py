@@ -91,6 +91,7 @@ class FabricKeys(NetworkKeys):
         "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
     )
     GROUPS: ClassVar[bool] = True
+    SWITCHES: ClassVar[bool] = True
     machine: Annotated[str | InputFile | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
         None,
         description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`; from Python also what "
@@ -233,8 +234,11 @@ class FabricKeys(NetworkKeys):
             own = {} if self.gpus is None else {"gpus": list(self.gpus * (boxes if len(self.gpus) == 1 else 1))}
             return {"kind": "machine", "name": self.machine, "boxes": boxes, **own, **tree}
         raw = super().raw_network()
-        if self.switches is not None and self.links is not None:
-            raw["switches"] = _named(self.switches, "switches", table_of_links(self.links).names)
+        if self.links is not None:
+            table = table_of_links(self.links)
+            marked = [table.names.index(name) for name in table.switches]
+            switches = marked if self.switches is None else _named(self.switches, "switches", table.names)
+            raw |= {"switches": switches} if switches else {}
         return raw
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import json_object, looks_like_json
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
-from synth.exchange.machines.rows import is_switch, machine_of
-from synth.network.links_table import Row
+from synth.exchange.machines.rows import machine_of
+from synth.network.links_table import Row, is_switch
 from synth.text.quantities import counted
 
 OF_EDGES = ("bandwidth", "latency", "group", "class")

@@ -5,15 +5,11 @@ and units, faults by where a link stands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from synth.errors import Fault
 from synth.exchange.machines.machine import Builder, Hints, Link, Machine, listed
 from synth.network.links_table import LinksTable, Row, table_of
 from synth.text.files import plain
-
-SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
-RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
 
 
 def machine_of(
@@ -55,24 +51,3 @@ def switches_of(nodes: Mapping[str, bool | None], hints: Hints, faults: list[Fau
             faults.append(Fault("--switches", f"no such node; there are {listed(nodes)}", node, True))
         found.add(node)
     return found
-
-
-def is_switch(values: Mapping[str, Any], where: str, faults: list[Fault]) -> bool | None:
-    """Whether a node's attributes make it a switch: ``switch`` (true, false), or ``kind``/``type`` in words."""
-    flag = values.get("switch")
-    if flag is not None:
-        text = str(flag).lower()
-        if text in ("true", "1", "false", "0"):
-            return text in ("true", "1")
-        faults.append(Fault(f"{where}, switch", "must be true or false", flag, True))
-    for key in ("kind", "type"):
-        word = values.get(key)
-        if word is None:
-            continue
-        if str(word).lower() in SWITCH_WORDS:
-            return True
-        if str(word).lower() in RANK_WORDS:
-            return False
-        known = ", ".join((*RANK_WORDS, *SWITCH_WORDS))
-        faults.append(Fault(f"{where}, {key}", f"must be one of {known}", word, True))
-    return None

@@ -12,6 +12,7 @@ import pytest
 from models.fabric.making import faults, made
 
 import synth
+from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
 from synth_models.fabric.problem.box_machine import machine_names
@@ -143,6 +144,32 @@ def test_a_graph_from_python() -> None:
     graph.add_edge("a", "b", bandwidth=1e9)
     graph.add_edge("b", "a", bandwidth=2e9)
     assert made(links=graph, bytes=2, latency=0).machine.network.bandwidth.tolist() == [1e9, 2e9]
+
+
+def test_a_graph_says_which_nodes_are_switches() -> None:
+    """By the attributes that `synth import` reads; `switches` in its place; a wrong word is refused."""
+    graph = nx.star_graph(4)
+    nx.set_edge_attributes(graph, "1GB/s", "bandwidth")
+    star = nx.relabel_nodes(graph, {0: "middle"})
+    assert made(links=graph, bytes=20, latency=0).machine.is_switch.tolist() == [False] * 5
+    for attributes in ({"switch": True}, {"kind": "switch"}, {"type": "router"}):
+        for marked, hub in ((graph.copy(), 0), (star.copy(), "middle")):
+            marked.nodes[hub].update(attributes)
+            for other in set(marked) - {hub}:
+                marked.nodes[other].update({next(iter(attributes)): False if "switch" in attributes else "gpu"})
+            instance = made(links=marked, bytes=20, latency=0)
+            assert instance.machine.is_switch.tolist() == [node == hub for node in marked]
+            assert made(links=marked, bytes=20, latency=0, switches="1" if hub == 0 else "middle") is not None
+    star.nodes["middle"]["kind"] = "spline"
+    with pytest.raises(InputError, match="node middle, kind = 'spline': must be one of"):
+        made(links=star, bytes=20, latency=0)
+
+
+def test_a_family_without_switches_refuses_them() -> None:
+    graph = nx.star_graph(3)
+    graph.nodes[0]["switch"] = True
+    with pytest.raises(InputError, match="node 0: switches are no part of this family's problem"):
+        synth.make("xtree", links=graph, chunks=1, bandwidth="1GB/s", latency=0)
 
 
 @pytest.mark.parametrize(

@@ -343,6 +343,16 @@ def test_a_record_written_while_its_folder_is_packed_stays(sweep: Path, monkeypa
     assert len(good(sweep)) == 6
 
 
+def test_the_built_documentation_among_results_holds_no_records(sweep: Path) -> None:
+    """The README builds it into `results/site`; its search index is JSON. Elsewhere such a file is refused."""
+    (sweep / "site/search").mkdir(parents=True)
+    (sweep / "site/search/search_index.json").write_text("{}")
+    with pytest.raises(InputError, match="not a record"):
+        results.pack(sweep)
+    (sweep / "site/objects.inv").write_text("")
+    assert results.pack(sweep) > 0
+
+
 def test_instances_beside_records_are_no_records(tmp_path: Path) -> None:
     """A tour's folder holds its instances too: they are neither packed nor in the way."""
     shutil.copytree(ROOT / "instances" / "tour", tmp_path / "instances")
