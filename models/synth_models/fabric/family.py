@@ -128,7 +128,7 @@ FAMILY = Family(
         Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
                _HERE + "bounds.strongest:solve"),
         Method("forest", "program", "throughput-optimal tree packing, cut into chunks and pipelined (ours)",
-               _HERE + "programs.forest.method:solve", ("highspy",), (_CHUNKS,)),
+               _HERE + "programs.forest.method:solve", ("highspy",), (_CHUNKS, _TRANSFERS)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
                _HERE + "programs.flow.method:solve", ("highspy",), (_CHUNKS,)),
         Method("steiner", "program", "Steiner trees through switches that copy and add, by column generation (ours)",

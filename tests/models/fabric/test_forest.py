@@ -14,7 +14,7 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.forest.forest import Forest, forest_of
+from synth_models.fabric.programs.forest.forest import Forest, equal_rates, forest_of
 from synth_models.fabric.programs.forest.method import solve
 from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
 
@@ -118,6 +118,63 @@ def test_rate_and_packing_agree_with_all_cuts(collective: str) -> None:
         assert forest.cut_rate == rate_by_cuts(made)
         packs(forest, made)
         assert forest.rate == forest.cut_rate
+
+
+def equal_share_by_cuts(made: FabricInstance, count: int) -> Fraction:
+    """The greatest share for which every node set that misses a member lets out ``count`` of them for every root in it,
+    each link a whole number: of all links' bandwidths over whole numbers the greatest that will do. In bytes/s."""
+    net, members = made.machine.network, set(made.members)
+    roots = {made.the_root} if made.the_root is not None else members
+    ends = list(zip(net.src.tolist(), net.dst.tolist(), map(int, net.bandwidth.tolist()), strict=True))
+    cuts = [
+        set(inside)
+        for size in range(1, made.machine.nodes)
+        for inside in combinations(range(made.machine.nodes), size)
+        if not set(inside) >= members and roots & set(inside)
+    ]
+    most = count * len(roots)  # more of a link than all trees is of no use
+    for share in sorted({Fraction(b, k) for _, _, b in ends for k in range(1, most + 1)}, reverse=True):
+        if all(
+            sum(b // share for u, v, b in ends if u in inside and v not in inside) >= count * len(roots & inside)
+            for inside in cuts
+        ):
+            return share
+    raise AssertionError("a member cannot be reached")
+
+
+@pytest.mark.parametrize("collective", ["allgather", "broadcast"])
+def test_equal_trees_reach_what_all_cuts_allow(collective: str) -> None:
+    """Or none are said to reach enough where they have less than a quarter of the best rate."""
+    rng = np.random.default_rng(17)
+    few = 0
+    for _ in range(60):
+        ranks, switches = int(rng.integers(2, 5)), int(rng.integers(0, 2))
+        made = instance(random_network(rng, ranks, switches, True), collective, 2**4 * 3)
+        roots = {made.the_root: 1} if made.the_root is not None else dict.fromkeys(made.members, 1)
+        rates = equal_rates(made.machine, list(made.members), roots, (1, 2, 3, 5))
+        best = rate_by_cuts(made)
+        for count in (1, 2, 3, 5):
+            rate = equal_share_by_cuts(made, count) * count
+            assert rates.get(count) == (rate if rate * 4 >= best else None)
+            if count in rates:
+                forest = forest_of(made.machine, list(made.members), roots, equal=count)
+                assert (forest.rate, forest.per_root) == (rate, count)
+                packs(forest, made)
+                few += rate < best
+    assert few
+
+
+@pytest.mark.parametrize("collective", ["allgather", "broadcast", "reduce", "reduce_scatter", "allreduce"])
+@pytest.mark.parametrize("most", [1, 60, 400])
+def test_few_transfers_are_kept_to(collective: str, most: int) -> None:
+    """As far as a round of one tree a root has no more; and more transfers are no slower."""
+    made = instance(machine("dgx1"), collective, 2**26)
+    outcome = solve(made, RunOptions(method={"transfers": most}))
+    assert outcome.solution is not None
+    again = check_schedule(made, outcome.solution)
+    assert again.ok
+    least = len(made.members) - 1 if made.the_root is not None else 56 * (1 + (collective == "allreduce"))
+    assert outcome.solution.transfers <= max(most, least)
 
 
 def test_uneven_switches_are_packed_truly() -> None:

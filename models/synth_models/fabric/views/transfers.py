@@ -15,6 +15,7 @@ from synth.text.quantities import counted
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import SHARED_OUT
+from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Quotient, Schedule, expanded
 
 MOST_SHOWN = 4
@@ -79,8 +80,16 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
             demand=_demand(instance, place) if instance.collective == "demand" else None,
             together=_together(instance, schedule, moves),
             summed=_words(schedule, hops),
+            outlet=_outlets(instance.machine, schedule)[moves.owner],
         )
     )
+
+
+def _outlets(machine: Machine, schedule: Schedule) -> IntArray:
+    """The link over which every transfer begins, or the group of links that take turns with it."""
+    first = schedule.link[schedule.route_start[:-1]]
+    found: IntArray = np.where(machine.group[first] >= 0, machine.links + machine.group[first], first)
+    return found
 
 
 def _demand(instance: FabricInstance, place: IntArray) -> Demand:

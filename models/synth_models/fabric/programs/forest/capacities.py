@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +21,7 @@ from synth.kernels.clock import now
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 
+LEAST_SHARE = Fraction(1, 4)  # of the greatest, that is tried for equal trees
 FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
 Share = tuple[int, tuple[int, ...]]  # an amount of capacity and the links that it runs over
 
@@ -157,6 +158,52 @@ def set_rate(fluid: Fluid) -> None:
     shrink = math.gcd(p, *(amount for parts in fluid.shares.values() for amount, _ in parts))
     _rescale(fluid, Fraction(1, shrink))
     fluid.trees = p // shrink
+    join_source(fluid)
+
+
+def set_trees(fluid: Fluid, trees: int) -> None:
+    """Count capacity in shares of so many equal ``trees`` of every root, of the greatest size for which the cuts allow
+    them; a link carries a whole number of shares. Called after :func:`set_rate`. Raises ``ValueError`` where no share
+    above :data:`LEAST_SHARE` of what the rate allows will do.
+
+    At the greatest size some link is just full: it is a link's capacity over a whole number.
+    """
+    amounts = {amount for parts in fluid.shares.values() for amount, _ in parts}
+    most = Fraction(fluid.trees, trees)
+    sizes = sorted(
+        {
+            Fraction(amount, count)
+            for amount in amounts
+            for count in range(math.ceil(amount / most), math.floor(amount / (most * LEAST_SHARE)) + 1)
+            if count
+        },
+        reverse=True,
+    )
+    few, many = 0, len(sizes)  # sizes[many] will do, those before few will not
+    while few < many:
+        middle = (few + many) // 2
+        if _will_do(fluid, sizes[middle], trees):
+            many = middle
+        else:
+            few = middle + 1
+    if few == len(sizes):
+        raise ValueError(f"{trees} trees a root reach too little")
+    _count(fluid, sizes[few], trees)
+
+
+def _will_do(fluid: Fluid, size: Fraction, trees: int) -> bool:
+    """Whether the cuts allow so many trees of such shares."""
+    counted = replace(fluid, capacity=fluid.capacity.copy(), shares=dict(fluid.shares))
+    _count(counted, size, trees)
+    need = trees * int(fluid.weight.sum())
+    return shortfall(counted.capacity, fluid.nodes, fluid.members, need, 1)[1] < 0
+
+
+def _count(fluid: Fluid, size: Fraction, trees: int) -> None:
+    """Capacities as whole numbers of shares of ``size`` units."""
+    _rescale(fluid, 1 / size)
+    fluid.shares = {pair: [part for part in parts if part[0]] for pair, parts in fluid.shares.items()}
+    fluid.trees = trees
     join_source(fluid)
 
 

@@ -23,11 +23,13 @@ Pair = tuple[int, int, int]  # from, to, amount
 PARTS = 64
 
 
-def split_off(fluid: Fluid, gathering: bool = False) -> list[int]:
+def split_off(fluid: Fluid, gathering: bool = False, thick: bool = False) -> list[int]:
     """Remove all nodes that are no members, in place; returns those at which capacity had to be thrown away.
 
     ``gathering``: of pairs equally far apart those first that join the largest part of what hangs together without the
     switch to another part: ranks that have nothing but the switch then hang on the others, not on each other.
+    ``thick``: all that a neighbour sends goes to as few others as the cuts allow, so that hardly any share the link to
+    one: what is sent then meets nothing on its way.
     """
     member = np.zeros(fluid.nodes, dtype=bool)
     member[fluid.members] = True
@@ -40,11 +42,11 @@ def split_off(fluid: Fluid, gathering: bool = False) -> list[int]:
     while at < len(inner):  # cuts seldom object: several switches at once, looked at once
         some = inner[at : at + width]
         capacity, shares = fluid.capacity.copy(), {pair: list(parts) for pair, parts in fluid.shares.items()}
-        left = [v for v in some if not _Switch(fluid, v, gathering, trusting=True).remove()]
+        left = [v for v in some if not _Switch(fluid, v, gathering, thick, trusting=True).remove()]
         if shortfall(fluid.capacity, fluid.nodes, fluid.members, fluid.trees * int(fluid.weight.sum()), 1)[1] >= 0:
             fluid.capacity, fluid.shares = capacity, shares
             some = some[:1]
-            left = [v for v in some if not _Switch(fluid, v, gathering).remove()]
+            left = [v for v in some if not _Switch(fluid, v, gathering, thick).remove()]
             width = 1
         else:
             width *= 2
@@ -116,14 +118,21 @@ def _distance(capacity: IntArray, origins: list[int]) -> list[int]:
 class _Switch:
     """One node on its way out. ``trusting``: no cut is looked at; the caller does, and goes back if one objects."""
 
-    def __init__(self, fluid: Fluid, node: int, gathering: bool, trusting: bool = False) -> None:
-        self.fluid, self.node, self.gathering, self.trusting = fluid, node, gathering, trusting
+    def __init__(self, fluid: Fluid, node: int, gathering: bool, thick: bool, trusting: bool = False) -> None:
+        self.fluid, self.node, self.gathering, self.thick, self.trusting = fluid, node, gathering, thick, trusting
         self.need = fluid.trees * int(fluid.weight.sum())
 
     def remove(self) -> bool:
         cap, w = self.fluid.capacity, self.node
         nodes = self.fluid.nodes
         classes = sorted(self._classes().items(), reverse=True)
+        if self.thick:  # what goes over links between two neighbours goes straight, if the cuts allow
+            for (away, _), pairs in classes:
+                if away > 1:
+                    self._try(self._evenly(pairs))
+            if self._is_spare():
+                self._drop()
+                return True
         for (_, joins), pairs in classes:
             self._try(self._evenly(pairs))
             left = -1
@@ -161,7 +170,7 @@ class _Switch:
         return classes
 
     def _evenly(self, pairs: list[tuple[int, int]]) -> list[Pair]:
-        """Amounts that use up what is left at the switch, about equal at every node."""
+        """Amounts that use up what is left at the switch, about equal at every node, or with few others of each."""
         cap, w = self.fluid.capacity, self.node
         left = {u: int(cap[u, w]) for u, _ in pairs}
         right = {v: int(cap[w, v]) for _, v in pairs}
@@ -173,6 +182,8 @@ class _Switch:
         first, second = sorted(left), sorted(right)
         place = {v: i for i, v in enumerate(second)}
         turn = {u: i for i, u in enumerate(first)}
+        if self.thick:
+            fan_out = fan_in = defaultdict(lambda: 1)
         quota = {(u, v): max(min(left[u] // fan_out[u], right[v] // fan_in[v]), 1) for u, v in pairs}
         amounts: dict[tuple[int, int], int] = defaultdict(int)
         for u, v in sorted(pairs, key=lambda pair: ((place[pair[1]] - turn[pair[0]]) % len(second), turn[pair[0]])):
@@ -242,6 +253,12 @@ class _Switch:
             else:
                 parts[-1] = (have - part, route)
         return taken
+
+    def _is_spare(self) -> bool:
+        """Whether no cut needs what is left at the switch."""
+        cap = self.fluid.capacity.copy()
+        cap[:, self.node] = cap[self.node, :] = 0
+        return shortfall(cap, self.fluid.nodes, self.fluid.members, self.need, 1)[1] < 0
 
     def _drop(self) -> None:
         """Throw away what nobody needs."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.balance import balance
-from synth_models.fabric.programs.forest.capacities import Fluid, Share, fluid_of, set_rate
+from synth_models.fabric.programs.forest.capacities import Fluid, Share, fluid_of, set_rate, set_trees
 from synth_models.fabric.programs.forest.edge_splitting import split_off, trim
 from synth_models.fabric.programs.forest.tree_packing import Trees, pack_trees, shallower
 
@@ -35,10 +37,13 @@ class Forest:
     remark: str
 
 
-def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int], gathering: bool = False) -> Forest:
+def forest_of(
+    machine: Machine, nodes: list[int], roots: dict[int, int], gathering: bool = False, equal: int | None = None
+) -> Forest:
     """Trees from every root at the greatest rate. ``gathering``: with all capacity that there is, and split off as
-    :func:`~synth_models.fabric.programs.forest.edge_splitting.split_off` says. Raises ``ValueError`` where a member
-    cannot be reached."""
+    :func:`~synth_models.fabric.programs.forest.edge_splitting.split_off` says. ``equal``: so many trees of every root,
+    of equal shares, at the greatest rate that these reach. Raises ``ValueError`` where a member cannot be reached, or
+    not by so many equal trees."""
     clock = [time.monotonic()]
     members = np.array(nodes, dtype=np.int64)
     fluid = fluid_of(machine, members, roots)
@@ -48,12 +53,16 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int], gatheri
     if balance(machine_fluid := fluid_of(machine, members, roots)):
         fluid = machine_fluid
         set_rate(fluid)
+    if equal is not None:
+        set_trees(fluid, equal)
+        cut_rate = fluid.rate
     if gathering:
         _finer(fluid)
     else:
         trim(fluid)
-    split_off(fluid, gathering)
-    set_rate(fluid)  # the same again, unless a switch takes in more than it lets out
+    split_off(fluid, gathering, thick=equal is not None)
+    if equal is None:
+        set_rate(fluid)  # the same again, unless a switch takes in more than it lets out
     clock.append(time.monotonic())
     capacity = fluid.capacity[np.ix_(members, members)]
     demand = fluid.weight[members] * fluid.trees
@@ -79,6 +88,21 @@ def forest_of(machine: Machine, nodes: list[int], roots: dict[int, int], gatheri
         {name: after - before for name, before, after in zip(names, clock, clock[1:], strict=False)},
         "".join(remarks),
     )
+
+
+def equal_rates(
+    machine: Machine, nodes: list[int], roots: dict[int, int], counts: Sequence[int]
+) -> dict[int, Fraction]:
+    """By numbers of equal trees a root the rate that so many reach, without those that reach too little."""
+    found: dict[int, Fraction] = {}
+    fluid = fluid_of(machine, np.array(nodes, dtype=np.int64), roots)
+    set_rate(fluid)
+    for count in counts:
+        copy = replace(fluid, capacity=fluid.capacity.copy(), shares=dict(fluid.shares))
+        with suppress(ValueError):
+            set_trees(copy, count)
+            found[count] = copy.rate
+    return found
 
 
 def _finer(fluid: Fluid) -> None:

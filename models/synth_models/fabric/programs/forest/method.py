@@ -15,7 +15,6 @@ others, 2024); the code here is written from the theorems.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -29,22 +28,18 @@ from synth.schedule.collective import REDUCING
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.forest import Forest, forest_of
+from synth_models.fabric.programs.forest.forest import equal_rates
 from synth_models.fabric.programs.forest.justification import justified
 from synth_models.fabric.programs.forest.least_latency_tree import least_latency_tree
 from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
-from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
+from synth_models.fabric.programs.forest.tree_choice import block_of, planned, roots_of
 from synth_models.fabric.programs.forest.tree_plan import (
     Move,
-    Options,
     Plan,
     Table,
-    down,
-    seconds_of,
     stopping_at_ranks,
     table_of,
     transfers_of,
-    up,
     up_and_down,
 )
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
@@ -54,10 +49,11 @@ from synth_models.fabric.solution import Schedule
 
 MOST_TRANSFERS = 600_000
 FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
-MOST_GATHERED = 32  # members up to which switches are split off in a second way
 SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
 LISTED = 4_000  # transfers up to which plain list scheduling is tried
 PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
+EQUAL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # trees a root, that are tried where transfers are to be few
+GAINED, MOST_PACKED = Fraction(51, 50), 3  # the rate that more trees must add, and how many numbers are packed
 ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
 
 
@@ -122,14 +118,11 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("finished", _empty())
     began = time.monotonic()
     hold_first(instance, options, "the packing of trees")
+    best = _Best(instance, options)
     try:
-        plan, fluid_s, words, seconds = _planned(instance)
+        fluid_s, words, seconds = (_whole if options.method.get("transfers") is None else _few)(best)
     except ValueError as error:
         return Outcome("unsupported", message=str(error))
-    best = _Best(instance, options)
-    scheduling = time.monotonic()
-    _schedule(instance, plan, fluid_s, best, options)
-    seconds["scheduling"] = time.monotonic() - scheduling
     spent = ", ".join(f"{name} {value:.3f}" for name, value in seconds.items())
     assert best.seconds is not None
     loss = 1 - fluid_s / best.seconds
@@ -142,141 +135,19 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     return unless_held_is_quicker(instance, options, found)
 
 
+def _whole(best: _Best) -> tuple[Fraction, str, dict[str, float]]:
+    """Offer schedules of trees at the greatest rate. Returns the seconds of their fluid, words about it, and seconds
+    per part. Raises ``ValueError`` where there are no trees."""
+    plan, fluid_s, words, seconds = planned(best.instance)
+    began = time.monotonic()
+    _schedule(best.instance, plan, fluid_s, best, best.options)
+    seconds["scheduling"] = time.monotonic() - began
+    return fluid_s, words, seconds
+
+
 def _empty() -> Schedule:
     none = np.zeros(0, dtype=np.int64)
     return Schedule(1, none, none, none, none, np.zeros(0, dtype=bool), np.zeros(1, dtype=np.int64), none)
-
-
-def _roots(instance: FabricInstance) -> dict[int, int]:
-    """Weight of every root: one tree's worth from every member, or all of it from the root."""
-    if instance.collective in ("broadcast", "reduce"):
-        assert instance.the_root is not None
-        return {instance.the_root: 1}
-    return dict.fromkeys(instance.members, 1)
-
-
-def _block_of(instance: FabricInstance) -> Callable[[int], int]:
-    """Which block a tree with this root carries."""
-    blocks = instance.blocks
-    if len(blocks) == 1:
-        return lambda root: 0
-    ends = blocks.origin if instance.collective == "allgather" else blocks.goal
-    number = {int(v): i for i, v in enumerate(ends)}
-    return lambda root: number[root]
-
-
-def _planned(instance: FabricInstance) -> tuple[Plan, Fraction, str, dict[str, float]]:
-    """The plan, the seconds of its fluid, words about it, and seconds per part."""
-    roots, block = _roots(instance), _block_of(instance)
-    nodes = list(instance.members)
-    share = Fraction(instance.bytes, len(roots))
-    plan = Plan()
-    if instance.collective in REDUCING:
-        if any(not s and v not in set(nodes) for v, s in enumerate(instance.machine.is_switch)) and instance.relay:
-            raise ValueError("reductions through ranks that are no members are not supported: set relay to false")
-        inward = forest_of(instance.machine.reversed(), nodes, roots)
-        ups = list(_trees(inward, nodes, up))
-        if instance.collective != "allreduce":
-            for root, weight, moves in ups:
-                plan.add(block(root), weight, moves)
-            return plan, share / inward.rate, _words(instance, inward, plan, share), inward.seconds
-        return _allreduce(instance, inward, ups)
-    outward = forest_of(instance.machine, nodes, roots)
-    for root, weight, moves in _trees(outward, nodes, down):
-        plan.add(block(root), weight, moves)
-    return plan, share / outward.rate, _words(instance, outward, plan, share), outward.seconds
-
-
-def _allreduce(
-    instance: FabricInstance, inward: Forest, ups: list[tuple[int, Fraction, list[Move]]]
-) -> tuple[Plan, Fraction, str, dict[str, float]]:
-    """The better of trees up and down from every member, and of one packing of spanning trees used both ways."""
-    machine, nodes, sizes = instance.machine, list(instance.members), instance.blocks.bytes
-    outward = forest_of(machine, nodes, _roots(instance))
-    plan = Plan()
-    for weight, first, second in _paired(ups, list(_trees(outward, nodes, down))):
-        plan.add(0, weight, up_and_down(first, second))
-    fluid_s = seconds_of(plan, machine, sizes)
-    spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
-    words = f"{len(plan.moves)} in-trees each followed by an out-tree of the same root"
-    began = time.monotonic()
-    for gathering in (False, True) if len(nodes) > 1 else ():
-        if gathering and not _worth_gathering(instance, fluid_s):
-            break
-        packing = forest_of(machine, nodes, _roots(instance), True) if gathering else outward
-        found = _both_ways(instance, packing, nodes)
-        if found is not None and found[1] < fluid_s:
-            plan, fluid_s, copies = found
-            words = f"{len(plan.moves)} spanning trees ({copies} with multiplicities), each used up and down"
-    spent["packing"] += time.monotonic() - began
-    text = f"{_fluid_words(instance, fluid_s)}; {words}, of up to {plan.hops} hops{outward.remark}"
-    return plan, fluid_s, text, spent
-
-
-def _worth_gathering(instance: FabricInstance, fluid_s: Fraction) -> bool:
-    """Whether switches split off otherwise could make a quicker fluid, and that is found soon."""
-    few = 2 < len(instance.members) <= MOST_GATHERED and bool(instance.machine.is_switch.any())
-    return few and fluid_s * Fraction(1 - RELATIVE_GAP) > quick_bound(instance)
-
-
-def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> tuple[Plan, Fraction, int] | None:
-    """Spanning trees, each used up and down: the plan, its fluid's seconds, and how many with multiplicities; None
-    where nothing goes both ways."""
-    try:
-        trees, rate, copies = spanning_trees(np.minimum(packing.capacity, packing.capacity.T))
-    except ValueError:
-        return None
-    if not rate:
-        return None
-    plan = Plan()
-    back = {(u, v): packing.shares.get((v, u), []) for u, v in packing.shares}
-    for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
-        first = up(row, back, nodes)
-        plan.add(0, Fraction(count, copies), up_and_down(first, down(row, packing.shares, nodes)))
-    return plan, seconds_of(plan, instance.machine, instance.blocks.bytes), copies
-
-
-def _trees(
-    forest: Forest,
-    nodes: list[int],
-    moves: Callable[[Sequence[int], dict[tuple[int, int], Options], Sequence[int]], list[Move]],
-) -> Iterator[tuple[int, Fraction, list[Move]]]:
-    """Root, share of the root's block, and moves of every tree."""
-    reverse = moves is up
-    options = {
-        pair: [(amount, tuple(reversed(route)) if reverse else route) for amount, route in parts]
-        for pair, parts in forest.shares.items()
-    }
-    for row, copies, root in zip(forest.trees.parent, forest.trees.copies, forest.trees.roots, strict=True):
-        yield nodes[int(root)], Fraction(int(copies), forest.per_root), moves(row.tolist(), options, nodes)
-
-
-def _paired(
-    ups: list[tuple[int, Fraction, list[Move]]], downs: list[tuple[int, Fraction, list[Move]]]
-) -> Iterator[tuple[Fraction, list[Move], list[Move]]]:
-    """In-trees and out-trees of the same root, side by side by their shares."""
-    for root in dict.fromkeys(root for root, _, _ in ups):
-        first = [(weight, moves) for r, weight, moves in ups if r == root]
-        second = [(weight, moves) for r, weight, moves in downs if r == root]
-        while first and second:
-            (a, before), (b, after) = first.pop(), second.pop()
-            part = min(a, b)
-            yield part, before, after
-            if a > part:
-                first.append((a - part, before))
-            if b > part:
-                second.append((b - part, after))
-
-
-def _fluid_words(instance: FabricInstance, fluid_s: Fraction) -> str:
-    rate = instance.bytes / fluid_s / 10**9
-    return f"fluid optimum {rate} GB/s ({float(rate):.6g}) algbw"
-
-
-def _words(instance: FabricInstance, forest: Forest, plan: Plan, share: Fraction) -> str:
-    trees = len(forest.trees.copies)
-    deep = f"{trees} trees ({forest.per_root} a root with multiplicities) of depth {int(forest.trees.depth.max())}"
-    return f"{_fluid_words(instance, share / forest.rate)}; {deep}{forest.remark}"
 
 
 def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Best, options: RunOptions) -> None:
@@ -299,14 +170,70 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
 
 
+def _few(best: _Best) -> tuple[Fraction, str, dict[str, float]]:
+    """Offer rounds that have as many transfers in all as is asked for, each a piece of few equal trees a root. Returns
+    and raises as :func:`_whole`, of the trees of the best."""
+    instance, machine = best.instance, best.instance.machine
+    said: tuple[Fraction, str, dict[str, float]] | None = None
+    error = ValueError("no equal trees reach all")
+    for equal in _worth_packing(instance, best.options.method["transfers"]):
+        try:
+            plan, fluid_s, words, seconds = planned(instance, equal)
+        except ValueError as why:  # what switches take in and let out is uneven, too
+            error = why
+            continue
+        began, before = time.monotonic(), best.seconds
+        if best.seconds is not None and fluid_s >= best.seconds:
+            continue
+        pieces = equal * len(roots_of(instance)) // len(instance.blocks)
+        one = round_of(table_of(plan, machine), machine, instance.blocks.bytes, float(pieces))
+        times = best.options.method["transfers"] // len(stopping_at_ranks(one.transfers, machine).piece)
+        even = (_even(instance.blocks.bytes, pieces, most) for most in (times, times // 2))
+        for number in dict.fromkeys((max(times, 1), *even)):
+            _offer_rounds(best, one, instance.blocks.bytes, number, _placements(instance))
+        if best.seconds is not None and (before is None or best.seconds < before):
+            said = fluid_s, f"{equal} equal trees a root: {words}", seconds | {"scheduling": time.monotonic() - began}
+        if best.enough():
+            break
+    if said is None:
+        raise error
+    return said
+
+
+def _even(sizes: IntArray, pieces: int, most: int) -> int:
+    """Rounds up to so many, one at least, whose ``pieces`` of a block have equal bytes if that takes no fewer than half
+    of them; ``sizes``: bytes of every block."""
+    even = (times for times in range(most, most // 2, -1) if not np.any(sizes % (pieces * times)))
+    return next(even, max(most, 1))
+
+
+def _worth_packing(instance: FabricInstance, most: int) -> list[int]:
+    """Numbers of equal trees a root to try: each reaches more than all smaller ones."""
+    reducing = instance.collective in REDUCING
+    machine = instance.machine.reversed() if reducing else instance.machine
+    members, roots = list(instance.members), roots_of(instance)
+    each = len(roots) * (len(members) - 1) * (2 if instance.collective == "allreduce" else 1)
+    rates = equal_rates(machine, members, roots, [count for count in EQUAL if count * each <= most] or [EQUAL[0]])
+    kept: list[int] = []
+    for count, rate in rates.items():
+        if not kept or rate > rates[kept[-1]] * GAINED:
+            kept.append(count)
+    return kept[-MOST_PACKED:]
+
+
+def _placements(instance: FabricInstance) -> list[Placement]:
+    """Those to try."""
+    both = instance.collective == "allreduce"
+    return [Placement(True, both), Placement(False, both)] + [Placement(True, False)] * both
+
+
 def _rounds(
     best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
 ) -> bool:
     """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
     first = chunks or 1
     times, before, idle, stretched = first, None, 0, False
-    both = best.instance.collective == "allreduce"
-    placements = [Placement(True, both), Placement(False, both)] + [Placement(True, False)] * both
+    placements = _placements(best.instance)
     spent_s = 0.0
     while options.fits(2 * spent_s) and not best.enough():  # twice as many rounds take twice as long
         began = time.monotonic()
@@ -369,7 +296,7 @@ def _per_block(table: Table) -> float:
 
 def _least_latency_plan(instance: FabricInstance) -> Plan:
     machine, members = instance.machine, list(instance.members)
-    plan, block, roots = Plan(), _block_of(instance), list(_roots(instance))
+    plan, block, roots = Plan(), block_of(instance), list(roots_of(instance))
     reducing = instance.collective in REDUCING
     there: Machine = machine.reversed() if reducing else machine
     size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
