@@ -51,6 +51,7 @@ LOADED = {  # how the executor is told of the files, by its own documentation
 SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
 BY_TIME = (2, 4, 8)  # of these, tried with moves on one channel that start at about one time
+IN_TURN = (1, 2)  # and with sends that leave a rank over one link in the schedule's order, whatever their thread blocks
 ROUNDED = (
     512,
     256,
@@ -187,14 +188,30 @@ def limits_in(form: str) -> Mapping[str, str]:
     }
 
 
+def refusal(form: str, moves: int, ranks: int) -> str:
+    """Why so many moves among so many ranks are too many, in words: by the limits of the form's executor, if it is
+    these that so many pass."""
+    each = f"{moves:,} moves among {ranks} gpus"
+    if form == "mscclpp":
+        if moves > ranks * EXECUTOR.operations * MULTIPROCESSORS // 2:
+            most = f"{MULTIPROCESSORS} thread blocks of {EXECUTOR.operations} operations run at once"
+            return f"{each}: {2 * moves // ranks:,} puts and waits a gpu, where {most}"
+    elif 2 * moves > ranks * EXECUTORS[executor_of(form)].nodes:
+        one = EXECUTORS[executor_of(form)]
+        return f"{one.name}: {each}: {2 * moves // ranks:,} sends and receives a gpu, at most {one.nodes:,} elements"
+    return f"{each} are too many to lower"
+
+
 class _Way(NamedTuple):
-    """A way to lower: channels a pair and whether moves go to them ``by_time``; or thread blocks of a plan, how pieces
+    """A way to lower: channels a pair and whether moves go to them ``by_time``, or sends over one link wait
+    for each other (``in_turn``); or thread blocks of a plan, how pieces
     are dealt to them, and whether it uses operations over switches."""
 
     spread: int
     dealt: Dealing = Dealing()
     switches: bool = False
     by_time: bool = False
+    in_turn: bool = False
 
 
 class Lowered:
@@ -252,6 +269,8 @@ class Lowered:
             yield _Way(spread)
             if spread in BY_TIME:
                 yield _Way(spread, by_time=True)
+            if spread in IN_TURN and self.transfers.outlet is not None:
+                yield _Way(spread, in_turn=True)
 
     def _plan_ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
         """The same of plans: thread blocks and how pieces are dealt to them, with meetings of these and without, with
@@ -279,18 +298,20 @@ class Lowered:
 
     def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
         executor, spread = executor_of(self.form), way.spread
-        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time)
+        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time, in_turn=way.in_turn)
         if "nodes" not in self.lifted:
             _demand_room(self.transfers, executor, chunks)
         made = self._lowered(executor, wish)
         if most_blocks(made) > MULTIPROCESSORS and "blocks" not in self.lifted:
             made = self._lowered(executor, replace(wish, blocks=MULTIPROCESSORS))
-        how = _words(f"{spread} channels a pair" if spread > 1 else "", "by time" if way.by_time else "", chunks)
+        turns = "by time" if way.by_time else "in turn" if way.in_turn else ""
+        how = _words(f"{spread} channels a pair" if spread > 1 else "", turns, chunks)
         program = Program(self.form, how, spread, made)
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
-        return program, b"".join(a.tobytes() for a in (made.tb_channel, made.step_start, made.src_offset, made.kind))
+        columns = made.tb_channel, made.step_start, made.src_offset, made.kind, made.dep_tb
+        return program, b"".join(column.tobytes() for column in columns)
 
     def _lowered(self, executor: str, wish: Wish) -> Algorithm:
         """The algorithm within the limits that are kept to."""

@@ -53,6 +53,8 @@ class Transfers:
     ``together``: transfers of one piece with one number of 0 or more are one stream of a switch that reaches all their
     ranks: those that add have one receiver, and the switch adds them up; copies have one sender, and the switch copies
     what it sends. -1 for a transfer on its own; shape (transfers,), None where all are.
+    ``outlet``: transfers with one number leave their rank over one link, or over links that take turns; shape
+    (transfers,), None where nobody knows.
     ``summed``: what switches add in the schedule where ranks do in these moves, in words, or empty.
     """
 
@@ -75,6 +77,7 @@ class Transfers:
     demand: Demand | None = None
     together: IntArray | None = None
     summed: str = ""
+    outlet: IntArray | None = None
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
@@ -82,8 +85,9 @@ class Transfers:
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if self.ticks is not None:
             columns["ticks"] = self.ticks._replace(start=self.ticks.start[rows], end=self.ticks.end[rows])
-        if self.together is not None:
-            columns["together"] = self.together[rows]
+        for name in ("together", "outlet"):
+            if (column := getattr(self, name)) is not None:
+                columns[name] = column[rows]
         return replace(self, **columns)
 
     def scaled(self, factor: int) -> Transfers:

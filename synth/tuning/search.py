@@ -20,7 +20,7 @@ from typing import Any
 
 from synth import api
 from synth.errors import InputError
-from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds
+from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
@@ -34,7 +34,7 @@ from synth.tuning.robustness import Moves, Variation, regrets
 
 ANCHORS = 4  # sizes at which all methods run
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
-MOST_MOVES = 60_000  # of a schedule that is lowered: executors take fewer steps
+MOST_MOVES = 2**16  # of a schedule that is lowered: among 32 GPUs more are beyond every executor
 RUN_S = 20.0  # of a method's run
 LEAST_S = 1.0  # of the time limit, below which no further method is begun
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
@@ -47,7 +47,7 @@ HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are no
 SLOWEST = 2.0  # the same of references
 MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
-TRANSFERS_A_RANK = (1900, 1000, 250)  # that are tried for it where a schedule is too large for the executor
+TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 COLLECTED = (200_000, 20, 100)  # objects, and rounds, between looks for cycles
@@ -300,7 +300,7 @@ class _Search:
         if self.question.form == "mscclpp" and hopeless and count > LOOPED * row.ranks:  # else a loop may make it quick
             return
         if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
-            row.refused[title] = f"{count:,} moves are too many to lower"
+            row.refused[title] = refusal(self.question.form, count, row.ranks)
             row.rounded.add(title)
             return
         try:
@@ -315,7 +315,7 @@ class _Search:
     def _lower(self, row: Row, record: Record, title: str, reference: bool, wide: bool) -> None:
         transfers = transfers_of(record)
         if len(transfers.piece) > MOST_MOVES:
-            row.refused[title] = f"{len(transfers.piece):,} moves are too many to lower"
+            row.refused[title] = refusal(self.question.form, len(transfers.piece), row.ranks)
             row.rounded.add(title)
             return
         most = math.inf if row.best is None else row.best.seconds * (SLOWEST if reference else HOPELESS)

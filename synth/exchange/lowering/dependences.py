@@ -17,7 +17,7 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import LimitError
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.channels import Blocks
-from synth.exchange.lowering.rank_steps import Acts
+from synth.exchange.lowering.rank_steps import SEND, Acts
 from synth.kernels import jit
 
 Array = TypeVar("Array", IntArray, Int32Array)
@@ -39,8 +39,9 @@ class Ordered:
     step_start: IntArray
 
 
-def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
-    """The steps of all thread blocks in order, with their dependences."""
+def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray, outlet: IntArray | None = None) -> Ordered:
+    """The steps of all thread blocks in order, with their dependences. ``outlet`` of every move: those with one number
+    leave in their order, as if each needed what the one before it has."""
     ranks = len(buffer_chunks)
     by_rank = np.argsort(done.rank, kind="stable")
     start = np.searchsorted(done.rank[by_rank], np.arange(ranks + 1))
@@ -52,8 +53,21 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray) -> Ordered:
     columns = rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
     number = blocks.of[by_rank] - first[rows.rank]
-    count, dep_tb, dep_step = _depend(start, first, number, *columns, READS, WRITES, base)
+    behind = _behind(rows, outlet)
+    count, dep_tb, dep_step = _depend(start, first, number, *columns, behind, READS, WRITES, base)
     return _laid_out(by_rank, blocks, count, dep_tb, dep_step, first)
+
+
+def _behind(rows: Acts, outlet: IntArray | None) -> IntArray:
+    """Of every act the send before it over the same outlet, -1 for none."""
+    found = np.full(len(rows), -1, dtype=np.int64)
+    if outlet is not None:
+        sends = np.flatnonzero(rows.role == SEND)
+        over = outlet[rows.move[sends]]
+        turn = np.argsort(over, kind="stable")
+        same = over[turn][1:] == over[turn][:-1]
+        found[sends[turn][1:][same]] = sends[turn][:-1][same]
+    return found
 
 
 def _laid_out(
@@ -88,8 +102,8 @@ def _longer(values: Array) -> Array:
 @jit
 def _depend(
     start: IntArray, first: IntArray, number: IntArray, kind: Int32Array, src_buffer: Int32Array,
-    src_offset: Int32Array, dst_buffer: Int32Array, dst_offset: Int32Array, count: Int32Array, reads: BoolArray,
-    writes: BoolArray, base: IntArray,
+    src_offset: Int32Array, dst_buffer: Int32Array, dst_offset: Int32Array, count: Int32Array, behind: IntArray,
+    reads: BoolArray, writes: BoolArray, base: IntArray,
 ) -> tuple[IntArray, Int32Array, Int32Array]:  # fmt: skip
     """Of every act (by rank, in order) how many dependences it has, and all of them one after the other: thread block
     on its rank and step in it, the latest last."""
@@ -114,6 +128,8 @@ def _depend(
             if at[b] >= 0:
                 own[:] = clock[at[b] - low]
             many = 0
+            if behind[x] >= 0:
+                many = _want(behind[x], number, clock, low, own, wanted, touched, many)
             for side in range(2):
                 if side == 0:
                     if not reads[k]:

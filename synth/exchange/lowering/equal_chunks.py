@@ -47,11 +47,19 @@ def chunked(transfers: Transfers, wanted: int | None, most_count: int) -> Chunke
         chunks = wanted or chunks
         first, last = t.piece_offset // grain, ends // grain
     else:
-        chunks = wanted or _nearest(np.unique(np.concatenate([t.piece_offset, ends])), t.part_bytes)
+        chunks = wanted or _alike(t) or _nearest(np.unique(np.concatenate([t.piece_offset, ends])), t.part_bytes)
         first, last = _rounded(t.piece_offset, t.part_bytes, chunks), _rounded(ends, t.part_bytes, chunks)
         notes.append(_words(t, last, chunks, int((last == first).sum())))
     kept = t.taken((last > first)[t.piece])
     return _split(Chunked(chunks, first, last - first, kept, tuple(notes)), most_count)
+
+
+def _alike(t: Transfers) -> int:
+    """The number of pieces of a part where all have equal bytes but for one or two; 0 where they have not, or are more
+    than :data:`MOST_CHUNKS`."""
+    least, most = int(t.piece_bytes.min(initial=t.part_bytes)), int(t.piece_bytes.max(initial=0))
+    pieces = round(2 * t.part_bytes / max(least + most, 1))
+    return pieces if most - least <= 2 and pieces * 2 < least and pieces <= MOST_CHUNKS else 0
 
 
 def _rounded(place: IntArray, part_bytes: int, chunks: int) -> IntArray:

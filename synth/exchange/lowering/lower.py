@@ -30,7 +30,8 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over (``by_time``: those that start at about one time on one, which a loop then runs side by side
-    with the other times of other passes), ``blocks``: thread blocks of a rank at most, where a send and a receive can
+    with the other times of other passes; ``in_turn``: a send waits for the one before it over the same link, whatever
+    thread block made that), ``blocks``: thread blocks of a rank at most, where a send and a receive can
     share some of them, ``instances``: copies of the algorithm side by side, each on its share of
     every piece and on channels of its own; ``fuse``: a receive and the send of the same data behind it in one step;
     ``join``: pieces that follow each other side by side in one step, which saves steps and costs overlap; ``protocol``
@@ -44,6 +45,7 @@ class Wish:
     join: bool = False
     protocol: str = "Simple"
     by_time: bool = False
+    in_turn: bool = False
     blocks: int | None = None
 
 
@@ -87,7 +89,7 @@ def _within_limits(
         if wish.blocks is not None:
             made = shared(made, wish.blocks, most)
         _demand_blocks(made, t.ranks, limits)
-        order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch))
+        order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch), t.outlet if wish.in_turn else None)
         length = np.diff(order.step_start)
         long = length > most
         if not long.any():
