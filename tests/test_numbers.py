@@ -2,10 +2,12 @@
 of two digits or more. A size is none where it is only what is asked for: a power of two in a sentence that names a
 collective or a machine.
 
-The source is one of three. A test of the page builds the sentence from records (``TEXT in …`` in
-``tests/papers/*/test_page.py`` or ``test_readme.py``). Or ``numbers.toml`` names a published file, or one of the code
-for its limits, and words of those lines that hold the number, with as many digits or more. Or it is given, and
-``numbers.toml`` says by what. Tables between comments (``<!-- tour -->``) are compared by tests.
+A test of the page builds the sentence from records (``TEXT in …`` in ``tests/papers/*/test_page.py`` or
+``test_readme.py``), or ``numbers.toml`` says where the number comes from. *Traced*: a published file, one of the code,
+or an instance has lines with the words that are named, and they hold the number with as many digits or more.
+*Computed*: an expression gives it, which counts files or their bytes or is arithmetic. *Cited*: a paper's text has such
+lines (tested where the papers are). *Outside*: another's format or product, with the place that states it.
+Tables between comments (``<!-- tour -->``) are compared by tests.
 
 ``python tests/test_numbers.py [FILE …]`` prints the numbers without a source.
 """
@@ -44,7 +46,9 @@ ASKED = re.compile(  # words of a sentence that asks a question of some size
 )
 MEASURED = re.compile(r"memory|file|records?\b|kept|git")  # words of one that says how large something is
 NOT_READ = (r"^ *```.*?^ *```$", r"<!-- (?P<kind>tour|gaps|published: \w+) -->.*?<!-- end -->", r"!\[[^\]]*\]")
-SCALES = (1, 100, 1e3, 1e6, 1e-9, 1e-6)  # per cent of a share, ms and us of seconds, GB/s of bytes/s, millions
+SCALES = (1, 100, 1e3, 1e6, 1e9, 1e-9, 1e-6, 1e-3, 1e-12, 2**-10, 2**-20, 2**-30)  # %, ms to ns, GB/s, millions, KiB
+PAPERS = ROOT.parent / "shared/papers"
+KINDS = ("traced", "computed", "cited", "outside")
 SOURCES = tomllib.loads((ROOT / "tests/numbers.toml").read_text())
 GENERATED = "models/synth_papers"  # what these modules write is computed, but for the sentences that stand in them
 DOCUMENTS = [
@@ -92,7 +96,7 @@ def stated(text: str) -> Iterator[re.Match[str]]:
 
 def numbers(text: str) -> list[tuple[float, float]]:
     """Value and half a unit of the last digit of each number in a text."""
-    found = [number.replace(",", "") for number in re.findall(rf"(?<![\w.]){NUMBER}", text)]
+    found = [number.replace(",", "") for number in re.findall(rf"(?:(?<![\w.])|(?<=[ -]x)){NUMBER}", text)]
     return [(float(number), 0.5 * 10 ** -len(number.partition("e")[0].partition(".")[2])) for number in found]
 
 
@@ -119,7 +123,8 @@ def is_asked(document: str, text: str, found: re.Match[str]) -> bool:
 
 @cache
 def asserted() -> list[re.Pattern[str]]:
-    """What tests look for in documents: each ``TEXT in …``, of an f-string with any numbers where it computes."""
+    """What tests look for in documents: each ``TEXT in …``, of an f-string with any number or word where it
+    computes."""
     patterns = []
     for file in [*(ROOT / "tests/papers").glob("*/test_page.py"), ROOT / "tests/test_readme.py"]:
         for node in ast.walk(ast.parse(file.read_text())):
@@ -127,7 +132,9 @@ def asserted() -> list[re.Pattern[str]]:
                 parts = node.left.values if isinstance(node.left, ast.JoinedStr) else [node.left]
                 texts = [part.value if isinstance(part, ast.Constant) else None for part in parts]
                 if sum(len(str(text)) for text in texts if text) > 8:
-                    words = (r"[\d.,]+(?: of \d+)?" if text is None else re.escape(str(text)) for text in texts)
+                    words = (
+                        r"(?:[\d.,]+(?: of \d+)?|[a-z]+|–)" if text is None else re.escape(str(text)) for text in texts
+                    )
                     patterns.append(re.compile("".join(words)))
     return patterns
 
@@ -144,18 +151,37 @@ def without_source(document: str) -> list[str]:
     ]
 
 
-def not_in_source(phrase: str, source: str) -> list[float]:
-    """The numbers of a phrase (those with a unit and counts, if there are any) that the named lines do not hold."""
-    file, _, words = source.partition(" | ")
-    lines = [line for line in (ROOT / file).read_text().splitlines() if words in line]
-    lines = [re.sub(r"(?<=\d)_(?=\d)", "", line) for line in lines] if file.endswith("py") else lines
-    held = [value for line in lines for value, _ in numbers(line.replace(",", " ") if file.endswith("csv") else line)]
+def not_in_source(phrase: str, source: str, kind: str = "traced") -> list[float]:
+    """The numbers of a phrase (those with a unit and counts, if there are any) that the source does not give."""
+    held = computed(source) if kind == "computed" else in_lines(source, PAPERS if kind == "cited" else ROOT)
+    scales = (1,) if kind == "computed" else SCALES
     asked = " ".join(found.group() for found in [*stated(phrase), *COUNT.finditer(uncounted(phrase))]) or phrase
     return [
         value
         for value, half in numbers(asked)
-        if not any(abs(scale * other - value) <= half * 1.000001 for other in held for scale in SCALES)
+        if not any(abs(scale * other - value) <= half * 1.000001 for other in held for scale in scales)
     ]
+
+
+def in_lines(source: str, folder: Path) -> list[float]:
+    """The numbers of those lines of a file that hold the words: ``file | words``."""
+    file, _, words = source.partition(" | ")
+    lines = [line for line in (folder / file).read_text().splitlines() if words in line]
+    lines = [re.sub(r"(?<=\d)_(?=\d)", "", line) for line in lines] if file.endswith("py") else lines
+    return [value for line in lines for value, _ in numbers(line.replace(",", " ") if file.endswith("csv") else line)]
+
+
+def computed(expression: str) -> list[float]:
+    """The values of an expression of numbers, numbers of files, and sizes of published files in megabytes."""
+    names = {"files": lambda pattern: len(list(ROOT.glob(pattern))), "megabytes": megabytes}
+    values = eval(expression, {"__builtins__": {}} | names | {"ceil": math.ceil, "factorial": math.factorial})
+    return [float(value) for value in (values if isinstance(values, tuple) else (values,))]
+
+
+def megabytes(pattern: str) -> float:
+    """The size of a published file."""
+    [file] = (ROOT / "results/published").glob(pattern)
+    return file.stat().st_size / 1e6
 
 
 def test_what_counts_as_a_number_and_as_its_source() -> None:
@@ -197,9 +223,22 @@ def test_numbers_have_a_source(document: str) -> None:
 @pytest.mark.parametrize("document", SOURCES)
 def test_numbers_are_those_of_their_source(document: str) -> None:
     text, listed = prose(document), SOURCES[document]
+    assert set(listed) <= set(KINDS)
     assert [phrase for kind in listed.values() for phrase in kind if phrase not in text] == []
-    wrong = {phrase: not_in_source(phrase, source) for phrase, source in listed.get("traced", {}).items()}
+    checked = KINDS[:2] if not PAPERS.is_dir() else KINDS[:3]
+    wrong = {
+        phrase: not_in_source(phrase, source, kind)
+        for kind in checked
+        for phrase, source in listed.get(kind, {}).items()
+    }
     assert {phrase: left for phrase, left in wrong.items() if left} == {}
+
+
+def test_what_is_outside_names_who_states_it_and_where() -> None:
+    """Formats and products of others alone, and few of them."""
+    outside = [source for listed in SOURCES.values() for source in listed.get("outside", {}).values()]
+    assert [source for source in outside if not re.fullmatch(r"[^|]+ \| \S.*", source)] == []
+    assert len(outside) < 10
 
 
 if __name__ == "__main__":

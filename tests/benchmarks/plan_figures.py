@@ -16,8 +16,9 @@ import numpy as np
 import synth
 from synth import kernels
 from synth.arrays import IntArray
+from synth.text.amounts import size
 
-LARGE, SMALL = (2**20, 2**26, 2**30), (2**12, 2**14, 2**16)  # bytes a rank sends, in turn
+LARGE, SMALL = (tuple(map(size, text.split())) for text in ("1MiB 64MiB 1GiB", "4KiB 16KiB 64KiB"))  # a rank, in turn
 CLUSTERS = (
     ("dgx-h100", 8, 1.0, LARGE),
     ("dgx-a100", 8, 1.0, LARGE),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SIZE_TICKS = {2.0**10: "1 KiB", 2.0**15: "32 KiB", 2.0**20: "1 MiB", 2.0**25: "32 MiB", 2.0**30: "1 GiB"}
 DELAY_TICKS = {1e-8: "10 ns", 1e-7: "100 ns", 1e-6: "1 µs", 1e-5: "10 µs", 1e-4: "100 µs", 1e-3: "1 ms", 1e-2: "10 ms"}
-GAIN = 1.01  # a speed-up of less than this is drawn as none
+GAIN = 1.01  # a speed-up of less than this (1 %) is drawn as none
 LEVELS = (1.5, 2.0, 4.0, 10.0, 30.0)
 BRIGHT = 10.0  # from this level on the map is so bright that its line and label are dark
 

@@ -6,10 +6,21 @@ import csv
 import re
 
 import pytest
-from published import PUBLISHED, held_for, ours, prose
+from command import flat
+from published import PUBLISHED, held_for, ours, prose, readme
 
 from synth.records import record as records
 from synth.records.optimality import gap
+
+
+def test_the_page_of_gaps_counts_its_rows():
+    """Those of `candidates` in the first table: a row for each sequence of steps, and how many meet the bound."""
+    lines = (PUBLISHED / "harvest/gaps.txt").read_text().splitlines()
+    gaps = [line.split("│")[5].strip() for line in lines if "│ candidates (" in line]
+    met = sum(not text.endswith("%") and float(text) < 1e-12 for text in gaps)
+    assert f"On {met} of {len(gaps)} sequences of steps the schedule" in flat(
+        readme("results/published/harvest/gaps.md")
+    )
 
 
 def test_numbers_of_the_harvest_paragraph():

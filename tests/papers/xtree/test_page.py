@@ -75,6 +75,7 @@ def test_numbers_in_prose_are_those_of_the_records():
     for solver in ("ilp-highs", "ilp-scip", "ilp-gurobi", "cpsat-cpsat"):
         refuted = records.read(PUBLISHED / "xtree" / "four-steps" / "xtree" / "equimesh-2x3-c4" / f"{solver}.json")
         assert (refuted["termination"], refuted["options"]["method"]["horizon"]) == ("infeasible", 4)
+    assert "HiGHS, SCIP, Gurobi and CP-SAT each proved 4 timesteps infeasible for 2×3 C = 4" in text
     kautz = PUBLISHED / "xtree" / "kautz-9x2-c1"
     assert records.read(kautz / "bound.json").bound < records.read(kautz / "relaxation-highs.json").bound
 
@@ -118,6 +119,7 @@ def test_allreduces_on_meshes_by_forest(mesh, chunks, value, bound):
         assert min(others) == 176
     text = prose("xtree")
     assert "On 8×8 `forest` takes 161 timesteps with C = 4 (bound 144, the best other schedule 176) and 582" in text
+    assert "schedule 176) and 582 with C = 16 (576)" in text
     assert "On 5×11 it takes 144 (127) and 517 (506). With C = 32 and 64 it meets the bound: 1152 and 2304 on" in text
     assert "1012 and 2023 on 5×11" in text
     assert "in each of the 1152 timesteps, 258,048 transfers" in text
@@ -128,6 +130,7 @@ def test_the_published_greedy_with_random_ties() -> None:
     best = ", ".join(f"{row['best']} on {mesh.replace('x', '×')}" for mesh, row in table.iterrows())
     assert "with random ties, C = 4, best of 100 seeds (8×8, 5×11: 20), takes" in prose("xtree")
     assert f"20), takes {best}. The optima are" in prose("xtree")
+    assert "takes 5 on 2×3, 8 on 3×3, 16 on 4×4, 25 on 5×5, 65 on 8×8, 58 on 5×11" in prose("xtree")
     assert "The optima are 5, 8, 15, 24, 63 and 54" in prose("xtree")
     assert [int(bound) for bound in table["bound"]] == [5, 8, 15, 24, 63, 54]
     assert dict(table["seeds"].astype(int)) == dict.fromkeys(table.index, 100) | {"8x8": 20, "5x11": 20}

@@ -42,7 +42,7 @@ from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
 
-SMALL_GAP = Fraction(1, 200)  # below which no other plan is tried
+SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
 MOST_ALONE = 1024  # and where they are not
 MOST_COMPARED = 1024  # and up to which no reference is quicker
