@@ -54,7 +54,7 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray, outlet: IntArra
     base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
     number = blocks.of[by_rank] - first[rows.rank]
     behind = _behind(rows, outlet)
-    count, dep_tb, dep_step = _depend(start, first, number, *columns, behind, READS, WRITES, base)
+    count, dep_tb, dep_step = _depend(start, first, number, *columns, behind, np.stack([READS, WRITES]), base)
     return _laid_out(by_rank, blocks, count, dep_tb, dep_step, first)
 
 
@@ -103,7 +103,7 @@ def _longer(values: Array) -> Array:
 def _depend(
     start: IntArray, first: IntArray, number: IntArray, kind: Int32Array, src_buffer: Int32Array,
     src_offset: Int32Array, dst_buffer: Int32Array, dst_offset: Int32Array, count: Int32Array, behind: IntArray,
-    reads: BoolArray, writes: BoolArray, base: IntArray,
+    uses: BoolArray, base: IntArray,
 ) -> tuple[IntArray, Int32Array, Int32Array]:  # fmt: skip
     """Of every act (by rank, in order) how many dependences it has, and all of them one after the other: thread block
     on its rank and step in it, the latest last."""
@@ -131,14 +131,9 @@ def _depend(
             if behind[x] >= 0:
                 many = _want(behind[x], number, clock, low, own, wanted, touched, many)
             for side in range(2):
-                if side == 0:
-                    if not reads[k]:
-                        continue
-                    c0 = base[r, src_buffer[x]] + src_offset[x]
-                else:
-                    if not writes[k]:
-                        continue
-                    c0 = base[r, dst_buffer[x]] + dst_offset[x]
+                if not uses[side, k]:
+                    continue
+                c0 = base[r, src_buffer[x]] + src_offset[x] if side == 0 else base[r, dst_buffer[x]] + dst_offset[x]
                 for c in range(c0, c0 + count[x]):
                     y = writer[c]
                     if y >= 0:
@@ -175,7 +170,7 @@ def _depend(
             length[b] += max(found, 1)
             own[b] = length[b] - 1
             at[b] = x
-            if reads[k]:
+            if uses[0, k]:
                 c0 = base[r, src_buffer[x]] + src_offset[x]
                 for c in range(c0, c0 + count[x]):
                     if entries == len(entry):
@@ -183,7 +178,7 @@ def _depend(
                     entry[entries], before[entries] = x, reader[c]
                     reader[c] = entries
                     entries += 1
-            if writes[k]:
+            if uses[1, k]:
                 c0 = base[r, dst_buffer[x]] + dst_offset[x]
                 for c in range(c0, c0 + count[x]):
                     writer[c], reader[c] = x, -1
