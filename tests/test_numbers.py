@@ -197,6 +197,16 @@ def test_what_counts_as_a_number_and_as_its_source() -> None:
     )
 
 
+def test_a_computed_number_and_one_of_a_paper() -> None:
+    """An expression gives the value itself, no scale of it; a paper's line is read like one of a published file."""
+    assert not_in_source("37,896,336 transfers in 6156 phases", "6156**2, 18**2 * 19", "computed") == []
+    assert not_in_source("18 phases, 1.0 MB", 'files("instances/tour/tour.toml") * 18, 1000', "computed") == [1.0]
+    assert computed('megabytes("xtree/records.jsonl")')[0] > 0.1
+    if PAPERS.is_dir():
+        assert not_in_source("6156 servers", "mlfm.txt | 36-port switches can connect", "cited") == []
+        assert not_in_source("6157 servers", "mlfm.txt | 36-port switches can connect", "cited") == [6157]
+
+
 def test_what_is_a_count() -> None:
     """Not a formula, a year of publication, a part of a paper, a dimension, a power, nor the number of an equation."""
     text = "12. On 64 GPUs (46, eq. (12)), SC '25, Harper 1964, $n = 17$, 8×8, 10^7, 20e-9 and 1.25: 22 of 3, `55`"
