@@ -18,12 +18,12 @@ from synth import kernels
 from synth.arrays import IntArray
 from synth.text.amounts import size
 
-LARGE, SMALL = (tuple(map(size, text.split())) for text in ("1MiB 64MiB 1GiB", "4KiB 16KiB 64KiB"))  # a rank, in turn
+LARGE, SMALL = (tuple(map(size, text.split())) for text in ("1MiB 64MiB 1GiB", "4KiB 16KiB 64KiB 256KiB"))  # a rank, in turn
 CLUSTERS = (
     ("dgx-h100", 8, 1.0, LARGE),
     ("dgx-a100", 8, 1.0, LARGE),
-    ("dgx-h100", 8, 0.1, SMALL),
-    ("dgx-a100", 8, 0.1, SMALL),
+    ("dgx-h100", 8, 0.15, SMALL),
+    ("dgx-a100", 8, 0.15, SMALL),
     ("dgx-h100", 64, 0.02, LARGE),
 )
 WORDS = {LARGE: "large", SMALL: "small"}

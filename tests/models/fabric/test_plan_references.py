@@ -93,13 +93,13 @@ def test_never_slower_on_many_ranks(boxes: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [5, 38, 60])
-def test_small_messages_take_the_quickest_reference(seed: int) -> None:
-    """A100, 64 GPUs, 16 KiB a rank: two steps, or direct ones, are quicker than all that is made of pieces."""
+def test_small_messages_of_many_pairs(seed: int) -> None:
+    """A100, 64 GPUs, 16 KiB a rank: where every block hops before its rail or behind it, no reference is as quick."""
     rng = np.random.default_rng(seed)
     matrix = rng.integers(1, 512, (64, 64))
     plans = synth.Planner("dgx-a100", boxes=8)
     no_slower(plans, matrix)
-    assert plans.plan(matrix).by in REFERENCES
+    assert plans.plan(matrix).by == "relayed"
 
 
 def test_what_is_a_reference_already_does_not_run_again() -> None:

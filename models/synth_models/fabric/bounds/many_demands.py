@@ -1,7 +1,10 @@
 """Lower bounds of many demands on one machine: what depends on the machine alone is computed once.
 
 **Cuts** around every rank and every box, in both directions, whose windows (:mod:`synth_models.fabric.bounds.cuts`) are
-those of all ranks on either side. **Prices**: a price vector is a bound of every demand on the machine
+those of all ranks on either side; around a box for what one of its ranks sends or receives; around the ranks and boxes
+of the pairs that send most, for that pair alone. What hops before a link or behind it has less time.
+
+**Prices**: a price vector is a bound of every demand on the machine
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), because what links can be paid until T depends on the machine only,
 and what a demand pays is the sum of its bytes times the distances. So the duals of one demand's linear program serve
 the next demands too; nothing has to be scaled. The windows are those of all ranks, which are never too short.
@@ -68,7 +71,16 @@ class Earning(NamedTuple):
         return slope[fill], offset[fill]
 
 
+class Cut(NamedTuple):
+    """What leaves ``inside`` on its way from the ``origins`` there to the ``goals`` beyond; shape (nodes,) each."""
+
+    inside: BoolArray
+    origins: BoolArray
+    goals: BoolArray
+
+
 MOST_LINES = 8
+MOST_PAIRS = 4096  # whose cuts are kept
 LEAST_WEIGHT, FINEST = 1e-6, 10**6  # of an argument in a mixture, and the largest denominator of its weight
 
 
@@ -106,15 +118,24 @@ class ManyDemands:
     def __init__(self, instance: FabricInstance, ranks: IntArray, boxes: Sequence[Sequence[int]]) -> None:
         self._instance, self._ranks = instance, ranks
         self._links = Links.of(instance)
-        alone = [self._alone(int(rank)) for rank in ranks]
-        around = [self._around(box) for box in boxes if len(box) < len(ranks)]
-        self._sets = alone + around if len(ranks) > 1 else []
-        self._sides = [(inside, leaves) for inside in self._sets for leaves in (True, False)]
-        self._cuts = [self._earning_of_cut(inside, leaves) for inside, leaves in self._sides]
-        rows = [np.concatenate(earning.lines(self._links, MOST_LINES)) for earning in self._cuts]
+        several = [box for box in boxes if len(box) < len(ranks)]
+        self._box = np.zeros(len(ranks), dtype=np.int64)
+        place = {int(rank): k for k, rank in enumerate(ranks)}
+        for b, box in enumerate(boxes):
+            self._box[[place[rank] for rank in box]] = b
+        self._around_box = [self._around(box) for box in several]
+        sides = [*(self._alone(int(rank)) for rank in ranks), *self._around_box] if len(ranks) > 1 else []
+        self._cuts = [cut for side in sides for cut in self._both_ways(side)]
+        self._cuts += [
+            cut
+            for rank, b in zip(ranks.tolist(), self._box.tolist(), strict=True)
+            if several
+            for cut in self._of_one(rank, self._around_box[b])
+        ]
+        self._earning = [Earning.over(self._links, *cut) for cut in self._cuts]
+        rows = [np.concatenate(earning.lines(self._links, MOST_LINES)) for earning in self._earning]
         self._lines = np.array(rows).reshape(len(rows), 2, MOST_LINES)
-        member = np.array([inside[ranks] for inside in self._sets], dtype=np.float64).reshape(len(self._sets), -1)
-        self._member = member
+        self._of_pairs: dict[tuple[int, int], list[tuple[Cut, Earning]]] = {}
         self._prices: list[Priced] = []
         self._away = np.array([distances(self._links, self._links.delay, [int(u)])[ranks] for u in ranks])
 
@@ -144,9 +165,7 @@ class ManyDemands:
         """The strongest bound of a demand, bytes from rank to rank, shape (ranks, ranks), nothing on the diagonal."""
         if not demand.any():
             return NOTHING
-        best = self._cut_of(demand)
-        alone = self._pair_of(demand)
-        best = alone if alone is not None and alone.seconds > best.seconds else best
+        best = max(self._cut_of(demand), self._pair_of(demand), key=lambda one: one.seconds)
         for priced in self._prices:
             needed = exact_dot(demand, priced.distance)
             seconds = priced.earning.least(self._links, needed) if needed else Fraction(0)
@@ -184,42 +203,62 @@ class ManyDemands:
 
     def _about_cuts(self, demand: IntArray) -> FloatArray:
         """What every cut proves, in floats."""
-        amounts = demand.astype(np.float64)
-        own = np.einsum("si,ij,sj->s", self._member, amounts, self._member, optimize=True)
-        out, into = self._member @ amounts.sum(axis=1) - own, self._member @ amounts.sum(axis=0) - own
-        needed = np.stack([out, into], axis=1).reshape(-1)
+        needed = self._crossing_bytes(demand)
         seconds = (self._lines[:, 0] * needed[:, None] + self._lines[:, 1]).min(axis=1)
         return np.where(needed > 0, seconds, 0.0)
+
+    def _crossing_bytes(self, demand: IntArray) -> FloatArray:
+        """What has to pass every cut, in floats."""
+        if not self._cuts:
+            return np.zeros(0)
+        amounts = demand.astype(np.float64)
+        out, into = amounts.sum(axis=1), amounts.sum(axis=0)
+        columns = [np.stack([out, into], axis=1)]
+        if self._around_box:
+            boxes = len(self._around_box)
+            member = np.zeros((boxes, len(demand)))
+            member[self._box, np.arange(len(demand))] = 1.0
+            out = out - (amounts @ member.T)[np.arange(len(demand)), self._box]
+            into = into - (member @ amounts)[self._box, np.arange(len(demand))]
+            columns += [np.stack([member @ out, member @ into], axis=1), np.stack([out, into], axis=1)]
+        return np.concatenate(columns).reshape(-1)
 
     def _cut_of(self, demand: IntArray) -> Proven:
         """The strongest of the cuts."""
         return self._proven_by_cut(int(np.argmax(self._about_cuts(demand))), demand)
 
-    def _proven_by_cut(self, cut: int, demand: IntArray) -> Proven:
+    def _proven_by_cut(self, number: int, demand: IntArray) -> Proven:
         """What a cut proves, exactly."""
-        inside, leaves = self._sides[cut]
-        mine = inside[self._ranks]
-        crossing = demand[mine][:, ~mine] if leaves else demand[~mine][:, mine]
-        needed = sum(crossing.reshape(-1).tolist())
-        if not needed:
-            return NOTHING
-        return _of_cut(self._instance, self._ranks, inside, leaves, self._cuts[cut].least(self._links, needed))
+        return self._proven(self._cuts[number], self._earning[number], demand)
 
-    def _pair_of(self, demand: IntArray) -> Proven | None:
-        """What the farthest pair that sends anything proves, of these the one that sends most; None without latency."""
-        away = np.where(demand > 0, self._away, 0)
-        farthest = int(away.max())
-        if not farthest:
-            return None
-        i, j = divmod(int(np.argmax(np.where(away == farthest, demand, 0))), len(demand))
-        inside, goal = np.zeros(self._links.nodes, dtype=bool), np.zeros(self._links.nodes, dtype=bool)
-        inside[self._ranks[i]], goal[self._ranks[j]] = True, True
-        seconds = Earning.over(self._links, inside, inside, goal).least(self._links, int(demand[i, j]))
-        ends = int(self._ranks[i]), int(self._ranks[j])
-        names = [self._instance.machine.names[v] for v in ends]
-        certificate = {"argument": "cut", "inside": [ends[0]], "origins": [ends[0]], "goals": [ends[1]]}
-        words = f"{names[0]} and {names[1]} are {shown(float(self._links.seconds(farthest)), SECONDS)} apart"
-        return Proven(seconds, "cut", lambda: words, lambda: certificate)
+    def _proven(self, cut: Cut, earning: Earning, demand: IntArray) -> Proven:
+        needed = sum(demand[np.ix_(cut.origins[self._ranks], cut.goals[self._ranks])].reshape(-1).tolist())
+        return _of_cut(self._instance, cut, earning.least(self._links, needed)) if needed else NOTHING
+
+    def _pair_of(self, demand: IntArray) -> Proven:
+        """What a pair proves alone: the farthest that sends anything, of these the one that sends most; and the one
+        that sends most of all, and of all in different boxes."""
+        best, away = NOTHING, np.where(demand > 0, self._away, 0)
+        farthest = np.where(away == int(away.max()), demand, 0)
+        apart = np.where(self._box[:, None] != self._box, demand, 0)
+        for i, j in {divmod(int(np.argmax(those)), len(demand)) for those in (farthest, demand, apart)}:
+            for cut, earning in self._cuts_of_pair(i, j) if demand[i, j] else ():
+                found = self._proven(cut, earning, demand)
+                best = found if found.seconds > best.seconds else best
+        return best
+
+    def _cuts_of_pair(self, i: int, j: int) -> list[tuple[Cut, Earning]]:
+        """Those around its ranks, and around their boxes where these are two."""
+        if (i, j) not in self._of_pairs:
+            u, v = (self._alone(int(self._ranks[k])) for k in (i, j))
+            sides = [u, ~v]
+            if self._box[i] != self._box[j]:
+                sides += [self._around_box[self._box[i]], ~self._around_box[self._box[j]]]
+            cuts = [Cut(side, u, v) for side in sides]
+            if len(self._of_pairs) == MOST_PAIRS:
+                self._of_pairs.clear()
+            self._of_pairs[i, j] = [(cut, Earning.over(self._links, *cut)) for cut in cuts]
+        return self._of_pairs[i, j]
 
     def _alone(self, *ranks: int) -> BoolArray:
         """These ranks without any switch."""
@@ -236,12 +275,15 @@ class ManyDemands:
             inside[v] = own[near].any() and not foreign[near].any()
         return inside
 
-    def _earning_of_cut(self, inside: BoolArray, leaves: bool) -> Earning:
-        """What the links across the cut can be paid for what leaves it, or for what comes in."""
-        side = inside if leaves else ~inside
-        member = np.zeros(self._links.nodes, dtype=bool)
-        member[self._ranks] = True
-        return Earning.over(self._links, side, side & member, ~side & member)
+    def _both_ways(self, side: BoolArray) -> tuple[Cut, Cut]:
+        """What leaves a side, and what comes in."""
+        member = self._alone(*self._ranks.tolist())
+        return Cut(side, side & member, ~side & member), Cut(~side, ~side & member, side & member)
+
+    def _of_one(self, rank: int, side: BoolArray) -> tuple[Cut, Cut]:
+        """What one rank of a side sends beyond it, and receives from there."""
+        one, beyond = self._alone(rank), ~side & self._alone(*self._ranks.tolist())
+        return Cut(side, one, beyond), Cut(~side, beyond, one)
 
 
 def _most_of_the_least(about: FloatArray) -> FloatArray:
@@ -258,21 +300,24 @@ def _most_of_the_least(about: FloatArray) -> FloatArray:
     return weight
 
 
-def _of_cut(instance: FabricInstance, ranks: IntArray, inside: BoolArray, leaves: bool, seconds: Fraction) -> Proven:
-    side = inside if leaves else ~inside
-    mine = ranks[inside[ranks]]
-    name = instance.machine.names[int(mine[0])]
-    where = f"{'out of' if leaves else 'into'} {name if len(mine) == 1 else f'the {len(mine)} ranks beside {name}'}"
+def _of_cut(instance: FabricInstance, cut: Cut, seconds: Fraction) -> Proven:
+    origins, goals = np.flatnonzero(cut.origins), np.flatnonzero(cut.goals)
+    certificate = {
+        "argument": "cut",
+        "inside": np.flatnonzero(cut.inside).tolist(),
+        "origins": origins.tolist(),
+        "goals": goals.tolist(),
+    }
 
-    def certificate() -> dict[str, Any]:
-        return {
-            "argument": "cut",
-            "inside": np.flatnonzero(side).tolist(),
-            "origins": np.sort(ranks[side[ranks]]).tolist(),
-            "goals": np.sort(ranks[~side[ranks]]).tolist(),
-        }
+    def words() -> str:
+        names = [instance.machine.names[int(ends[0])] for ends in (origins, goals)]
+        first, last = (
+            name if len(ends) == 1 else f"{len(ends)} ranks with {name}"
+            for name, ends in zip(names, (origins, goals), strict=True)
+        )
+        return f"what must pass from {first} to {last} takes {shown(float(seconds), SECONDS)}"
 
-    return Proven(seconds, "cut", lambda: f"what must pass {where} takes {shown(float(seconds), SECONDS)}", certificate)
+    return Proven(seconds, "cut", words, lambda: certificate)
 
 
 def _of_prices(links: Links, priced: Priced, seconds: Fraction) -> Proven:

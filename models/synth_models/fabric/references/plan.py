@@ -2,15 +2,15 @@
 
 Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
 whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
-(:mod:`synth_models.fabric.references.demand_parts`). Where that leaves a gap, blocks that go straight are tried too;
-on other machines they are all there is. The bound is a cut, or the prices of an earlier demand's linear program
+(:mod:`synth_models.fabric.references.demand_parts`). Of small messages every block hops before its rail or behind it.
+On other machines blocks go straight. The bound is a cut, or the prices of an earlier demand's linear program
 (:mod:`synth_models.fabric.bounds.many_demands`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -37,6 +37,7 @@ from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
+from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, RelayedRoutes, relayed_plan
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
@@ -46,7 +47,8 @@ SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
 MOST_ALONE = 1024  # and where they are not
 MOST_COMPARED = 1024  # and up to which no reference is quicker
-BALANCED, STRAIGHT, DIRECT, FLOW = "balanced", "straight", "direct", "flow"
+FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
+BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
 REFERENCES = {
     "direct": direct.solve,
     "two_step": two_step.solve,
@@ -60,9 +62,9 @@ class Planned:
     """What the planner found for one demand.
 
     ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
-    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``straight``, ``direct``,
-    ``two_step``, ``fast``, ``spread_out`` or ``flow``. ``tried``: the references that ran, because their lower bound
-    did not tell that they are no quicker.
+    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``relayed``, ``straight``,
+    ``direct``, ``two_step``, ``fast``, ``spread_out`` or ``flow``. ``tried``: the references that ran, because their
+    lower bound did not tell that they are no quicker.
     """
 
     planner: Planner
@@ -243,6 +245,16 @@ class Planner:
         except UnsupportedError:
             return None
 
+    @cached_property
+    def _relayed(self) -> RelayedRoutes | None:
+        """Direct routes between the ranks of several equal boxes; None where a plan of ours has no clock for them."""
+        if self._layout is None or self._layout.boxes < 2:
+            return None
+        try:
+            return RelayedRoutes.of(self.machine, self._layout, self._straight)
+        except UnsupportedError:
+            return None
+
     @property
     def _most_straight(self) -> int:
         return MOST_ALONE if self._layout is None else MOST_STRAIGHT
@@ -252,15 +264,34 @@ class Planner:
         what method ``direct`` makes."""
         best: Plan | None = None
         by = BALANCED
-        if self._layout is not None:
-            best = balanced_plan(self._layout, boxed)
-        if best is None or Fraction(best.ticks, best.ticks_per_s) * (1 - SMALL_GAP) > empty.proven.seconds:
-            other = None if self._straight is None else _straight(self._straight, boxed, best)
-            if other is not None and (best is None or other.ticks < best.ticks):
-                best, by = other, STRAIGHT
+        for kind, make in self._makers(boxed, empty.proven.seconds):
+            gap = ENOUGH if by == RELAYED else SMALL_GAP
+            if best is None or Fraction(best.ticks, best.ticks_per_s) * (1 - gap) > empty.proven.seconds:
+                made = make(best)
+                if made is not None and (best is None or made.ticks < best.ticks):
+                    best, by = made, kind
         if best is None:
             return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
         return replace(empty, seconds=float_above(Fraction(best.ticks, best.ticks_per_s)), by=by, _made=best)
+
+    def _makers(self, boxed: IntArray, bound: Fraction) -> list[tuple[str, Callable[[Plan | None], Plan | None]]]:
+        """The kinds of plans in the order in which they are tried, each given the best by then."""
+        layout, found = self._layout, list[tuple[str, Callable[[Plan | None], Plan | None]]]()
+        if layout is not None:
+            found.append((BALANCED, lambda best: balanced_plan(layout, boxed)))
+        relayed = self._relayed
+        if relayed is not None:
+            ticks, latency = relayed.ticks_of(boxed)
+            above = math.ceil(bound * relayed.ticks_per_s)
+            if ticks < FEW_LATENCIES * latency:
+                own = (RELAYED, lambda best: _relayed(relayed, boxed, above))
+                if len(boxed) > MOST_STRAIGHT:
+                    return [own if ticks < latency else found[0]]
+                return [own, *found] if ticks < latency else [*found, own]
+        elif self._straight is not None:
+            straight = self._straight
+            found.append((STRAIGHT, lambda best: _straight(straight, boxed, best)))
+        return found
 
     def _replaced(self, found: Planned, outcome: Outcome, by: str, on: FabricInstance | None = None) -> Planned:
         """What was found, or what a method made of it, or of the instance ``on``, where that is quicker."""
@@ -342,6 +373,12 @@ def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Pl
     if found is None:
         return None
     pieces, transfers = found
+    return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _relayed(routes: RelayedRoutes, matrix: IntArray, bound: int) -> Plan:
+    """The plan whose blocks hop before or behind their rails."""
+    pieces, transfers = relayed_plan(routes, matrix, bound)
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
 
 

@@ -1,8 +1,9 @@
 """What the references take for a demand at least: quicker than to run them, so that only those run that may be quicker.
 
 ``direct`` and ``two_step``: their routes, as they choose them. Whatever the number of chunks, a link is occupied for
-all bytes that go over it, after the latencies of the way there and before those of the way on. ``fast``: its stages on
-one rail, each of which waits for the one before; what stays in a box goes over its ranks' links.
+all bytes that go over it, or for those of farther ways only, after the latencies of the way there and before those of
+the way on. ``fast``: its stages on one rail, each of which waits for the one before; what stays in a box goes over its
+ranks' links.
 ``spread_out``: a chain of transfers that wait for each other, each of which takes the quickest way or longer.
 """
 
@@ -26,6 +27,8 @@ from synth_models.fabric.scheduling.routes import MOST_THRESHOLDS, Routes
 from synth_models.fabric.scheduling.routes_in_turn import Edges, quickest
 
 ROUNDED = 1 - 1e-9  # floats here are sums of at most a few million numbers
+SETS = 3  # of what a link carries
+APART = 1e-12  # seconds by which a way is farther than another
 ROUNDED_OVER_RANKS = 1 - 1e-6  # and of ways that are no slower than the quickest but for so much
 
 
@@ -57,9 +60,11 @@ class ReferenceBounds:
             return self._of_fast(demand, enough)
         if name == "spread_out":
             return self._of_spread_out(demand, enough)
-        return self._of_routes(demand, direct.edges if name == "direct" else two_step.edges)
+        return self._of_routes(demand, direct.edges if name == "direct" else two_step.edges, enough)
 
-    def _of_routes(self, demand: Demand, edges: Callable[[FabricInstance, IntArray, IntArray], Edges]) -> float:
+    def _of_routes(
+        self, demand: Demand, edges: Callable[[FabricInstance, IntArray, IntArray], Edges], enough: float
+    ) -> float:
         """By the longest row of loads. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
         machine = self._machine.machine
         net = machine.network
@@ -67,7 +72,7 @@ class ReferenceBounds:
         bandwidth, latency = np.asarray(net.bandwidth, dtype=np.float64), np.asarray(net.latency, dtype=np.float64)
         row = _longest_row(
             sent.piece_bytes[sent.piece], sent.route_start, sent.link, _after(sent), bandwidth, latency,
-            machine.group, len(machine.group_names),
+            machine.group, len(machine.group_names), enough / ROUNDED,
         )  # fmt: skip
         return row * ROUNDED
 
@@ -105,7 +110,7 @@ class ReferenceBounds:
             chain = _longest_chain(demand.matrix, *self._quickest) * ROUNDED_OVER_RANKS
         if chain >= enough:
             return chain
-        return max(chain, self._of_routes(demand, spread_out.edges))
+        return max(chain, self._of_routes(demand, spread_out.edges, enough))
 
     @cached_property
     def _quickest(self) -> tuple[FloatArray, FloatArray] | None:
@@ -161,11 +166,12 @@ def _stage_after_stage(stages: Stages, fullest: IntArray, latency: IntArray, slo
 @jit
 def _longest_row(
     size: IntArray, start: IntArray, link: IntArray, after: IntArray, bandwidth: FloatArray, latency: FloatArray,
-    group: IntArray, groups: int,
+    group: IntArray, groups: int, enough: float,
 ) -> float:  # fmt: skip
-    """The most seconds from the beginning until a link or a group is done and what it carried last has arrived.
+    """The most seconds from the beginning until a link or a group is done and what it carried last has arrived, by all
+    that it carries, by what goes farther than the nearest of that, and so on, and the same by where it comes from.
     Transfers of ``size`` bytes along ``link[start[i]:start[i + 1]]``, which stand behind those that bring their
-    pieces."""
+    pieces. Nothing more is looked for than ``enough``."""
     count, links = len(size), len(bandwidth)
     span, head, tail = np.zeros(count), np.zeros(count), np.zeros(count)
     for i in range(count):
@@ -176,32 +182,41 @@ def _longest_row(
     for i in range(count - 1, -1, -1):
         if after[i] >= 0:
             tail[after[i]] = max(tail[after[i]], span[i] + tail[i])
-    amount, held = np.zeros(links, np.int64), np.zeros(groups)
-    first, last = np.full(links + groups, np.inf), np.full(links + groups, np.inf)
-    for i in range(count):
-        begin, left = head[i], span[i] + tail[i]
-        for p in range(start[i], start[i + 1]):
-            e = link[p]
-            g = group[e]
-            amount[e] += size[i]
-            first[e], last[e] = min(first[e], begin), min(last[e], left)
-            if g >= 0:
-                again, longest = False, size[i] / bandwidth[e]
-                for q in range(start[i], start[i + 1]):
-                    if group[link[q]] == g:
-                        again = again or q < p
-                        longest = max(longest, size[i] / bandwidth[link[q]])
-                held[g] += 0.0 if again else longest
-                first[links + g], last[links + g] = min(first[links + g], begin), min(last[links + g], left)
-            begin += latency[e]
-            left -= latency[e]
     most = 0.0
-    for e in range(links):
-        if amount[e] > 0:
-            most = max(most, first[e] + amount[e] / bandwidth[e] + last[e])
-    for g in range(groups):
-        if held[g] > 0:
-            most = max(most, first[links + g] + held[g] + last[links + g])
+    for by_head in range(2):
+        above = np.full(links + groups, -np.inf)
+        for _ in range(SETS):
+            amount, held = np.zeros(links, np.int64), np.zeros(groups)
+            first, last = np.full(links + groups, np.inf), np.full(links + groups, np.inf)
+            for i in range(count):
+                begin, left = head[i], span[i] + tail[i]
+                for p in range(start[i], start[i + 1]):
+                    e = link[p]
+                    g = group[e]
+                    far = begin if by_head else left
+                    if far > above[e]:
+                        amount[e] += size[i]
+                        first[e], last[e] = min(first[e], begin), min(last[e], left)
+                    if g >= 0 and far > above[links + g]:
+                        again, longest = False, size[i] / bandwidth[e]
+                        for q in range(start[i], start[i + 1]):
+                            if group[link[q]] == g:
+                                again = again or q < p
+                                longest = max(longest, size[i] / bandwidth[link[q]])
+                        held[g] += 0.0 if again else longest
+                        first[links + g], last[links + g] = min(first[links + g], begin), min(last[links + g], left)
+                    begin += latency[e]
+                    left -= latency[e]
+            for e in range(links):
+                if amount[e] > 0:
+                    most = max(most, first[e] + amount[e] / bandwidth[e] + last[e])
+            for g in range(groups):
+                if held[g] > 0:
+                    most = max(most, first[links + g] + held[g] + last[links + g])
+            if most >= enough:
+                return most
+            for x in range(links + groups):
+                above[x] = (first[x] if by_head else last[x]) + APART
     return most
 
 
