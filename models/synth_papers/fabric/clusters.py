@@ -1,4 +1,4 @@
-"""Clusters of 128 to 1,056 GPUs, each schedule beside its bound and what it took to find: the page ``clusters``.
+"""Clusters of 72 to 1,056 GPUs, each schedule beside its bound and what it took to find: the page ``clusters``.
 
 Measured rows are kept in ``runs.csv``: a second run takes them from there and measures what is missing. Records of up
 to :data:`KEPT` ranks are kept, larger ones are not (a million transfers each); the page's command makes them again.
@@ -47,16 +47,19 @@ DRAGONFLIES = {
     f"dragonfly {groups}x{routers}x{hosts}": {
         **{"network": "dragonfly", "groups": str(groups), "routers": str(routers), "hosts": str(hosts)}
     }
-    for groups, routers, hosts in ((33, 8, 4),)
+    for groups, routers, hosts in ((9, 4, 2), (33, 8, 4))
 }
+GROUPS = {machine: int(keys["groups"]) for machine, keys in DRAGONFLIES.items()}
 PAIRS = ("alltoall", "gather", "scatter")  # what is asked from rank to rank
 SMALL = (KIB, 64 * KIB, MIB, 16 * MIB)
 BESIDE = (MIB, GIB)  # sizes at which what users have today is run too
 QUICK_ON = "dgx-h100 x16"
 BESIDE_ON = ("dgx-h100 x16", "dgx-h100 x16, leaf=4, oversubscription=2", "torus 4x4x8")
-SMALL_ON = ("dgx-h100 x16", "dgx-h100 x128", "dgx-h100 x16, leaf=4, oversubscription=2", "torus 4x4x8")
-SPREAD_ON = ("torus 8x8x16", "dragonfly 33x8x4")
-SHORT = (*product(SMALL_ON, (*ALL, *PAIRS)), *product(SPREAD_ON, SPREAD))  # machines and collectives at small sizes
+SMALL_ON = (
+    *("dgx-h100 x16", "dgx-h100 x128", "dgx-h100 x16, leaf=4, oversubscription=2", "torus 4x4x8"),
+    *("torus 8x8x16", "dragonfly 33x8x4"),
+)
+SHORT = tuple(product(SMALL_ON, (*ALL, *PAIRS)))  # machines and collectives at small sizes
 KEPT = 128  # ranks up to which records are kept; of short messages those of SPREAD
 OURS = ("hierarchical", "symmetric", "flow")
 TIME_LIMIT = 60.0
@@ -65,8 +68,8 @@ LOOSE = (
     "Where gaps at small sizes elsewhere are wide: a rank holds one partial sum of a piece, so that none passes on "
     "another's unadded. On a torus an allreduce over one root so takes two diameters, over two halves one and a half; "
     "the bound is one. On dragonflies routes from near and from afar meet on every link; pieces whose time there is a "
-    "whole part of the latencies leave no gaps too short for one. A block of an alltoall there holds up to five links "
-    "at once. Its flow's program does not end within the limit. Blocks that are placed one by one leave links idle."
+    "whole part of the latencies leave no gaps too short for one. Long blocks of an alltoall go there in slots that "
+    "want no link twice. In these, short blocks would wait for the latencies of others, and are placed one by one."
 )
 BY_SIZE, SPREAD_OF_GAPS = "Gap by size", "Median and largest gap of each machine up to 16 MiB"
 FITTED = 128  # GPUs from which on a power is fitted
@@ -99,7 +102,7 @@ def questions() -> Iterator[Question]:
     for machine, keys in machines.items():
         for collective in ALL:
             yield _ours(machine, keys, collective, GIB)
-        if machine in (*H100, *SMALL_ON, *SPREAD_ON):
+        if machine in (*H100, *SMALL_ON, *DRAGONFLIES):
             yield from (_ours(machine, keys, collective, GIB) for collective in PAIRS)
     for (machine, collective), size in product(SHORT, SMALL):
         yield _ours(machine, machines[machine], collective, size)
@@ -109,7 +112,8 @@ def questions() -> Iterator[Question]:
 
 def _ours(machine: str, keys: Mapping[str, str], collective: str, size: int) -> Question:
     """By our method for the machine; on dragonflies a little more, which their ranks divide."""
-    size = size // KIB * 1056 if machine in DRAGONFLIES else size
+    if machine in GROUPS:
+        size = size // (GROUPS[machine] - 1) * GROUPS[machine]
     method = "flow" if collective in PAIRS else "symmetric" if machine in TORI else "hierarchical"
     return Question(machine, keys, collective, size, method)
 
@@ -120,7 +124,7 @@ def reproduce(page: Reproduction) -> None:
     ours = table[table["method"].isin(OURS)]
     large, small = ours[ours["bytes"] >= GIB], ours[ours["bytes"] < GIB]
     page.table(
-        "1 GiB (dragonflies 1,056 MiB): gap to the certified bound, and what the whole run took (the check included)",
+        "1 GiB (dragonflies 1,056 and 1,152 MiB): gap to the certified bound, and what the run took, check included",
         _in_words(large.drop(columns=["bytes"])),
     )
     if len(small):
@@ -162,7 +166,7 @@ def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
 
 def opening(found: Stored) -> Opening:
     """How near its bound every collective is on large machines, and what a schedule takes to make."""
-    large, spread = found.table("1 GiB (dragonflies"), found.table(SPREAD_OF_GAPS)
+    large, spread = found.table("1 GiB ("), found.table(SPREAD_OF_GAPS)
     gaps, medians, widest = numbers(large["gap"]), numbers(spread["median"]), numbers(spread["largest"])
     worst, last = large.iloc[int(gaps.argmax())], spread.iloc[int(widest.argmax())]
     near, ranks = int((gaps <= NEAR).sum()), numbers(large["GPUs"]).astype(int)
@@ -258,7 +262,8 @@ def _in_words(table: pd.DataFrame) -> pd.DataFrame:
 
 def _size(size: int) -> str:
     """Bytes in words; those of a dragonfly as the whole of which they are a little more."""
-    return shown(float(size if size % 33 else size // 33 * 32), "bytes")
+    whole = next((size // groups * (groups - 1) for groups in GROUPS.values() if size % groups == 0), size)
+    return shown(float(whole), "bytes")
 
 
 def _by_size(ours: pd.DataFrame) -> pd.DataFrame:
