@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
+from synth.clock.deadline import left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -15,6 +16,7 @@ from synth_models.fabric.solution import Schedule
 
 FEW = 300_000  # transfers up to which all kinds of list scheduling are tried
 IDLE = 1.05  # times what the busiest link takes, above which lists are not all that is tried
+LISTED = 6e-5  # seconds of list scheduling a transfer, of many that wait for each other's links
 PIECE = 16  # latencies that a piece takes on a link, above which gaps are no better than lists
 NOTICED = 4  # parts of a piece's time on a link
 LONG = 100  # times what latencies differ by, after which they no longer matter
@@ -22,20 +24,28 @@ LONG = 100  # times what latencies differ by, after which they no longer matter
 
 def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
     """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
-    gaps. Of many transfers these alone, with the farthest first; also between ranks that are boxes of their own, where
-    lists leave the busiest link idle."""
+    gaps. Of many transfers these alone, with the farthest first; between ranks that are boxes of their own, lists too
+    where the busiest link is then idle and there is time."""
     many, afar = len(transfers.piece) > FEW, from_afar(instance, transfers)
     if many and afar:
         return timed(instance, farthest_first(instance, transfers), in_cells=True)
+    quick = None
+    if many and not in_order and len(instance.boxes) == len(instance.members) and not _are_long(instance, transfers):
+        quick = timed(instance, farthest_first(instance, transfers, True), in_cells=True)
+        idle = float(chunks.seconds(instance, quick)) > IDLE * busiest_seconds(instance, transfers)
+        if not idle or left() < LISTED * len(transfers.piece):
+            return quick
     found = timed(instance, transfers, in_order=in_order)
-    long = takes_long(instance, float(transfers.piece_bytes.max(initial=0)))
-    alone = many and not in_order and not long and len(instance.boxes) == len(instance.members)
-    if alone and float(chunks.seconds(instance, found)) > IDLE * busiest_seconds(instance, transfers):
-        transfers, afar = farthest_first(instance, transfers), True
+    if quick is not None:
+        return min(found, quick, key=partial(chunks.seconds, instance))
     if not afar:
         return found
     filled = timed(instance, transfers, in_gaps=not many, in_cells=many)
     return min(found, filled, key=partial(chunks.seconds, instance))
+
+
+def _are_long(instance: FabricInstance, transfers: Transfers) -> bool:
+    return takes_long(instance, float(transfers.piece_bytes.max(initial=0)))
 
 
 def takes_long(instance: FabricInstance, size: float) -> bool:

@@ -21,9 +21,10 @@ class Rule:
     random: bool = False
 
 
+FURTHEST = Rule("furthest first", 1e-6, 1.0)
 RULES = (
     Rule("paced", 1.0, 0.0),
-    Rule("furthest first", 1e-6, 1.0),
+    FURTHEST,
     Rule("paced, ahead for hops left", 1.0, 0.1),
     Rule("paced at random phases", 1.0, 0.0, True),
     Rule("random phases, ahead for hops left", 1.0, 0.03, True),

@@ -17,7 +17,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
 from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
-from synth_models.fabric.programs.flow.priority_rules import RULES, Rule, priorities
+from synth_models.fabric.programs.flow.priority_rules import FURTHEST, RULES, Rule, priorities
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
@@ -37,6 +37,7 @@ ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then t
 LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
 SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
 STARTS = 4  # first schedules that are improved
+AS_LONG = 1.2  # times as long as the last draft is what the next may take
 IDLE = 40  # tries in a row without gain, after which improvement ends
 
 
@@ -78,6 +79,7 @@ class _Search:
     until: float
     drafts: list[_Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
     looks_per_s: float = LOOKS_PER_S  # as measured last
+    takes: float = 0.0  # seconds of the next draft at most, by the last
 
     @property
     def over(self) -> bool:
@@ -94,6 +96,12 @@ class _Search:
     def left(self) -> float:
         """Seconds left for tries."""
         return max(0.0, self.until - counted_now())
+
+    def fits(self, seconds: float) -> bool:
+        """Whether what takes so long ends before the time for tries does."""
+        late = seconds > self.left
+        self.options.clock.cut |= late
+        return not late
 
     def keep(self, draft: _Draft) -> bool:
         """Put a draft among the best few; whether it is the best now."""
@@ -138,24 +146,41 @@ class _Search:
     def sizes(self, named: _NamedPlan) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
-        orders: Sequence[Order] = (*RULES, *BUSIEST)
+        far = _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
+        orders: Sequence[Order] = (*sorted(RULES, key=lambda rule: far and rule is not FURTHEST), *BUSIEST)
         for number, (pieces, size) in enumerate(_sizes(self.instance, named.plan, self.options.method.get("chunks"))):
             if self.drafts and self.drafts[0].seconds <= named.needs_s * CLOSE:
                 return
-            found: list[_Draft] = []
-            order_of: dict[_Draft, Order] = {}
-            for order in orders:
-                if not self.over and not (found and found[-1].seconds <= CLOSE * self.least_s):
-                    draft = self.first(pieces, order, f"{named.name}, pieces of at most {size} bytes")
-                    if draft is not None:
-                        found.append(draft)
-                        order_of[draft] = order
-            found.sort(key=lambda draft: draft.seconds)
+            best, tried = self._best_order(pieces, orders, f"{named.name}, pieces of at most {size} bytes")
             if number + 1 >= ALL_ORDERS:
-                orders = [order_of[draft] for draft in found[:BEST_ORDERS]]
-            worse = 0 if found and self.keep(found[0]) else worse + 1
+                orders = [order for _, order in sorted(tried, key=lambda pair: pair[0])[:BEST_ORDERS]]
+            kept = best is not None and (best in self.drafts or self.keep(best))
+            worse = 0 if kept else worse + 1
             if self.over or worse == WORSE:
                 return
+
+    def _best_order(
+        self, pieces: Pieces, orders: Sequence[Order], words: str
+    ) -> tuple[_Draft | None, list[tuple[float, Order]]]:
+        """The best draft of these pieces, and the seconds of every order that was tried. The first of all is kept at
+        once: another is not begun where it would not end in time."""
+        best: _Draft | None = None
+        tried: list[tuple[float, Order]] = []
+        for order in orders:
+            near = bool(tried) and tried[-1][0] <= CLOSE * self.least_s
+            if self.over or near or (self.drafts and not self.options.fits(self.takes)):
+                continue
+            begun = counted_now()
+            draft = self.first(pieces, order, words)
+            self.takes = AS_LONG * (counted_now() - begun)
+            if draft is None:
+                continue
+            tried.append((draft.seconds, order))
+            if best is None or draft.seconds < best.seconds:
+                best = draft
+            if not self.drafts:
+                self.keep(draft)
+        return best, tried
 
 
 def best_schedule(
@@ -193,7 +218,7 @@ def _improve(search: _Search) -> None:
 
 
 def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
-    if search.over:
+    if search.over or not search.fits(search.takes):
         return False
     bookings = draft.bookings
     goal = math.floor(CLOSE * search.least_s * bookings.ticks_per_s)
