@@ -18,7 +18,8 @@ from synth import kernels
 from synth.arrays import IntArray
 from synth.text.amounts import size
 
-LARGE, SMALL = (tuple(map(size, text.split())) for text in ("1MiB 64MiB 1GiB", "4KiB 16KiB 64KiB 256KiB"))  # a rank, in turn
+# bytes that a rank sends, in turn
+LARGE, SMALL = (tuple(map(size, text.split())) for text in ("1MiB 64MiB 1GiB", "4KiB 16KiB 64KiB 256KiB"))
 CLUSTERS = (
     ("dgx-h100", 8, 1.0, LARGE),
     ("dgx-a100", 8, 1.0, LARGE),
