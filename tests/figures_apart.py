@@ -15,13 +15,16 @@ LEAST_GREY = 0.12  # of lightness between two lines of the same dashes and marke
 
 
 def can_be_told_apart(figure: Figure) -> None:
-    """At most six lines a panel besides the bound's, any two apart without their colours; no legend over a panel."""
+    """At most six lines a panel besides the bound's, any two apart without their colours; no legend over a panel; no
+    ticks in powers of ten."""
     FigureCanvasAgg(figure).draw()
     for axes in figure.axes:
+        ticks = [tick.get_text() for tick in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+        assert not [text for text in ticks if "^{" in text], ticks
         lines = [line for line in axes.get_lines() if len(line.get_xdata()) > 1 and not _is_bound(line)]
         labelled = [line for line in lines if not str(line.get_label()).startswith("_")] or lines
         assert len({_look(line) for line in labelled}) <= MOST, axes.get_title()
-        by_label: dict[str, Any] = {str(line.get_label()): line for line in labelled}
+        by_label: dict[Any, Any] = {_name(line): line for line in labelled}
         for one, other in combinations(by_label.values(), 2):
             assert _look(one)[:2] != _look(other)[:2] or abs(_grey(one) - _grey(other)) > LEAST_GREY, axes.get_title()
     legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend() is not None)]
@@ -34,6 +37,12 @@ def can_be_told_apart(figure: Figure) -> None:
 
 def _is_bound(line: Any) -> bool:
     return str(line.get_label()) == "bound"
+
+
+def _name(line: Any) -> Any:
+    """A line's label; without one its look: lines alike in all are parts of one drawing."""
+    label = str(line.get_label())
+    return _look(line) if label.startswith("_") else label
 
 
 def _look(line: Any) -> tuple[str, str, str]:

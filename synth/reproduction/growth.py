@@ -53,7 +53,7 @@ class Growth:
         for axes, (column, title) in zip(panels(figure, 2), ((SECONDS, "time, s"), (MEMORY, MEMORY)), strict=True):
             for name, rows in lines:
                 exponent = self._exponent(name, column)
-                label = name if exponent is None else f"{name}: N^{exponent:.2f}"
+                label = name if exponent is None else f"{name}: $N^{{{exponent:.2f}}}$"
                 axes.plot(rows[self.size], rows[column], label=label, **styles[name])
             axes.set(xscale="log", yscale="log", xlabel=self.size, ylabel=title)
             nodes = self._ticks()

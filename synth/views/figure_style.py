@@ -162,6 +162,14 @@ def legend_below(figure: Any, handles: Sequence[Any], columns: int = 3, **how: A
         figure.legend(handles=list(handles), **at, **how)
 
 
+def plain_log(axis: Any, unit: str = "") -> None:
+    """Ticks of a logarithmic axis as numbers with their unit (0.1, 10 s, 1,000×), none between the powers of ten."""
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}{unit}"))
+    axis.set_minor_locator(NullLocator())
+
+
 def size_axis(axes: Any, sizes: Sequence[float], most: int = 7) -> None:
     """Make the x axis logarithmic with sizes in words as ticks (1 KiB, 32 KiB), at most so many of those given."""
     import numpy as np

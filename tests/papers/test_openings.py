@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from figures_apart import can_be_told_apart
 from published import PUBLISHED
 from typer.testing import CliRunner
 
@@ -20,6 +21,8 @@ from synth.views.figure_style import SCREEN_STYLE
 
 PAGES = {name: getattr(sys.modules[_load_page(page.target).__module__], "opening", None)
          for name, page in reproduced().items() if page.target.startswith("synth_papers.")}  # fmt: skip
+REDRAWN = {name: module.redrawn for name, page in reproduced().items() if page.target.startswith("synth_papers.")
+           and hasattr(module := sys.modules[_load_page(page.target).__module__], "redrawn")}  # fmt: skip
 OPENED = {name: opening for name, opening in PAGES.items() if opening is not None}
 
 
@@ -47,6 +50,13 @@ def test_the_answer_is_made_of_the_tables_below(name: str, tmp_path: Path) -> No
         assert drawn.stat().st_size > 5000
     with pytest.raises(InputError, match="the page has no"):
         opened(above(text), OPENED[name], tmp_path / name, SCREEN_STYLE)
+
+
+@pytest.mark.parametrize("name", sorted(REDRAWN))
+def test_the_pictures_of_a_page_can_be_told_apart(name: str) -> None:
+    """Those that its tables draw again: few lines, apart in grey, no legend over data, no axis in powers of ten."""
+    for _, figure in REDRAWN[name](PUBLISHED / name):
+        can_be_told_apart(figure)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ from synth.family import defaults_for
 from synth.records import optimality
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.stored import Opening, Stored
+from synth.views.figure_style import legend_below
 from synth_models.bine.family import FAMILY
 from synth_models.bine.parts.butterfly import partners
 from synth_papers.bine import several_ranks, tables
 from synth_papers.bine.tables import PRINTED
 from synth_papers.bine.traffic import global_traffic
 
+SHADES = ("#4a90c8", "#f5b96b", "#e4f3e0")  # of boxes: apart in grey too
 TRACE = "leonardo-jobs.csv.gz"
 QUICK = ("groups-13-root5-broadcast", "groups-3-3-2-allgather-butterfly")
 ERRATUM = "Figure 5, jobs whose number of nodes is no power of two"
@@ -135,10 +137,10 @@ def _figure_5(page: Reproduction, trace: tables.Trace) -> None:
     axes = figure.subplots()
     axes.boxplot(list(saved.values()), showfliers=False)
     axes.set_xticks(range(1, len(saved) + 1), [f"{size}\n{len(jobs)} jobs" for size, jobs in saved.items()])
-    axes.axhline(100 / 3, linestyle="--", color="grey", label="33.3 %, the most there can be")
+    most = axes.axhline(100 / 3, linestyle="--", color="grey", label="33.3 %, the most there can be")
     axes.set_xlabel("nodes (powers of two, several groups; outliers left out as in the paper)")
     axes.set_ylabel("global traffic saved by Bine, %")
-    axes.legend()
+    legend_below(figure, [most])
     page.figure(figure, "figure-5", "Large allreduce on the Leonardo trace (the paper's figure 5, left).")
 
 
@@ -228,13 +230,13 @@ def _draw_trees(table: pd.DataFrame) -> Figure:
     for place, (name, label) in enumerate(tables.TREES.items()):
         gap = 100 * (table[name] - table.tree_ilp) / table[name]
         of_size, at = [gap[table.ranks == size] for size in sizes], np.arange(len(sizes)) + 0.27 * (place - 1)
-        colours: dict[str, Any] = {"boxprops": {"facecolor": f"C{place}"}, "medianprops": {"color": "black"}}
+        colours: dict[str, Any] = {"boxprops": {"facecolor": SHADES[place]}, "medianprops": {"color": "black"}}
         boxes = axes.boxplot(of_size, positions=at, **look, **colours)
         boxes["boxes"][0].set_label(label)
     axes.set_xticks(range(len(sizes)), [f"{size}\n{int((table.ranks == size).sum())} jobs" for size in sizes])
     axes.set_xlabel("nodes")
     axes.set_ylabel("crossings above the least, % of the tree's")
-    axes.legend()
+    legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 

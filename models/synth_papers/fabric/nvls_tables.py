@@ -110,5 +110,7 @@ def drawn(worth: pd.DataFrame) -> Any:
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.bar_label(bars, labels=[times(value) for value in large["worth"]], padding=2)
     axes.invert_yaxis()
+    axes.set_axisbelow(True)
+    axes.grid(axis="y", visible=False)
     axes.set(xlabel="time without copies and sums in switches / with", xlim=(0, 2.3))
     return figure

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
+from synth.views.figure_style import legend_below
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.reach import OF_SEVERAL
 from synth_papers.fabric.grid import Cell
@@ -100,5 +101,6 @@ def _draw(rows: pd.DataFrame) -> Figure:
     axes.axvline(1.0, color="#bbbbbb", linewidth=1)
     axes.set_xlabel("time over that of one after the other")
     axes.invert_yaxis()
-    axes.legend(loc="lower right")
+    axes.set_axisbelow(True)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

@@ -10,8 +10,9 @@ from synth.errors import InputError
 from synth.options import RELATIVE_GAP
 from synth.records.folder import read_all
 from synth.records.record import Record
+from synth.solvers.catalogue import known_solvers
 from synth.text.quantities import percent
-from synth.views.figure_style import looks, save
+from synth.views.figure_style import legend_below, looks, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +91,7 @@ def drawn(found: list[Record]) -> Figure:
     for solver, look in looks(solvers).items():
         runs = [record for record in found if record["solver"] == solver]
         at = [(max(record.run_s, LEAST_S), rows[record["instance"]]) for record in runs]
-        axes.plot(*zip(*at, strict=True), **{**look, "linestyle": "", "label": solver})
+        axes.plot(*zip(*at, strict=True), **{**look, "linestyle": "", "label": known_solvers()[solver].title})
     for record in found:
         if record["termination"] != "optimal":
             left = f" gap {percent(record.gap)}" if record.gap is not None else " nothing found"
@@ -102,7 +103,7 @@ def drawn(found: list[Record]) -> Figure:
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.grid(linewidth=0.4, alpha=0.5)
     axes.set_xlabel("time of the run")
-    axes.legend(loc="lower right")
+    legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 

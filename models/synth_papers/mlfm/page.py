@@ -16,6 +16,7 @@ from synth.records.record import Record
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.stored import Opening, Stored, numbers
+from synth.views.figure_style import legend_below
 from synth_models.mlfm.check import replay
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.references.closed_form import printed_rule
@@ -285,7 +286,7 @@ def _draw_damage(table: pd.DataFrame) -> Figure:
         axes.minorticks_off()
         axes.set_xlabel(f"failed {kind}, three draws each")
     figure.axes[0].set_ylabel("phases, 6156 servers")
-    figure.axes[0].legend()
+    legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
     return figure
 
 

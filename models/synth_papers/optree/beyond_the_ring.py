@@ -6,13 +6,12 @@ The paper prints no number here, so there is nothing to compare with but our own
 
 from __future__ import annotations
 
-from itertools import chain
-
 import pandas as pd
 from matplotlib.figure import Figure
 
 from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
+from synth.views.figure_style import legend_below, looks, plain_log
 from synth_models.optree.instance import Grid, OpTreeInstance
 
 PRINTED = printed.read(__file__)
@@ -25,6 +24,8 @@ SQUARES = {16: (4, 4), 64: (8, 8), 256: (16, 16), 1024: (32, 32)}
 CUBES = {16: (2, 2, 4), 64: (4, 4, 4), 256: (4, 8, 8), 1024: (8, 8, 16)}
 BY_NODES = [(nodes, 16) for nodes in SQUARES]
 BY_WAVELENGTHS = [(1024, w) for w in (4, 16, 64)]
+AXES = ((BY_NODES, "N", "nodes, w = 16"), (BY_WAVELENGTHS, "w", "w, 1024 nodes"))
+METHODS = ("optree", "relay", "bound")
 SHAPES = ("ring", "ring, 2w", "torus", "3-D torus", "mesh")
 TIME_LIMIT = 120.0  # for relay on rings of 1024 nodes; it ends by itself well before
 
@@ -130,41 +131,42 @@ def _ring_or_torus(page: Reproduction, steps: GridSteps) -> None:
         (method, shape, nodes, w): steps(method, shape, nodes, w)
         for nodes, w in dict.fromkeys([*BY_NODES, *BY_WAVELENGTHS])
         for shape in SHAPES
-        for method in ("optree", "relay", "bound")
+        for method in METHODS
     }
     rows = [
         (nodes, w, method, *(found[method, shape, nodes, w] for shape in SHAPES))
         for nodes, w in dict.fromkeys([*BY_NODES, *BY_WAVELENGTHS])
-        for method in ("optree", "relay", "bound")
+        for method in METHODS
     ]
-    page.table("Ring or torus: steps", pd.DataFrame(rows, columns=["N", "w", "method", *SHAPES]), "ring-or-torus")
+    table = pd.DataFrame(rows, columns=["N", "w", "method", *SHAPES])
+    page.table("Ring or torus: steps", table, "ring-or-torus")
     for method in ("optree", "relay"):
         for shape in ("ring", "ring, 2w"):
             ratio = found[method, shape, 1024, 16] / found[method, "torus", 1024, 16]
             remark = f"{found[method, shape, 1024, 16]} steps against {found[method, 'torus', 1024, 16]}"
             page.compare(PRINTED[f"tori.{method}-{shape.replace(', ', '-')}"], ratio, remark)
-    _figure(page, found)
-
-
-def _figure(page: Reproduction, found: dict[tuple[str, str, int, int], int]) -> None:
-    figure = Figure(figsize=(11, 4.6), layout="constrained")
-    panels = figure.subplots(1, 2)
-    colours = dict(zip(SHAPES, ("tab:blue", "tab:cyan", "tab:red", "tab:orange", "tab:green"), strict=True))
-    styles = {"optree": "o-", "relay": "s--", "bound": ":"}
-    for axes, cases, label in ((panels[0], BY_NODES, "nodes, w = 16"), (panels[1], BY_WAVELENGTHS, "w, 1024 nodes")):
-        for shape in SHAPES:
-            for method, style in styles.items():
-                x = [n if axes is panels[0] else w for n, w in cases]
-                y = [found[method, shape, n, w] for n, w in cases]
-                axes.plot(x, y, style, color=colours[shape], label=f"{shape}: {method}", markersize=4, linewidth=1.2)
-        ticks = sorted(set(chain.from_iterable(([n] if axes is panels[0] else [w]) for n, w in cases)))
-        axes.set(xscale="log", yscale="log", xlabel=label, ylabel="steps")
-        axes.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
-        axes.minorticks_off()
-    figure.legend(*panels[0].get_legend_handles_labels(), ncols=5, loc="outside lower center")
     page.figure(
-        figure,
+        draw(table),
         "ring-or-torus",
         "Ring or torus (section VI-B): OpTree, `relay` and the proven bound at the same number of nodes; `ring, 2w` "
         "has as many wavelengths on all its links together as the torus.",
     )
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """A row for nodes and one for wavelengths, a panel a method, a line a shape."""
+    figure = Figure(figsize=(11, 6.6), layout="constrained")
+    grid = figure.subplots(2, len(METHODS), sharey="row")
+    for row, (cases, column, label) in zip(grid, AXES, strict=True):
+        drawn = table[[pair in cases for pair in zip(table["N"], table["w"], strict=True)]]
+        for axes, method in zip(row, METHODS, strict=True):
+            shown = drawn[drawn["method"] == method].sort_values(column)
+            for shape, look in looks(SHAPES).items():
+                axes.plot(shown[column], shown[shape], label=shape, **look)
+            axes.set(xscale="log", yscale="log", xlabel=label, title=method)
+            axes.set_xticks(list(shown[column]), [str(tick) for tick in shown[column]], minor=False)
+            axes.minorticks_off()
+            plain_log(axes.yaxis)
+        row[0].set_ylabel("steps")
+    legend_below(figure, grid[0, 0].get_legend_handles_labels()[0], columns=5)
+    return figure

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ from synth.reproduction import printed
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import Printed
 from synth.reproduction.stored import Opening, Stored, numbers
+from synth.views.figure_style import legend_below, looks, plain_log
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.parts.one_stage import load_bound, published_wavelengths
 from synth_models.optree.parts.radices import best_radices
@@ -74,7 +76,11 @@ def reproduce(page: Reproduction) -> None:
     )
 
 
-redrawn = relay_map.redrawn
+def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
+    """The map, the formula by depth, and ring or torus."""
+    yield from relay_map.redrawn(folder)
+    yield "figure-4", _by_depth()
+    yield "ring-or-torus", beyond_the_ring.draw(pd.read_csv(folder / "ring-or-torus.csv"))
 
 
 def opening(found: Stored) -> Opening:
@@ -218,14 +224,20 @@ def _figure_4(page: Reproduction, steps: Steps) -> None:
         rows.append((n, f"{real:.3f}", up, ", ".join(map(str, depths)), count, radices, steps("stages", n, 64)))
     columns = ["N", "Lemma 3", "rounded up", "best depths", "steps", "best whole radices", "their steps"]
     page.table("Best depths, w = 64", pd.DataFrame(rows, columns=columns))
+    page.figure(_by_depth(), "figure-4", "OpTree's step formula by depth, w = 64 (the paper's figure 4).")
+
+
+def _by_depth() -> Figure:
+    """A line a number of nodes: steps at depths 1 to 9 over those at depth 1."""
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
-    for n in NODES:
+    for n, look in zip(NODES, looks(list(map(str, NODES))).values(), strict=True):
         counts = [formula_steps(n, 64, k) for k in range(1, 10)]
-        axes.plot(range(1, 10), [c / counts[0] for c in counts], "o-", label=f"N = {n}", markersize=4)
+        axes.plot(range(1, 10), [c / counts[0] for c in counts], label=f"N = {n}", **look)
     axes.set(yscale="log", xlabel="depth k", ylabel="steps, relative to depth 1")
-    axes.legend()
-    page.figure(figure, "figure-4", "OpTree's step formula by depth, w = 64 (the paper's figure 4).")
+    plain_log(axes.yaxis)
+    legend_below(figure, axes.get_legend_handles_labels()[0], columns=4)
+    return figure
 
 
 def _errata(page: Reproduction, steps: Steps) -> None:
@@ -363,6 +375,7 @@ def _ratios(sizes: Sequence[tuple[int, int]], steps: Steps) -> Figure:
             axes.text(count / base * 1.08, place, f"{count / base:.3g}× ({count:,} steps)", va="center", fontsize=8)
         axes.axvline(1.0, color="black", linestyle="--", linewidth=1)
         axes.set(xscale="log", title=f"N = {n}, w = {w}", xlabel="time over the bound's", xlim=(0.8, 6000))
+        plain_log(axes.xaxis, "×")
         axes.set_yticks(range(len(methods)), methods)
         axes.grid(axis="y", visible=False)
         axes.set_ylim(len(methods) - 0.5, -0.5)

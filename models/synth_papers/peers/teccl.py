@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from synth.reproduction.collect import Reproduction
 from synth.reproduction.printed import below
 from synth.text.quantities import percent, shown
+from synth.views.figure_style import BOUND, legend_below, looks, plain_log
 from synth_models.fabric.instance import FabricInstance
 from synth_papers.fabric.grid import made, without_latency
 from synth_papers.peers.runs import METHODS, Found, changed, positive, read_rows, solved
@@ -292,17 +293,21 @@ def as_counted(row: Row) -> FabricInstance:
 
 def figures(page: Reproduction, found: Results) -> None:
     """Time against size for each machine, and over the bound; solver seconds against theirs."""
+    table = pd.DataFrame([_cells(row) for row in found.rows])
     page.figure(
-        _draw_times(pd.DataFrame([_cells(row) for row in found.rows])), "teccl-time",
+        _draw_times(table), "teccl-time",
         "TE-CCL's machines: time against size in each of its modes, ours and the bound, and the same over the bound. "
         "Runs on two DGX2 that stopped early move twice the bytes and are compared with a bound of their own.",
     )  # fmt: skip
-    _seconds(page, found)
+    caption = "TE-CCL's 154 results: seconds of its solver and of all our methods together."
+    page.figure(_draw_seconds(table), "teccl-seconds", caption)
 
 
 def redrawn(folder: Path) -> Iterator[tuple[str, Figure]]:
-    """Time against size."""
-    yield "teccl-time", _draw_times(pd.read_csv(folder / "teccl.csv"))
+    """Time against size, and seconds."""
+    table = pd.read_csv(folder / "teccl.csv")
+    yield "teccl-time", _draw_times(table)
+    yield "teccl-seconds", _draw_seconds(table)
 
 
 def _draw_times(table: pd.DataFrame) -> Figure:
@@ -311,39 +316,44 @@ def _draw_times(table: pd.DataFrame) -> Figure:
     order = sorted(table.groupby(["machine", "collective"], sort=False), key=lambda group: int(group[1].index.min()))
     figure = Figure(figsize=(3.4 * len(order), 6.4), layout="constrained")
     panels = figure.subplots(2, len(order), squeeze=False, sharex="col")
+    styles = looks(["ours", *WORDS.values()])
     for (upper, lower), ((machine, collective), group) in zip(panels.T, order, strict=True):
-        for mode, marker, color in (("Fast", "s", "C1"), ("Slow", "^", "C3"), ("Fast_Early_Stop", "v", "C4")):
-            rows = group[group["mode"] == WORDS[mode]]
-            upper.plot(rows["bytes"], rows["theirs [us]"], marker, color=color, label=f"TE-CCL, {WORDS[mode]}")
-            over = rows["theirs [us]"] / rows["bound [us]"]
-            lower.plot(rows["bytes"], over, f"{marker}-", color=color, linewidth=0.8, markersize=4)
         plain = group[group["mode"] == WORDS["Fast"]]
-        upper.plot(plain["bytes"], plain["ours [us]"], ".-", color="C0", label="ours")
-        upper.plot(plain["bytes"], plain["bound [us]"], "k--", linewidth=1, label="bound")
-        lower.plot(plain["bytes"], plain["ours [us]"] / plain["bound [us]"], ".-", color="C0")
-        lower.axhline(1.0, color="k", linestyle="--", linewidth=1)
+        upper.plot(plain["bytes"], plain["ours [us]"], label="ours", **styles["ours"])
+        lower.plot(plain["bytes"], plain["ours [us]"] / plain["bound [us]"], **styles["ours"])
+        for mode in WORDS.values():
+            rows = group[group["mode"] == mode]
+            upper.plot(rows["bytes"], rows["theirs [us]"], label=f"TE-CCL, {mode}", **{**styles[mode], "linestyle": ""})
+            lower.plot(rows["bytes"], rows["theirs [us]"] / rows["bound [us]"], **styles[mode])
+        upper.plot(plain["bytes"], plain["bound [us]"], **BOUND)
+        lower.axhline(1.0, **BOUND)
         ticks = list(dict(zip(group["bytes"], group["size"], strict=True)).items())[::2]
         upper.set(xscale="log", yscale="log", title=f"{machine}, {collective}")
         lower.set(xlabel="size", xticks=[size for size, _ in ticks], ylim=(0.97, 1.6))
         lower.set_xticklabels([name for _, name in ticks], rotation=45)
         lower.minorticks_off()
+        plain_log(upper.yaxis)
     panels[0][0].set_ylabel("time [us]")
     panels[1][0].set_ylabel("time / bound (1.6 and more cut off)")
-    panels[0][0].legend()
+    legend_below(figure, panels[0][-1].get_legend_handles_labels()[0], columns=5)
     return figure
 
 
-def _seconds(page: Reproduction, found: Results) -> None:
-    figure = Figure(figsize=(5.4, 4.6), layout="constrained")
+def _draw_seconds(table: pd.DataFrame) -> Figure:
+    """A mark a result: seconds of all our methods over those of Gurobi."""
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.subplots()
-    for number, ((machine, collective), group) in enumerate(_grouped(found.rows).items()):
-        label = f"{machine.removeprefix('teccl-')}, {collective}"
-        points = [(row.printed.gurobi_s, max(row.ours.seconds, 1e-2)) for row in group]
-        axes.plot(*zip(*points, strict=True), ".", color=f"C{number}", label=label)
+    groups = {
+        ", ".join(map(str, names)): group for names, group in table.groupby(["machine", "collective"], sort=False)
+    }
+    for label, look in looks(list(groups)).items():
+        ours = groups[label]["all our methods [s]"].clip(lower=1e-2)
+        axes.plot(groups[label]["Gurobi [s]"], ours, label=label, **{**look, "linestyle": ""})
     low = min(*axes.get_xlim(), *axes.get_ylim(), 1.0)
     high = max(*axes.get_xlim(), *axes.get_ylim())
     axes.plot([low, high], [low, high], "k--", linewidth=1, label="equal")
-    axes.set(xscale="log", yscale="log", xlabel="Gurobi [s], as printed", ylabel="all our methods together [s]")
-    axes.legend()
-    caption = "TE-CCL's 154 results: seconds of its solver and of all our methods together."
-    page.figure(figure, "teccl-seconds", caption)
+    axes.set(xscale="log", yscale="log", xlabel="Gurobi, as printed", ylabel="all our methods together")
+    plain_log(axes.xaxis, " s")
+    plain_log(axes.yaxis, " s")
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
