@@ -214,6 +214,29 @@ def links_of(page: Path) -> Links:
     return Links(page.read_text())
 
 
+def test_what_a_table_and_a_formula_become() -> None:
+    """The style sheet is told which cells are text, aligned or not; a formula's tag and what follows it stay by it."""
+    pytest.importorskip("latex2mathml")
+    found = importlib.util.spec_from_file_location("hooks", SITE / "hooks.py")
+    assert found is not None
+    assert found.loader is not None
+    hooks = importlib.util.module_from_spec(found)
+    found.loader.exec_module(hooks)
+    cells = '<td style="text-align: left;">three words of it</td><td style="text-align: left;">{}</td><td>1 us</td>'
+    for words, kind in (
+        ("twenty characters it has", "phrase"),
+        ("as many as forty characters, as a remark has", "words"),
+    ):
+        one, other, number = re.findall("<td[^>]*>", hooks.CELL.sub(hooks._cell, cells.format(words)))
+        assert "class" not in one + number
+        assert f'class="{kind}"' in other
+        assert f'td.{kind}:not([style*="right"])' in (PAGES / "site.css").read_text()
+    math = r'<div class="arithmatex">\[x \tag{15, 16}\]</div> is <span class="arithmatex">\(y\)</span>, so'
+    made = hooks.MATH.sub(hooks._mathml, math)
+    assert "<span>(15, 16)</span></div>" in made
+    assert re.search(r'<span class="one-line"><math.*</math>,</span> so', made)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `.ci/run` builds it."""
@@ -278,7 +301,7 @@ def test_long_commands_and_cells_of_words_are_readable(site: Path) -> None:
         in tour
     )
     assert '<td class="words">the best schedule' in (site / "start/tour.html").read_text()
-    assert "<td>the best proven lower bound</td>" in (site / "start/tour.html").read_text()
+    assert '<td class="phrase">the best proven lower bound</td>' in (site / "start/tour.html").read_text()
 
 
 @pytest.mark.slow  # `.ci/run` runs it

@@ -174,7 +174,8 @@ def _content_column(line: str, around: list[int]) -> int:
     return found.end() if found else (around or [0])[-1] + 2
 
 
-MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+MATH = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>([.,;:)?]*)', re.DOTALL)
+TAG = re.compile(r"\\tag\{([\w, ]+)\}")
 ROLE = re.compile(r":(?:class|func|mod|meth|data|attr|exc):<code>~?")
 
 
@@ -182,7 +183,7 @@ IMAGE = re.compile(r'(<img alt="[^"]*" src="([^"]+)"[^>]*>)')
 LONG = 30  # characters of a formula in a line, from which on it may be wider than a phone
 PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
 CELL = re.compile(r"(<td[^>]*>)(.*?)(?=</td>)")
-WORDS = 40  # characters of a cell, from which on it is text: a phone gives it more of its width
+PHRASE, WORDS = 18, 40  # characters of a cell, from which on it is text: a phone gives it more of its width
 WIDE = 30  # characters of code in a cell, from which on it may break behind a slash or a comma
 LONG_CODE = re.compile(rf"<code>([^<]{{{WIDE},}})</code>")
 QUANTITY = re.compile(r"(?<=\d) (?=(?:[A-Za-z]{1,9}|%)$)")
@@ -208,8 +209,9 @@ def _cell(found: re.Match[str]) -> str:
     """A table's cell: a number and its unit stay on one line, long code breaks where a path or a list does, and the
     style sheet is told which cells are text."""
     tag, text = found.groups()
-    if len(re.sub("<[^>]*>", "", text)) > WORDS:
-        tag = tag.replace("<td", '<td class="words"', 1)
+    long = len(re.sub("<[^>]*>", "", text))
+    if long > PHRASE:
+        tag = tag.replace("<td", f'<td class="{"words" if long > WORDS else "phrase"}"', 1)
 
     def breaking(code: re.Match[str]) -> str:
         return '<code class="long">' + re.sub("([/,])", r"\1<wbr>", code[1]) + "</code>"
@@ -221,13 +223,15 @@ def _mathml(found: re.Match[str]) -> str:
     latex = found[2]
     for entity, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")):
         latex = latex.replace(entity, sign)
-    tag = re.search(r"\\tag\{(\w+)\}", latex)
-    latex = re.sub(r"\\tag\{\w+\}", "", latex)
+    tag = TAG.search(latex)
+    latex = TAG.sub("", latex)
     block = found[1] == "div"
     made = convert(latex.strip(), display="block" if block else "inline")
     if not block:
-        return f'<span class="long-formula">{made}</span>' if len(latex) > LONG else made
-    return f'<div class="formula">{made}{f"<span>({tag[1]})</span>" if tag else ""}</div>'
+        if len(latex) > LONG:
+            return f'<span class="long-formula">{made}</span>{found[3]}'
+        return f'<span class="one-line">{made}{found[3]}</span>' if found[3] else made
+    return f'<div class="formula">{made}{f"<span>({tag[1]})</span>" if tag else ""}</div>{found[3]}'
 
 
 SHIM = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"></script>')
