@@ -13,7 +13,7 @@ def test_numbers_of_the_mlfm_paragraph():
     assert "the whole machine of 6156 servers (37,896,336 transfers in 6156 phases)" in text
     whole = records.read(PUBLISHED / "mlfm" / "d18-n18l19m18" / "closed_form.json")
     assert (whole.value, whole["verified"]["facts"]["transfers"]) == (6156, 37_896_336)
-    assert "On (2, 4, 3) `shift` takes 52 phases for 24. Its mean worst link load is 2.17" in text
+    assert "On (2, 4, 3) `shift` takes 52 phases instead of 24. Its mean worst link load is 2.17" in text
     shift = records.read(PUBLISHED / "mlfm" / "d3-n2l4m3" / "shift.json")
     assert (shift.value, round(shift["verified"]["facts"]["mean_worst_link_load"], 2)) == (52, 2.17)
     assert value_of("mlfm", "d3-n2l4m3", "cpsat-cpsat") == 24
