@@ -85,8 +85,8 @@ def _slower_than_slow(page: Reproduction, found: Results) -> None:
     page.erratum(
         "TE-CCL, finer epochs that give longer schedules",
         f"{len(worse)} results in fast epochs are longer than the same in slow ones.",
-        f"Fast epochs allow what slow ones do, but for latencies that are left out where they are short against an "
-        f"epoch. Theirs is up to {100 * (ratio - 1):.0f} % longer ({row.printed.words}).",
+        f"Fast epochs allow what slow ones do, apart from latencies that are left out because an epoch is long beside "
+        f"them. Theirs is up to {100 * (ratio - 1):.0f} % longer ({row.printed.words}).",
         f"From its own results: {told}.",
         "data",
     )
@@ -113,7 +113,7 @@ def _ended_early(page: Reproduction, found: Results) -> None:
     page.erratum(
         "TE-CCL, its search for the fewest epochs",
         "the number of epochs at which the search ends.",
-        "The search goes on as if a number of epochs were infeasible when the solver has found nothing in its time. "
+        "When the solver finds nothing in its time, the search goes on as if that number of epochs were infeasible. "
         "(`get_schedules` in `teccl/scheduler.py` @c128bf2 raises the lower bound whenever there is no schedule.) So "
         "the last number is no minimum.",
         f"Plans of fewer epochs under its own rules, which a check of its own replays: {'; '.join(told)}.",
@@ -136,8 +136,8 @@ def topologies(page: Reproduction) -> None:
         f"TE-CCL, Mesh ({mesh})",
         "a mesh of side n.",
         "Row ends are joined to the next row's beginning: node i has a link to i + 1 for every i.",
-        f"Its rule at n = 4: {built.number_of_edges()} pairs of neighbours, a mesh has {right.number_of_edges()}; "
-        f"diameter {nx.diameter(built)} for {nx.diameter(right)}; joined are also "
+        f"Its rule at n = 4: {built.number_of_edges()} pairs of neighbours where a mesh has "
+        f"{right.number_of_edges()}, diameter {nx.diameter(built)} instead of {nx.diameter(right)}. It also joins "
         f"{', '.join(f'{i} and {i + 1}' for i in range(3, 15, 4))}.",
         "code",
     )
@@ -145,11 +145,11 @@ def topologies(page: Reproduction) -> None:
     page.erratum(
         "TE-CCL, AMD with several chassis (teccl/topologies/amd.py)",
         "16 GPUs and 8 small switches a chassis.",
-        "Indices of switches leave out that node 0 is the main switch, so that one GPU of each chassis is a switch and "
-        "one small switch a GPU.",
+        "The indices of switches overlook that node 0 is the main switch. So one GPU of each chassis is taken for a "
+        "switch, and one small switch for a GPU.",
         f"Two chassis, chassis c at nodes 24c + 1 to 24c + 24, GPUs first. Switches by its rule 24c + 16 to 24c + 23 "
-        f"are {_ranges(used)}; the small switches are {_ranges(meant)}. Wrongly switches: {sorted(used - meant)}; "
-        f"wrongly GPUs: {sorted(meant - used)}.",
+        f"are {_ranges(used)}; the small switches are {_ranges(meant)}. Taken for switches: {sorted(used - meant)}; "
+        f"for GPUs: {sorted(meant - used)}.",
         "code",
     )
 

@@ -49,8 +49,8 @@ def answer(tables: Mapping[str, pd.DataFrame]) -> str:
     ratio = others["ours / theirs"].dropna()
     return (
         f"Ours takes at most the printed time in {within} of TE-CCL's {len(every)} results. In {beyond} the printed "
-        f"time is below the certified bound of the machine, so that nothing can reach it{missed}. Ours over TE-CCL's "
-        f"time is {every['ours / theirs'].median():.3f} in the median; over TACCL's it is {ratio.min():.2f} to "
-        f"{ratio.max():.3f} in {len(ratio)} results. All our methods together took {ours:.0f} s for TE-CCL's results, "
-        f"its solver {theirs:.0f} s."
+        f"time is below the certified bound of the machine, so that nothing can reach it{missed}. The ratio of "
+        f"our time to TE-CCL's is {every['ours / theirs'].median():.3f} in the median; to TACCL's it is "
+        f"{ratio.min():.2f} to {ratio.max():.3f} in {len(ratio)} results. All our methods together took {ours:.0f} s "
+        f"for TE-CCL's results; its solver took {theirs:.0f} s."
     )

@@ -77,7 +77,7 @@ def causality(page: Reproduction) -> None:
         "of 50 and 75 GiB/s, 0.5 us, 1 GiB).",
         f"By its rule, as we read it, some transfers carry a piece that the sender did not have when they began, so "
         f"these are times of no schedule. Made causal, the greedy takes {causal * 1e6:.1f} us with as many pieces as "
-        f"suit it, ours {found.value * 1e6:.1f} us, nothing less than {found.bound * 1e6:.1f} us.",
+        f"suit it, and ours {found.value * 1e6:.1f} us. Nothing takes less than {found.bound * 1e6:.1f} us.",
         f"Its rule replayed {SEEDS} times on that mesh with a piece a rank: {min(times):.1f} to {max(times):.1f} us as "
         f"it counts; {sum(broken)} of {total} transfers carry what was not there ({min(broken)} to {max(broken)} a "
         f"run). The check refuses the first schedule: {faults or 'nothing'}.",
