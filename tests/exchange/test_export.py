@@ -266,9 +266,10 @@ def test_pieces_of_whole_chunks_are_not_rounded(chunks: int | None, expected: in
     assert any("rounded" in note for note in notes) == (chunks == 5)
 
 
-def test_pieces_that_differ_by_a_byte_are_a_chunk_each() -> None:
-    """1,488 do not divide a GiB; two thirds as many chunks are near the ends of all pieces, too, and of unequal use."""
-    algorithm, notes = algorithm_of(ring_allgather(2, 1488, 2**30), "msccl", Wish())
+@pytest.mark.parametrize("size", [2**20, 2**30])
+def test_pieces_that_differ_by_a_byte_are_a_chunk_each(size: int) -> None:
+    """1,488 divide neither; two thirds as many chunks are near the ends of all pieces, too, and of unequal use."""
+    algorithm, notes = algorithm_of(ring_allgather(2, 1488, size), "msccl", Wish())
     assert algorithm.chunks == 1488
     assert set(algorithm.count[algorithm.kind == KINDS.index("s")].tolist()) == {1}
     assert "rounded to 1488 equal chunks" in notes[0]

@@ -18,6 +18,7 @@ from synth.text.quantities import percent
 
 MOST_CHUNKS = 4096  # of a part, without rounding
 MOST_TRIED = 512  # of a part, when rounding: the least that is near enough, or the nearest
+ALIKE = 0.1  # of a chunk: how far the ends of pieces may lie from those of as many equal chunks
 NEAR = 0.02  # of a part's bytes: how far the end of a piece may move to be near enough
 
 
@@ -55,11 +56,12 @@ def chunked(transfers: Transfers, wanted: int | None, most_count: int) -> Chunke
 
 
 def _alike(t: Transfers) -> int:
-    """The number of pieces of a part where all have equal bytes but for one or two; 0 where they have not, or are more
-    than :data:`MOST_CHUNKS`."""
-    least, most = int(t.piece_bytes.min(initial=t.part_bytes)), int(t.piece_bytes.max(initial=0))
-    pieces = round(2 * t.part_bytes / max(least + most, 1))
-    return pieces if most - least <= 2 and pieces * 2 < least and pieces <= MOST_CHUNKS else 0
+    """The number of pieces of a part where all have about equal bytes, so that each ends within a tenth of a chunk of
+    where so many chunks end; 0 where they have not, or are more than :data:`MOST_CHUNKS`."""
+    chunks = round(t.part_bytes / max(float(t.piece_bytes.mean()), 1.0)) if len(t.piece_bytes) else 0
+    places = np.concatenate([t.piece_offset, t.piece_offset + t.piece_bytes]) / t.part_bytes * chunks
+    off = float(np.abs(places - np.rint(places)).max(initial=0))
+    return chunks if 0 < chunks <= MOST_CHUNKS and off <= ALIKE else 0
 
 
 def _rounded(place: IntArray, part_bytes: int, chunks: int) -> IntArray:
