@@ -180,7 +180,8 @@ def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:
         errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}", markup=False)
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
-    console.print(f"{one.folder}: {', '.join(path.name for path in made.files)}", markup=False, soft_wrap=True)
+    files = ", ".join(path.relative_to(one.folder).as_posix() for path in made.files)
+    console.print(f"{one.folder}: {files}", markup=False, soft_wrap=True)
     if page is not None:
         console.print(f"{page}: {len(write_page(one, made, page)) - 1} files beside it", markup=False, soft_wrap=True)
     if all(path.suffix != ".parquet" for path in made.files):

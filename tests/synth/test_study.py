@@ -156,6 +156,9 @@ def test_a_study_writes_table_figures_and_report(finished):
     [row] = [line for line in output.splitlines() if line.startswith("│ xtree  │ pull")][:1]
     assert re.fullmatch(r"[0-9.]+ (us|ms|s)", row.strip("│").split("│")[-1].strip())  # time in a unit one reads
     assert "left out: xtree ilp does not run with cpsat" in output
+    [names] = [line.partition(": ")[2] for line in output.splitlines() if line.startswith(f"{folder}: ")]
+    assert "figures/gaps.pdf" in names
+    assert all((folder / name).is_file() for name in names.split(", "))
     page = (folder / "report.html").read_text()
     assert "<b>networks</b>" not in page  # a title is text
     assert "Small &lt;b&gt;networks" in page
