@@ -980,7 +980,7 @@ class Harvest:
         for x in map(Held, held.list("intervals")):
             intervals.append((x.whole("first", 0, 2**31), x.whole("last", 0, len(self.steps) - 1), x.list("rows")))
         held = held if held["intervals"] else Held({"generators": [], "bundles": []})
-        cover(not held.list("bundles"), "bundles of prices")
+        cover(not held.list("bundles") and "by_bytes" not in held, "bundles of prices, patterns by bytes")
         flat, self.patterns = held.array("generators", 0, self.n - 1, (None, self.n)), []
         generators = [flat[at : at + self.n] for at in range(0, len(flat), self.n)]
         need(all(len(set(g)) == self.n for g in generators), "generators: a row is no permutation")

@@ -5,14 +5,15 @@ whole numbers, the same in every renumbered copy of a topology. So an interval i
 most h hops, or more. In the first case no path of more hops counts, and with one hop every pair has its own link; in
 the second every step pays the hop. The least case bounds the interval; cases are divided further, the least first.
 
-Only patterns whose steps have equal bytes in the interval are divided: these may take one and the same routes. A case
-is impossible where a GPU has more partners within h hops than d + d^2 + … + d^h (Moore).
+Only patterns whose steps have equal bytes in the interval are divided: these may take one and the same routes. So with
+cases, steps of unequal bytes count as different patterns (``by_bytes``), even if they join the same pairs. A case is
+impossible where a GPU has more partners within h hops than d + d^2 + … + d^h (Moore).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -47,13 +48,17 @@ class Case:
             return {"pattern": self.pattern, "hops": self.within, "within": below, "beyond": above}
         return {"crowded": True} if self.bound is None else self.bound.proof()
 
+    def as_now(self) -> Case:
+        """A copy that stays as it is: a part that is divided later may prove less than it did whole."""
+        return replace(self, parts=self.parts and (self.parts[0].as_now(), self.parts[1].as_now()))
+
     def leaves(self) -> list[Case]:
         return [self] if self.parts is None else self.parts[0].leaves() + self.parts[1].leaves()
 
 
 @dataclass(frozen=True)
 class DividedBound(IntervalBound):
-    """The bound of an interval's least case, or more, as ``root`` may be divided further."""
+    """The bound of an interval's least case; ``root`` is divided no further."""
 
     root: Case
 
@@ -108,7 +113,7 @@ class Division:
         if not leaves:
             return None
         least = min(case.seconds for case in leaves)
-        return DividedBound(self.first, self.last, least, [], [], True, self.root)
+        return DividedBound(self.first, self.last, least, [], [], True, self.root.as_now())
 
     def _divide(self, case: Case, out_of_time: Callable[[], bool]) -> bool:
         """Divide by the pattern whose hops are farthest from whole, or by the heaviest."""

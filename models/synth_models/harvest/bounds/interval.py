@@ -40,12 +40,16 @@ Hops = tuple[int, int | None]  # least and most; None for any number
 
 class Patterns:
     """The distinct patterns of an instance, their orbits of pairs with the volume of each in every pattern (``sizes``),
-    and what all intervals share."""
+    and what all intervals share. ``by_bytes``: steps of unequal bytes have patterns of their own, as they may take
+    routes of their own."""
 
-    def __init__(self, instance: HarvestInstance) -> None:
+    def __init__(self, instance: HarvestInstance, by_bytes: bool = False) -> None:
         self.instance, self.gpus, self.ports = instance, instance.gpus, instance.ports
-        numbers: dict[bytes, int] = {}
-        self.of_step = [numbers.setdefault(_set_key(pairs, self.gpus), len(numbers)) for pairs in instance.demands]
+        numbers: dict[tuple[bytes, float], int] = {}
+        keys = [_set_key(pairs, self.gpus) for pairs in instance.demands]
+        sizes = instance.bytes_per_pair.tolist() if by_bytes else [0.0] * len(keys)
+        self.of_step = [numbers.setdefault(key, len(numbers)) for key in zip(keys, sizes, strict=True)]
+        self.by_bytes = len(numbers) > len(set(keys))
         self.pairs = [instance.demands[self.of_step.index(k)] for k in range(len(numbers))]
         self.group = generators(self.pairs, self.gpus)
         stacked = np.unique(np.concatenate(self.pairs)[:, :2], axis=0)

@@ -60,7 +60,8 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
-    shared = Patterns(instance)
+    cases = options.method.get("cases", "off") == "on"
+    shared = Patterns(instance, by_bytes=cases and use_rates and instance.ports > 1)
     search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
     ladder, known = search.ladder, search.known
     first = single_steps(instance)
@@ -68,7 +69,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
     complete = False
     with part.in_time():
-        complete = search.run(use_rates and instance.ports > 1, options.method.get("cases", "off") == "on")
+        complete = search.run(use_rates and instance.ports > 1, cases)
     ladder.close()
     number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
     message = f"{len(known)} of {number} intervals examined"
@@ -294,7 +295,8 @@ def _examined(examined: list[IntervalBound], shared: Patterns | None) -> dict[st
         for row in part.get("rows", []):
             if "bundle" in row:
                 row["bundle"] = number[row["bundle"]]
-    return {
+    apart = {"by_bytes": 1} if shared and shared.by_bytes else {}
+    return apart | {
         "generators": [moved.tolist() for moved in shared.group] if shared else [],
         "bundles": [shared.prices.pool[old].as_certificate() for old in used] if shared else [],
         "intervals": intervals,

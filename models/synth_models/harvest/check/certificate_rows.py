@@ -30,17 +30,20 @@ Limits = Mapping[int, int]  # the most hops of routes, of the patterns that have
 
 
 class Facts:
-    """Patterns (a volume by pair, numbered by first appearance), the orbits of their pairs under the stated
-    renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the orbit in pattern k; ``partners`` are
-    the most pairs that leave or enter one GPU, ``least_load`` is that of whole links."""
+    """Patterns (a volume by pair, numbered by first appearance; ``by_bytes``: those of unequal bytes apart), the orbits
+    of their pairs under the stated renumberings, and prices. ``sizes[k][orbit]`` is the volume of all pairs of the
+    orbit in pattern k; ``partners`` are the most pairs that leave or enter one GPU, ``least_load`` is that of whole
+    links."""
 
     def __init__(self, instance: HarvestInstance, certificate: Mapping[str, Any]) -> None:
         self.gpus, self.ports = instance.gpus, instance.ports
-        numbers: dict[frozenset[tuple[int, int, int]], int] = {}
+        numbers: dict[tuple[frozenset[tuple[int, int, int]], float], int] = {}
         sets = [frozenset((u, v, volume) for u, v, volume in rows.tolist()) for rows in instance.demands]
-        self.of_step = [numbers.setdefault(one, len(numbers)) for one in sets]
-        self.bytes_of_step = instance.bytes_per_pair.tolist()
-        self.patterns = [{(u, v): volume for u, v, volume in one} for one in numbers]
+        self.bytes_of_step: list[float] = instance.bytes_per_pair.tolist()
+        apart = "by_bytes" in certificate and untrusted.whole(certificate, "by_bytes", 0, 1)
+        sizes = self.bytes_of_step if apart else [0.0] * len(sets)
+        self.of_step = [numbers.setdefault(one, len(numbers)) for one in zip(sets, sizes, strict=True)]
+        self.patterns = [{(u, v): volume for u, v, volume in one} for one, _ in numbers]
         self.group = self._group(certificate)
         self.orbit = self._orbits(sorted(set().union(*self.patterns)))
         self._measure()

@@ -14,9 +14,10 @@ from models.harvest.brute_force import optimum
 from models.harvest.instances import stated
 
 from synth.options import RunOptions
+from synth_models.harvest.bounds import hop_cases
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.bounds.hop_cases import Division
-from synth_models.harvest.bounds.interval import RATES, Patterns, Relaxation
+from synth_models.harvest.bounds.interval import QUICK, RATES, Patterns, Relaxation
 from synth_models.harvest.check.certificates import check_bound
 from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
@@ -77,6 +78,18 @@ def test_random_steps_never_above_brute_force(seed: int) -> None:
     assert proven(stated(**raw))[0] <= optimum(raw) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+def test_steps_of_unequal_bytes_never_above_brute_force(seed: int) -> None:
+    """The first step comes again, with far fewer or more bytes: its routes may be others then."""
+    raw = random_shifts(seed, 4)
+    raw["steps"][-1] = raw["steps"][0] | {"bytes": raw["steps"][0]["bytes"] * (0.05 if seed % 2 else 20.0)}
+    instance = stated(**raw)
+    bound, certificate = proven(instance)
+    assert bound <= optimum(raw) * (1 + 1e-12)
+    assert certificate.get("by_bytes") == 1 or not certificate["intervals"]
+    assert Patterns(instance, by_bytes=True).of_step[0] != Patterns(instance, by_bytes=True).of_step[-1]
+
+
 @pytest.mark.parametrize(("algorithm", "gpus", "more"), [("swing", 16, 0.05), ("bruck_allgather", 8, 0.01)])
 def test_it_proves_more_and_no_schedule_is_below(algorithm: str, gpus: int, more: float) -> None:
     """One topology for all steps."""
@@ -95,6 +108,18 @@ def test_two_steps_by_hand() -> None:
     case = Relaxation(Patterns(instance), 0, 1, {0: (1, 1), 1: (1, 1)}).solve(lambda: False, RATES)
     sizes = sum(float(size) for size in instance.bytes_per_pair[:2]) / instance.port_bandwidth
     assert float(case.seconds) == pytest.approx(2 * instance.alpha + 2 * instance.hop_delay + sizes, rel=1e-4)
+
+
+def test_a_bound_keeps_its_proof_while_its_interval_is_divided_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases whose parts prove less than they do: the bound from before must not take over the parts' proof."""
+    division = Division(Patterns(made("swing", 8, 2, 1e-3)), 0, 3)
+    assert division.go_on(1, lambda: False)
+    found = division.bound()
+    assert found is not None
+    proof = json.dumps(found.proof())
+    monkeypatch.setattr(hop_cases, "RATES", QUICK)
+    assert division.go_on(3, lambda: False)
+    assert json.dumps(division.root.proof()) != proof == json.dumps(found.proof())
 
 
 def mutations(certificate: Node) -> Iterator[tuple[str, Node]]:
@@ -158,6 +183,8 @@ def test_steps_that_differ_in_bytes_are_not_divided() -> None:
     unlike = instance.model_copy(update={"steps": steps})
     division = Division(Patterns(unlike), 0, 2)
     assert list(division.root.hops) == [Patterns(unlike).of_step[2]]
+    apart = Patterns(unlike, by_bytes=True)
+    assert list(Division(apart, 0, 2).root.hops) == [0, 1, 2] == apart.of_step
     case = {"pattern": 0, "hops": 1, "within": {"rows": []}, "beyond": {"rows": []}}
     certificate = {
         "unit_exponent": 100,
