@@ -56,7 +56,8 @@ class Plan(NamedTuple):
     up everything at one rank, which spreads it. ``groups``: of ranks near each other, which stand for boxes where
     every rank is a box of its own. ``gates``: of a group, where two trees enter it. ``weighed``: the shares of an
     allreduce are as large as suits the links; with a ``lag``, its way down goes before the way up of turns that are
-    later by the lag-th part of all. ``mirrored``: it sums up as it spreads, with time reversed.
+    later by the lag-th part of all. ``mirrored``: it sums up as it spreads, with time reversed. ``spare_rails``: some
+    pieces come to a rank over its rail instead of inside its box.
     """
 
     chain: bool = False
@@ -70,6 +71,7 @@ class Plan(NamedTuple):
     gates: int = 2
     mirrored: bool = False
     lag: int = 0
+    spare_rails: bool = False
 
     @property
     def in_order(self) -> bool:
@@ -94,6 +96,7 @@ class Plan(NamedTuple):
         shares = f"unequal shares, down 1/{self.lag} behind up, " if self.lag else "unequal shares, "
         words = shares + words if self.weighed else words
         words = f"up as down with time reversed, {words}" if self.mirrored else words
+        words = f"also over idle rails, {words}" if self.spare_rails else words
         if self.between == STRAIGHT:
             return "straight from everybody to all"
         return f"{words}inside a box {'along a chain' if self.chain else 'straight to all'}"
@@ -193,6 +196,12 @@ def roots_of_shares(boxes: Sequence[Sequence[int]]) -> list[int]:
     ]
 
 
+class OverRails(NamedTuple):
+    """The ``ranks`` that get a piece over their own rail instead of inside their box, shape (pieces, nodes)."""
+
+    ranks: BoolArray
+
+
 def from_everyone(
     rails: Rails,
     holder: IntArray,
@@ -200,16 +209,21 @@ def from_everyone(
     plan: Plan,
     order: IntArray,
     dealt_to: Dealt | None = None,
-    around: Around | None = None,
+    around: Around | OverRails | None = None,
 ) -> Sends:
     """From the holder of every piece straight along its rail to the next box, and the next (or from each to the next);
     then inside each. ``order``: of the boxes, shape (boxes,). ``dealt_to``: how pieces are spread in each box, and
-    whose turn it is where several serve one (else its ``chunk`` says that); some go ``around`` slow links."""
+    whose turn it is where several serve one (else its ``chunk`` says that); some go ``around`` slow links, or come over
+    idle rails, after all that others wait for there."""
     helped, turn = (None, chunk) if dealt_to is None else (dealt_to.helped, dealt_to.turn)
     place = np.argsort(order)
     count, piece = len(rails.size), np.arange(len(holder), dtype=np.int64)
     chunks_each = int(chunk.max(initial=0)) + 1
-    left_out = None if around is None or helped is None else _left_out(around, holder, helped)
+    later, left_out = 0, None
+    if isinstance(around, OverRails):
+        later, left_out, around = count * chunks_each, around.ranks, None
+    elif around is not None and helped is not None:
+        left_out = _left_out(around, holder, helped)
     sends = Collected(rails, plan.chain, around, left_out)
     first_step = chunk * (count if plan.by_chunk else 1)
     helper = None if helped is None else rails.helpers(holder, turn, helped)
@@ -224,7 +238,7 @@ def from_everyone(
         brought_by.append(came)
         step_by.append(step)
     if left_out is not None:
-        _beside(sends, holder, turn, order, np.array(brought_by), np.array(step_by), left_out)
+        _beside(sends, holder, turn, order, np.array(brought_by), np.array(step_by) + later, left_out)
     return sends.all()
 
 

@@ -17,6 +17,7 @@ from synth_models.fabric.references.box_sends import (
     DEALT,
     GROUPS_LED,
     SHARED_OUT,
+    OverRails,
     Plan,
     Sends,
     dealt,
@@ -28,6 +29,7 @@ from synth_models.fabric.references.box_sends import (
 from synth_models.fabric.references.box_trees import NOBODY, Growth, around, seconds_between
 from synth_models.fabric.references.group_leaders import led_by_groups
 from synth_models.fabric.references.share_weights import Dealt
+from synth_models.fabric.references.spare_rails import over_spare_rails
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
@@ -64,7 +66,12 @@ def transfers_of(
         if plan.passed_on:
             order = around(seconds_between(routes, boxes))
         step = chunk.max() - chunk if last_first else chunk
-        whole_rate = None if dealt_to is None else Around.of(routes, boxes, slow_links(instance))
+        whole_rate: Around | OverRails | None = (
+            None if dealt_to is None else Around.of(routes, boxes, slow_links(instance))
+        )
+        if plan.spare_rails:
+            ranks = over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk)
+            whole_rate = None if ranks is None else OverRails(ranks)
         sends = from_everyone(rails, holder, step, plan, order, dealt_to, whole_rate)
         return _as_transfers(routes, block, size, sends)
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
@@ -85,6 +92,14 @@ def transfers_of(
     if plan.between == "two trees":
         return behind_what_they_wait_for(transfers, transfers.priority.copy())
     return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
+
+
+def rails_are_idle(instance: FabricInstance, sizes: list[list[int]], plan: Plan, known: Known) -> bool:
+    """Whether some pieces are better sent along a rail than inside a box."""
+    boxes, (_, size) = boxes_of(instance, plan), pieces_of(sizes)
+    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
+    holder, chunk = _shares(instance, sizes, boxes)
+    return over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk) is not None
 
 
 def _shares(

@@ -2,13 +2,14 @@
 
 The two-level algorithms of MPI libraries and of NCCL's tree and PAT, with every rank of a box at work between boxes
 (a rank and those of equal number in other boxes: a rail). Allgather: a rank sends its own block straight to its rail
-in the next box, the one after that, and so on; whatever arrives goes to the others of the box at once. Broadcast: the
-data are dealt out to the ranks of the root's box; each spreads its share along its rail, over 2^n boxes by the n
-edge-disjoint binomial trees of Johnsson and Ho ("Optimum broadcasting and personalized communication in hypercubes",
-IEEE Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009); a short one goes
-whole to every rank of the root's box, and from each to a part of the other boxes. Reduce-scatter
-and reduce are these backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short
-messages an exchange (:mod:`synth_models.fabric.references.box_exchange`).
+in the next box, the one after that, and so on; whatever arrives goes to the others of the box at once, or some of it
+to them over rails that would be idle (:mod:`synth_models.fabric.references.spare_rails`). Broadcast: the data are dealt
+out to the ranks of the root's box; each spreads its share along its rail, over 2^n boxes by the n edge-disjoint
+binomial trees of Johnsson and Ho ("Optimum broadcasting and personalized communication in hypercubes", IEEE
+Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009); a short one goes whole
+to every rank of the root's box, and from each to a part of the other boxes. Reduce-scatter and reduce are these
+backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short messages an exchange
+(:mod:`synth_models.fabric.references.box_exchange`).
 
 Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
 NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
@@ -61,7 +62,7 @@ from synth_models.fabric.references.box_sends import (
     Plan,
     roots_of_shares,
 )
-from synth_models.fabric.references.box_transfers import boxes_of, root_of, slow_links, transfers_of
+from synth_models.fabric.references.box_transfers import boxes_of, rails_are_idle, root_of, slow_links, transfers_of
 from synth_models.fabric.references.box_trees import seconds_between
 from synth_models.fabric.references.group_leaders import groups_of_boxes
 from synth_models.fabric.references.in_use import packed, raced
@@ -96,6 +97,7 @@ SHORT = 10  # latencies that a message takes on a link, below which it goes stra
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 LAGS = (16, 8, 2)  # where links are slow also: the part of all turns by which the way down comes after the way up
 LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
+PIECES_BESIDE = 8  # of a block, with which some come over idle rails: their share is seldom more than a few of these
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 
 
@@ -180,7 +182,7 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
         return _rooted_plans(instance, alike)
     passed = [] if alike else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
-        return [*passed, Plan(), Plan(chain=True)]
+        return [*passed, Plan(), Plan(chain=True), Plan(spare_rails=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
     short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
     lags = (0, *LAGS) if slow_links(instance).any() else (0,)
@@ -263,6 +265,8 @@ def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
         return max(1, min(most, wanted))
     if plan.weighed:
         return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
+    if plan.spare_rails:
+        return min(most, PIECES_BESIDE)
     if plan.between in (DEALT, STRAIGHT) or root_of(instance, plan) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
@@ -285,7 +289,7 @@ def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
 
 
 def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None = None) -> Schedule | None:
-    """The schedule with ``count`` chunks a share; None where there is none of an exchange."""
+    """The schedule with ``count`` chunks a share; None where there is none of an exchange, or no rail is idle."""
     known = known or Known()
     parts = count * _shares_each(instance, plan)
     there = instance if instance.collective in SPREADING else reversed_instance(instance)
@@ -299,6 +303,8 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
         cut = chunks.in_step(there, int(there.blocks.bytes[0]), parts)
         return timed_one_way(instance, there, transfers_of(there, [cut], plan, known=known))
     sizes = [chunks.equal(int(size), parts) for size in there.blocks.bytes]
+    if plan.spare_rails and not rails_are_idle(there, sizes, plan, known):
+        return None
     long = _of_many_turns(instance, there, sizes[0], plan, known)
     if long is not None:
         return long
