@@ -18,6 +18,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.views.positions import positions
 
 LEAST = 0.001  # the smallest loss that has a colour of its own
+SIDES = (45, -45, 90, -90, 0)  # degrees at which a name may stand beside its node, those first that others leave equal
 PARTED, UNKNOWN = "black", "#bbbbbb"
 
 
@@ -67,12 +68,45 @@ def _draw_links(
 def _draw_nodes(axes: Any, machine: Machine, place: Any, of_node: Mapping[int, float], colours: ScalarMappable) -> None:
     """Squares for switches, their rims coloured; circles for ranks; names beside them."""
     small = machine.nodes > 40
+    side = _sides(machine, place)
     for v in range(machine.nodes):
         switch = bool(machine.is_switch[v])
         rim = _colour(of_node.get(v), colours) if switch else "black"
         how: dict[str, Any] = dict(s=90 if small else 170, color="white", linewidth=2.2 if switch else 0.8, zorder=3)
         axes.scatter(*place[v], edgecolor=[rim], marker="s" if switch else "o", **how)
-        beside: dict[str, Any] = dict(textcoords="offset points", xytext=(2, 6) if small else (3, 9), parse_math=False)
         size = 4 if small else 6 if machine.nodes > 12 else 10
-        name = axes.annotate(machine.names[v], place[v], fontsize=size, zorder=4, **beside)
+        beside = _beside(side[v], away=4 if small else 7)
+        name = axes.annotate(machine.names[v], place[v], fontsize=size, zorder=4, parse_math=False, **beside)
         name.set_path_effects([withStroke(linewidth=2, foreground="white")])
+
+
+def _sides(machine: Machine, place: Any) -> list[int]:
+    """The angle, of :data:`SIDES`, at which every node's name stands: for nodes of one height the one from which their
+    links keep furthest."""
+    of_node: list[list[float]] = [[] for _ in range(machine.nodes)]
+    for u, v in zip(machine.network.src.tolist(), machine.network.dst.tolist(), strict=True):
+        x, y = place[v][0] - place[u][0], place[v][1] - place[u][1]
+        of_node[u].append(math.degrees(math.atan2(y, x)))
+        of_node[v].append(math.degrees(math.atan2(-y, -x)))
+    heights = [round(float(at[1]), 3) for at in place]
+    best: dict[float, int] = {}
+    for height in set(heights):
+        links = [angle for v, mine in enumerate(of_node) if heights[v] == height for angle in mine]
+        best[height] = max(SIDES, key=lambda side: min((_apart(side, link) for link in links), default=0.0))
+    return [best[height] for height in heights]
+
+
+def _apart(one: float, other: float) -> float:
+    """Degrees between two directions."""
+    return abs((one - other + 180) % 360 - 180)
+
+
+def _beside(side: int, away: int) -> dict[str, Any]:
+    """Where a name stands that is ``away`` points off its node at this angle."""
+    if side == 0:
+        at, where = (away + 2, 0), {"ha": "left", "va": "center"}
+    else:
+        straight = side in (90, -90)
+        at = (0 if straight else away // 2, away + 2 if side > 0 else -away - 2)
+        where = {"ha": "center" if straight else "left", "va": "bottom" if side > 0 else "top"}
+    return {"textcoords": "offset points", "xytext": at, **where}
