@@ -231,6 +231,10 @@ def test_what_a_table_and_a_formula_become() -> None:
         assert "class" not in one + number
         assert f'class="{kind}"' in other
         assert f'td.{kind}:not([style*="right"])' in (PAGES / "site.css").read_text()
+    heads = hooks.CELL.sub(
+        hooks._cell, "<thead><tr><th>gap</th><th style=''>what of all that the column says</th></tr>"
+    )
+    assert re.findall("<th[^>]*>", heads) == ["<thead>", "<th>", "<th class=\"head\" style=''>"]
     math = r'<div class="arithmatex">\[x \tag{15, 16}\]</div> is <span class="arithmatex">\(y\)</span>, so'
     made = hooks.MATH.sub(hooks._mathml, math)
     assert "<span>(15, 16)</span></div>" in made

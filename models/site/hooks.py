@@ -182,8 +182,8 @@ ROLE = re.compile(r":(?:class|func|mod|meth|data|attr|exc):<code>~?")
 IMAGE = re.compile(r'(<img alt="[^"]*" src="([^"]+)"[^>]*>)')
 LONG = 30  # characters of a formula in a line, from which on it may be wider than a phone
 PICTURE = re.compile(r'<p>(<img alt="([^"]+)"[^>]*>)</p>')
-CELL = re.compile(r"(<td[^>]*>)(.*?)(?=</td>)")
-PHRASE, WORDS = 18, 40  # characters of a cell, from which on it is text: a phone gives it more of its width
+CELL = re.compile(r"(<t([dh])(?=[ >])[^>]*>)(.*?)(?=</t[dh]>)")
+PHRASE, WORDS = 18, 40  # characters of a cell or a column's head, from which on it gets more width
 WIDE = 30  # characters of code in a cell, from which on it may break behind a slash or a comma
 LONG_CODE = re.compile(rf"<code>([^<]{{{WIDE},}})</code>")
 QUANTITY = re.compile(r"(?<=\d) (?=(?:[A-Za-z]{1,9}|%)$)")
@@ -208,8 +208,10 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 def _cell(found: re.Match[str]) -> str:
     """A table's cell: a number and its unit stay on one line, long code breaks where a path or a list does, and the
     style sheet is told which cells are text."""
-    tag, text = found.groups()
+    tag, kind, text = found.groups()
     long = len(re.sub("<[^>]*>", "", text))
+    if kind == "h":
+        return (tag.replace("<th", '<th class="head"', 1) if long > PHRASE else tag) + text
     if long > PHRASE:
         tag = tag.replace("<td", f'<td class="{"words" if long > WORDS else "phrase"}"', 1)
 
