@@ -23,6 +23,7 @@ from synth.clock import start_up_costs
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
 AGAIN_S = 0.2  # between two signals: compiled code and callbacks may swallow one
+AT_ONCE_S = 1e-6  # until a limit that has passed already stops a block
 
 
 class OutOfTime(BaseException):
@@ -181,8 +182,9 @@ def _set_timer() -> None:
     left = _limits[-1].remaining()
     if left is not None:
         _timer.set_at, _timer.late, _timer.continued = time.monotonic(), False, False
-        _timer.due = _timer.set_at + left + SLACK_S
-        signal.setitimer(signal.ITIMER_REAL, left + SLACK_S, AGAIN_S)
+        wait = max(left + SLACK_S, AT_ONCE_S)  # 0 would turn the timer off
+        _timer.due = _timer.set_at + wait
+        signal.setitimer(signal.ITIMER_REAL, wait, AGAIN_S)
 
 
 def _can_interrupt() -> bool:

@@ -248,7 +248,7 @@ def _row(question: Question, record: Record, bound: Record) -> dict[Any, Any]:
                 (record["verified"]["facts"] or {}).get("transfers"),
                 round(sum(seconds.values()) - seconds.get("compile", 0.0), 2),
                 round(seconds.get("check", 0.0), 2),
-                record["peak_memory_mb"],
+                record.data.get("peak_memory_mb"),
             ),
             strict=True,
         )

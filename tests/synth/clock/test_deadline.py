@@ -42,6 +42,15 @@ def test_a_limit_stops_what_never_asks() -> None:
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
 
 
+@pytest.mark.parametrize("left", [0.0, -0.2, -1.0, -1e6])
+def test_a_limit_that_has_passed_stops_at_once(left: float) -> None:
+    """Also one that passed long ago: what a search leaves for its check may be more than there is."""
+    options = limited(60.0)
+    with deadline.stopping(lambda: left, options.clock):
+        loop_for_ever()
+    assert options.clock.cut
+
+
 def test_no_handler_of_failures_takes_it_for_one() -> None:
     """Swallowing every ``Exception`` does not keep a run from being stopped."""
 

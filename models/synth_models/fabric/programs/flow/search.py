@@ -37,6 +37,7 @@ ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then t
 LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
 SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
 STARTS = 4  # first schedules that are improved
+FAR = 8  # times the longest path's latency, up to which what goes far is tried first
 AS_LONG = 1.2  # times as long as the last draft is what the next may take
 IDLE = 40  # tries in a row without gain, after which improvement ends
 
@@ -146,7 +147,7 @@ class _Search:
     def sizes(self, named: _NamedPlan) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
-        far = _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
+        far = FAR * _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
         orders: Sequence[Order] = (*sorted(RULES, key=lambda rule: far and rule is not FURTHEST), *BUSIEST)
         for number, (pieces, size) in enumerate(_sizes(self.instance, named.plan, self.options.method.get("chunks"))):
             if self.drafts and self.drafts[0].seconds <= named.needs_s * CLOSE:
@@ -166,9 +167,10 @@ class _Search:
         once: another is not begun where it would not end in time."""
         best: _Draft | None = None
         tried: list[tuple[float, Order]] = []
+        first = not self.drafts
         for order in orders:
             near = bool(tried) and tried[-1][0] <= CLOSE * self.least_s
-            if self.over or near or (self.drafts and not self.options.fits(self.takes)):
+            if near or (not first and self.over) or (self.drafts and not self.options.fits(self.takes)):
                 continue
             begun = counted_now()
             draft = self.first(pieces, order, words)
