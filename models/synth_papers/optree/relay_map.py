@@ -89,7 +89,7 @@ def reproduce(page: Reproduction) -> None:
     page.table("Where relay is optimal", _table(cells), "relay-map", show=False)
     for cell in cells:
         if cell.excess:  # what was tried is kept, whether it closes the gap or not
-            made, part = page.placed(_ring(cell.nodes, cell.wavelengths), "open")
+            made, part = page.placed(_ring(cell.nodes, cell.wavelengths), "replayed")
             list(page.solve([made], ["bound", "relay", "one_path"], time_limit=PROGRAM_S, part=part))
     page.figure(_figure(cells, [n for n in NODES if n <= largest]), "relay-map", caption(cells))
     page.say(caption(cells))
