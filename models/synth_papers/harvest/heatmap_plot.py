@@ -52,7 +52,8 @@ def draw(
             )
             mesh.set_rasterized(True)
             _lines(axes, sizes, delays, values, diverging=least < 1)
-            axes.set_title(f"{name}\nlargest {_short(values.max())}×", fontsize=9)
+            whose, _, what = name.partition(": ")
+            axes.set_title(f"{whose}\n{what}{', ' if what else ''}largest {_short(values.max())}×", fontsize=9)
             _ticks(axes)
     for axes in grid[-1]:
         axes.set_xlabel("message size")
