@@ -12,7 +12,11 @@ from examples import some_of
 from models.fabric.flat_replay import replay
 
 import synth
+from synth.drill import search
+from synth.errors import UnsupportedError
 from synth.family import get_family, load
+from synth.making import make
+from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import box_transfers, hierarchical
 from synth_models.fabric.references.box_rails import AROUND
@@ -29,6 +33,7 @@ from synth_models.fabric.references.share_weights import (
     least_busy,
     whole_shares,
 )
+from synth_models.fabric.scheduling import chunks
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -185,3 +190,29 @@ def test_what_a_rank_behind_a_slow_port_sums_up_comes_first(tmp_path: Path) -> N
     verdict = load(get_family("fabric").check)(instance, found)
     assert verdict.ok
     assert 0 <= 1 - bound / verdict.value < 0.02
+
+
+@pytest.mark.parametrize("share", [None, "1/2"])
+@pytest.mark.parametrize("keys", [{"machine": "dgx-h100", "boxes": "3", "gpus": "4"},
+                                  {"machine": "dgx-a100", "boxes": "2", "gpus": "4"}])  # fmt: skip
+def test_failures_that_are_alike_take_as_long(keys: dict[str, str], share: str | None, tmp_path: Path) -> None:
+    """Every member of every orbit: a symmetry maps one machine onto the other, whatever the numbers of its parts."""
+    whole = make(get_family("fabric"), {**keys, "collective": "allreduce", "bytes": "1MiB"})
+    drill = search.prepared(search.Question(whole, tmp_path, share))
+    plan = Plan(weighed=True, lag=0 if share is None else 8)
+    for case in drill.cases:
+        assert case.orbit is not None
+        if case.instance is None:
+            continue
+        found = set()
+        for member in case.orbit.members:
+            broken = drill.breakable.broken(member, share)
+            try:
+                made = hierarchical._made(broken, plan, 8)
+            except UnsupportedError:  # one box cannot reach a rank: every member then says so
+                found.add(None)
+                continue
+            assert made is not None
+            assert check_schedule(broken, made).ok
+            found.add(chunks.seconds(broken, made))
+        assert len(found) == 1, case.name

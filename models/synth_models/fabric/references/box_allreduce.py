@@ -23,7 +23,7 @@ from synth_models.fabric.references.share_weights import (
 )
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import timed_from_near_and_afar
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
 from synth_models.fabric.scheduling.reversal import ends, joined, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
@@ -95,7 +95,7 @@ def _turn_by_turn(
         back = replace(back, priority=forth.priority + turns * ~sums)
         lag = max(1, turns // plan.lag)
         down = replace(down, priority=down.priority + turns + lag + 2 * turns * spreads)
-        return timed(instance, joined(instance.machine, back, down, later=False))
+        return timed_alike(instance, joined(instance.machine, back, down, later=False))
     at_home = (box[source] == box[target]) & (box[target] == box[dealt_to.rank[back.piece]])
     back = replace(back, priority=forth.priority + at_home * (turns // BEHIND))
-    return timed(instance, joined(instance.machine, back, down))
+    return timed_alike(instance, joined(instance.machine, back, down))

@@ -8,7 +8,9 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth.graph.hops import hops_from_nearest
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.network_spec import built
 from synth_models.fabric.references.box_known import Known
 from synth_models.fabric.references.box_places import placed
 from synth_models.fabric.references.box_rails import Around
@@ -36,8 +38,29 @@ from synth_models.fabric.scheduling.moves import pieces_of
 
 
 def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
-    """What a plan takes for boxes."""
-    return plan.groups or instance.boxes
+    """What a plan takes for boxes; of unequal shares, those from what failed on."""
+    return plan.groups or (_from_failures_on(instance) if plan.weighed else instance.boxes)
+
+
+def _from_failures_on(instance: FabricInstance) -> Sequence[tuple[int, ...]]:
+    """The boxes, first that of the rank nearest to what failed, and every box from that rank's place on: failures that
+    are alike so find the same schedule but for the numbers of the ranks, whichever of them it is."""
+    failed, whole = instance.failed, built(instance.network)
+    gone = {*failed.nodes, *(node for pair in (*failed.links, *failed.shares) for node in pair)}
+    if not gone:
+        return instance.boxes
+    src, dst = whole.network.src.astype(np.int64), whole.network.dst.astype(np.int64)
+    there, back = np.concatenate([src, dst]), np.concatenate([dst, src])
+    away = hops_from_nearest(whole.nodes, there, back, sorted(gone))
+    boxes = instance.boxes
+    near = [
+        (away[rank] if away[rank] >= 0 else len(away), b, k)
+        for b, box in enumerate(boxes)
+        for k, rank in enumerate(box)
+    ]
+    _, first, place = min(near)
+    turned = [*boxes[first:], *boxes[:first]]
+    return [(*box[place % len(box) :], *box[: place % len(box)]) for box in turned]
 
 
 def root_of(instance: FabricInstance, plan: Plan) -> int | None:

@@ -29,6 +29,7 @@ HELPED = 3  # ways: not, and two; around slow links is one more
 WAYS = HELPED + 1
 BUSIEST = 8  # links that are compared when a piece is dealt out
 LEAST_SHARE = 1e-6  # of the whole, below which a share is none
+DIGITS = 9  # by which rows of the linear program are told apart
 TOGETHER = 1.005  # times the seconds of both ways together that one after the other may take
 
 
@@ -49,7 +50,8 @@ def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = 
     cost = np.concatenate([np.where(np.arange(shares) < shares // kinds, 0.0, HELP), [1.0, ALONE]])
     whole = np.concatenate([np.ones(shares), [0.0, 0.0]])[None, :]
     most = np.concatenate([-lost[used] / unit, np.zeros(len(ways))])
-    found = linprog(cost, rows, most, whole, np.ones(1), method=INTERIOR)
+    order = np.lexsort(np.round(np.column_stack([rows, most]), DIGITS).T)  # whatever the links' numbers
+    found = linprog(cost, rows[order], most[order], whole, np.ones(1), method=INTERIOR)
     if found.x is None:
         return np.full(shares, 1 / shares)
     weight = np.maximum(np.asarray(found.x[:shares]), 0.0)

@@ -24,7 +24,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import FEW
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
 from synth_models.fabric.scheduling.reversal import arrivals, ends
 from synth_models.fabric.solution import Schedule
 
@@ -60,7 +60,7 @@ def again(
         return found
     back, there = turned(forth), _turned_around(instance)
     many = found.transfers > FEW
-    placed = timed if listed else partial(timed, in_gaps=not many, in_cells=many, rounded=rounded)
+    placed = timed_alike if listed else partial(timed, in_gaps=not many, in_cells=many, rounded=rounded)
     enough = max(chunks.WORTH, Fraction(options.relative_gap))
     best, shortest, takes = found, chunks.seconds(instance, found), (LISTED if listed else A_TRANSFER) * found.transfers
     for _ in range(LISTED_ROUNDS if listed else ROUNDS):

@@ -115,17 +115,9 @@ def timed(
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
     """
-    machine = instance.machine
-    ticks = ticks_per_s or clock.ticks_per_second(machine, most_seconds(instance, transfers))
-    hop_by_hop = instance.switching.mode == "store_and_forward"
-    hops = hop_times(machine, transfers, ticks, hop_by_hop)
-    uses = uses_of(
-        transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, in_gaps or in_cells
-    )
-    followers = followers_of(machine, transfers, hops)
-    resources, missing = machine.links + len(machine.group_names), np.diff(transfers.before_start)
-    if machine.abilities.streams.any():
-        uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
+    ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
+    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells)
+    followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
     if in_cells:
         found = placed_in_cells(uses, resources, followers, transfers.priority, missing, seconds, rounded)
@@ -133,6 +125,37 @@ def timed(
         kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
         order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority
         found = kernel(uses, resources, followers, order, missing, seconds)
+    return _schedule_of(instance, transfers, ticks, hops, found)
+
+
+def timed_alike(instance: FabricInstance, transfers: Transfers) -> Schedule:
+    """:func:`timed`, but of links that are looked at in the same tick, that comes first which has most transfers, not
+    that of the least number: the same transfers have the same times, whatever the numbers of their links."""
+    ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
+    hops, uses, resources = _occupied(instance, transfers, ticks, False)
+    uses = uses._replace(resource=_most_used_first(uses.resource))
+    followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
+    found = list_scheduled(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
+    return _schedule_of(instance, transfers, ticks, hops, found)
+
+
+def _occupied(
+    instance: FabricInstance, transfers: Transfers, ticks: int, gaps: bool
+) -> tuple[gathering.HopTimes, Uses, int]:
+    """Times of the hops, what the transfers occupy, and how many resources there are."""
+    machine = instance.machine
+    hops = hop_times(machine, transfers, ticks, instance.switching.mode == "store_and_forward")
+    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, gaps)
+    resources = machine.links + len(machine.group_names)
+    if machine.abilities.streams.any():
+        uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)
+    return hops, uses, resources
+
+
+def _schedule_of(
+    instance: FabricInstance, transfers: Transfers, ticks: int, hops: gathering.HopTimes, found: tuple[IntArray, bool]
+) -> Schedule:
+    """The transfers with the start times that were found, and whether these were in time."""
     start, in_time = found
     if not in_time:
         raise OutOfTime
@@ -143,14 +166,23 @@ def timed(
     piece, adds, route_start = transfers.piece, transfers.adds, transfers.route_start
     count = _lengths(transfers)
     end = int((np.repeat(start, count) + hops.arrival).max(initial=0))
-    if hop_by_hop:
+    if instance.switching.mode == "store_and_forward":
         start, piece, adds = np.repeat(start, count) + hops.offset, np.repeat(piece, count), np.repeat(adds, count)
         route_start = np.arange(len(transfers.link) + 1, dtype=np.int64)
     made = Schedule(
         ticks, transfers.piece_block, transfers.piece_bytes, start, piece, adds, route_start, transfers.link
     )
-    object.__setattr__(made, "ends", (machine, end))
+    object.__setattr__(made, "ends", (instance.machine, end))
     return made
+
+
+def _most_used_first(resource: IntArray) -> IntArray:
+    """Resources numbered from those that occur most often down, alike ones in the order in which they first occur."""
+    _, first, which, count = np.unique(resource, return_index=True, return_inverse=True, return_counts=True)
+    number = np.empty(len(count), dtype=np.int64)
+    number[np.lexsort((first, -count))] = np.arange(len(count))
+    found: IntArray = number[which.reshape(-1)]
+    return found
 
 
 def completion(instance: FabricInstance, schedule: Schedule) -> int:
