@@ -30,6 +30,7 @@ MOST_SHARE_OF_TIME = 0.4  # of what is left of the time limit, for all tries
 MOST_SECONDS = 20.0  # for all tries
 FIRST_SHARE = 0.6  # of that, for first schedules; the rest for improving them
 CLOSE = 1.0002  # times what nothing can beat: near enough to stop
+CLOSE_OF_MANY, MANY = 1.0025, 10_000  # the same for so many hops of pieces
 SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the method's ``chunks`` may ask for it)
 GAIN = 1e-3  # by which more pieces must be faster than fewer
 WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
@@ -87,7 +88,8 @@ class _Search:
         """Whether the best is good enough, or there is no time for more. The first try is always made."""
         if not self.drafts:
             return False
-        if self.drafts[0].seconds <= CLOSE * self.least_s:
+        best = self.drafts[0]
+        if best.seconds <= (CLOSE if len(best.start) < MANY else CLOSE_OF_MANY) * self.least_s:
             return True
         late = counted_now() > self.until
         self.options.clock.cut |= late
