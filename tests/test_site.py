@@ -239,6 +239,9 @@ def test_what_a_table_and_a_formula_become() -> None:
     made = hooks.MATH.sub(hooks._mathml, math)
     assert "<span>(15, 16)</span></div>" in made
     assert re.search(r'<span class="one-line"><math.*</math>,</span> so', made)
+    options = hooks.CODE_OF_PAGE.sub(hooks._whole_options, "<code>a b-c.json -m d --time-limit 2</code> --no-code")
+    assert re.findall('one-line">([^<]*)<', options) == ["-m", "--time-limit"]
+    assert re.sub("<[^>]*>", "", options) == "a b-c.json -m d --time-limit 2 --no-code"
 
 
 @pytest.fixture(scope="module")

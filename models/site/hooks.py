@@ -186,13 +186,15 @@ CELL = re.compile(r"(<t([dh])(?=[ >])[^>]*>)(.*?)(?=</t[dh]>)")
 PHRASE, WORDS = 18, 40  # characters of a cell or a column's head, from which on it gets more width
 WIDE = 30  # characters of code in a cell, from which on it may break behind a slash or a comma
 LONG_CODE = re.compile(rf"<code>([^<]{{{WIDE},}})</code>")
+CODE_OF_PAGE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
+OPTION = re.compile(r"(?<=[\s>(])-{1,2}[A-Za-z][\w-]*(?![^<]*>)")
 QUANTITY = re.compile(r"(?<=\d) (?=(?:[A-Za-z]{1,9}|%)$)")
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
     """Formulas as MathML, which browsers draw themselves (in the table of contents as letters); roles of docstrings as
     plain code; a picture that stands alone with its caption (the results' pages have theirs); every picture a link to
-    itself, to be seen in its full size; tables that break no quantity."""
+    itself, to be seen in its full size; tables that break no quantity, code that breaks no option."""
     entries = list(page.toc)
     while entries:
         entry = entries.pop()
@@ -201,7 +203,7 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     if not page.file.src_uri.startswith("results/"):
         html = PICTURE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", html)
     html = IMAGE.sub(r'<a class="picture" href="\2">\1</a>', html)
-    html = CELL.sub(_cell, html)
+    html = CODE_OF_PAGE.sub(_whole_options, CELL.sub(_cell, html))
     return MATH.sub(_mathml, ROLE.sub("<code>", html))
 
 
@@ -219,6 +221,11 @@ def _cell(found: re.Match[str]) -> str:
         return '<code class="long">' + re.sub("([/,])", r"\1<wbr>", code[1]) + "</code>"
 
     return tag + QUANTITY.sub("\u00a0", LONG_CODE.sub(breaking, text))
+
+
+def _whole_options(code: re.Match[str]) -> str:
+    """Options of a command, which a browser would break behind a hyphen: ``-`` at a line's end, ``m bound`` below."""
+    return OPTION.sub(r'<span class="one-line">\g<0></span>', code[0])
 
 
 def _mathml(found: re.Match[str]) -> str:
