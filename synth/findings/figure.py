@@ -18,6 +18,7 @@ CAPTION = (
     "leads from the least to the most. Right of 1 ours is lower."
 )
 CASES_CAPTION = "Ours and the proven bound as shares of the published figure, which is the dashed line."
+WITHOUT_BOUND = "Ours as a share of the published figure, which is the dashed line."
 FEWEST = 4  # cases that make a picture: of fewer the table is one
 NAMED = 24  # cases that stand beside their rows; more are sorted and counted
 

@@ -17,7 +17,7 @@ from synth.errors import InputError
 from synth.family import Family, get_family, load
 from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
-from synth.findings.figure import CAPTION, CASES_CAPTION, draw, draw_cases
+from synth.findings.figure import CAPTION, CASES_CAPTION, WITHOUT_BOUND, draw, draw_cases
 from synth.findings.finding import Finding
 from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction, plain_figures
@@ -197,7 +197,8 @@ def _page(one: Shown, family: Family, root: Path, picture: str | None) -> str:
     lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
     said = f"*{finding.paper}, {finding.where}*: this {finding.kind} what is stated there"
     lines.append(f"{said} (theirs: {_theirs(one)}; grade: {one.grade}; [all findings](../{NAME}.md)).\n")
-    lines += [f"![{CASES_CAPTION}]({picture})\n\n{CASES_CAPTION}\n"] if picture else []
+    caption = CASES_CAPTION if one.on_bound else WITHOUT_BOUND
+    lines += [f"![{caption}]({picture})\n\n{caption}\n"] if picture else []
     ours = "Corrected" if finding.kind == "corrects" else "Ours"
     lines += [
         f"* **{item.where}.** {item.stated} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"

@@ -32,9 +32,9 @@ def draw(
 ) -> Figure:
     """A figure of rows of (title, speed-ups of shape (sizes, delays)).
 
-    Colours are logarithmic from ``least`` to ``most``, or one between two ``levels``, the same in all panels; with
-    ``least`` below 1 they diverge at 1. The thick line is a speed-up of 1.01 (of 1 where there are smaller ones), the
-    thin ones carry their numbers.
+    Colours are logarithmic from ``least`` to ``most``, or one between two ``levels``, the same in all panels, and
+    lighter in grey too where the speed-up is larger. The thick line is a speed-up of 1.01 (of 1 where ``least`` is
+    smaller), the thin ones carry their numbers.
     """
     from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
     from matplotlib.figure import Figure as NewFigure
@@ -47,11 +47,9 @@ def draw(
         for axes in row[len(line) :]:
             axes.set_visible(False)
         for axes, (name, values) in zip(row, line, strict=False):
-            mesh = axes.pcolormesh(
-                _edges(sizes), _edges(delays), values.T, norm=norm, cmap="viridis" if least >= 1 else "RdBu_r"
-            )
+            mesh = axes.pcolormesh(_edges(sizes), _edges(delays), values.T, norm=norm, cmap="viridis")
             mesh.set_rasterized(True)
-            _lines(axes, sizes, delays, values, diverging=least < 1)
+            _lines(axes, sizes, delays, values, losses=least < 1)
             whose, _, what = name.partition(": ")
             axes.set_title(f"{whose}\n{what}{', ' if what else ''}largest {_short(values.max())}×", fontsize=9)
             _ticks(axes)
@@ -68,13 +66,13 @@ def draw(
     return figure
 
 
-def _lines(axes: Axes, sizes: FloatArray, delays: FloatArray, values: FloatArray, *, diverging: bool) -> None:
-    limit = 1.0 if diverging else GAIN
+def _lines(axes: Axes, sizes: FloatArray, delays: FloatArray, values: FloatArray, *, losses: bool) -> None:
+    limit = 1.0 if losses else GAIN
     if values.min() < limit < values.max():
-        axes.contour(sizes, delays, values.T, levels=[limit], colors="black" if diverging else "white", linewidths=2)
+        axes.contour(sizes, delays, values.T, levels=[limit], colors="black" if losses else "white", linewidths=2)
     inside = [level for level in LEVELS if max(limit, values.min()) < level < values.max()]
     if inside:
-        colours = ["0.25" if diverging or level >= BRIGHT else "0.9" for level in inside]
+        colours = ["0.25" if losses or level >= BRIGHT else "0.9" for level in inside]
         drawn = axes.contour(sizes, delays, values.T, levels=inside, colors=colours, linewidths=0.7)
         axes.clabel(drawn, fmt=lambda level: f"{level:g}×", fontsize=7, colors=colours)
 

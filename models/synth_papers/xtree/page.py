@@ -173,7 +173,7 @@ def _bandwidth(page: Reproduction) -> dict[tuple[int, int, str], bandwidth.Curve
 def _caption(collective: str, figure: int) -> str:
     return (
         f"Effective bandwidth of the {collective} over message size, 128 GB/s and 20 ns per hop (figure {figure}). "
-        "Dashed: no algorithm on that network can be above."
+        "No algorithm is above its network's bound."
     )
 
 
