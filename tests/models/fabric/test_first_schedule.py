@@ -145,8 +145,8 @@ def test_switches_split_off_together_leave_what_they_leave_one_by_one(
     edge_splitting.split_off(together)
 
     class Careful(edge_splitting._Switch):
-        def __init__(self, fluid: Fluid, node: int, gathering: bool, trusting: bool = False) -> None:
-            super().__init__(fluid, node, gathering)
+        def __init__(self, *given: Any, trusting: bool = False) -> None:
+            super().__init__(*given)
 
     monkeypatch.setattr(edge_splitting, "_Switch", Careful)
     edge_splitting.split_off(alone)
