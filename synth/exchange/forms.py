@@ -203,9 +203,9 @@ def refusal(form: str, moves: int, ranks: int) -> str:
 
 
 class _Way(NamedTuple):
-    """A way to lower: channels a pair and whether moves go to them ``by_time``, or sends over one link wait
-    for each other (``in_turn``); or thread blocks of a plan, how pieces
-    are dealt to them, and whether it uses operations over switches."""
+    """A way to lower: channels a pair and whether moves go to them ``by_time``, or sends over one link wait for each
+    other (``in_turn``); or thread blocks of a plan, how pieces are dealt to them, and whether it uses operations over
+    switches."""
 
     spread: int
     dealt: Dealing = Dealing()

@@ -83,6 +83,5 @@ def test_share_by_hand() -> None:
     """Two boxes of g ranks, rails of 1 byte/s and boxes of v: x blocks of 2g - 1 over a rail and the others inside take
     equally long at x = (2g - 1) / (1 + v)."""
     rail, inside = np.array([1.0, 0.0]), np.array([0.0, 7 / 12])  # a block to 7 others over links of 12 bytes/s
-    rails = type("Rails", (), {"rank": np.zeros((2, 8), dtype=np.int64)})
-    taken = spare_rails._best(rail, inside, rails, 100)  # type: ignore[arg-type]
+    taken = spare_rails._best(rail, inside, 2, 8, 100)
     assert 1 + taken / 100 == pytest.approx(15 / 13, abs=0.01)

@@ -33,7 +33,8 @@ def over_spare_rails(
     if boxes < 2 or width < 2 or not own or np.any(rails.size != width):
         return None
     count = int(chunk.max()) + 1
-    taken = _best(_rail_uses(routes, rails, bandwidth), _inside_uses(routes, rails, bandwidth), rails, count)
+    (boxes, width), uses = rails.rank.shape, (routes, rails, bandwidth)
+    taken = _best(_rail_uses(*uses), _inside_uses(*uses), boxes, width, count)
     if not taken:
         return None
     found = np.zeros((len(holder), len(rails.box)), dtype=bool)
@@ -44,10 +45,9 @@ def over_spare_rails(
     return found
 
 
-def _best(rail: FloatArray, inside: FloatArray, rails: Rails, count: int) -> int:
-    """How many of the (g - 1) ``count`` pieces that a rank gets inside its box from the end of each rail come over its
-    own rail instead."""
-    boxes, width = rails.rank.shape
+def _best(rail: FloatArray, inside: FloatArray, boxes: int, width: int, count: int) -> int:
+    """How many of the (``width`` - 1) ``count`` pieces that a rank gets inside its box from the end of each rail come
+    over its own rail instead."""
     most = (width - 1) * count
     share = np.arange(most + 1) / most
     over = np.outer(rail, 1 + share * (width - 1)) + np.outer(inside, 1 + (boxes - 1) * (1 - share))

@@ -17,7 +17,7 @@ from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable, timed_routes
-from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes
+from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, cut_blocks
 from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed, placed_along
 
 CELLS = 48  # of the time on the rails of the busiest box, that no piece is longer than
@@ -130,27 +130,10 @@ def _busiest(demand: IntArray, size: int) -> tuple[int, int]:
 
 @jit
 def _pieces(demand: IntArray, size: int, across: int, within: int) -> Pieces:
-    """Blocks in pieces of at most so many bytes ``across`` boxes and ``within`` one, the largest first; the turn of a
-    piece is its number in its block."""
-    n, count = len(demand), 0
-    for i in range(n):
-        for j in range(n):
-            largest = within if i // size == j // size else across
-            count += (demand[i, j] + largest - 1) // largest if i != j else 0
-    origin, goal = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    amount, turn = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    top = 0
-    for i in range(n):
-        for j in range(n):
-            largest = within if i // size == j // size else across
-            parts = (demand[i, j] + largest - 1) // largest if i != j else 0
-            for k in range(parts):
-                origin[top], goal[top] = i, j
-                amount[top], turn[top] = demand[i, j] // parts + (1 if k < demand[i, j] % parts else 0), k
-                top += 1
-    order = np.argsort(-amount, kind="mergesort")
-    none = np.full(count, -1, np.int64)
-    return Pieces(origin[order], goal[order], none, amount[order], turn[order])
+    """As :func:`cut_blocks`, the largest first."""
+    found = cut_blocks(demand, size, across, within)
+    order = np.argsort(-found.bytes, kind="mergesort")
+    return Pieces(found.origin[order], found.goal[order], found.rail, found.bytes[order], found.turn[order])
 
 
 @jit

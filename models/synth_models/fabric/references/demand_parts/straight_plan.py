@@ -103,19 +103,29 @@ def busiest(row: IntArray, route: IntArray, routes: RouteTable, demand: IntArray
 @jit
 def _blocks(demand: IntArray, largest: int) -> Pieces:
     """Blocks in pieces of at most so many bytes; the turn of those i to j is j - i, piece after piece."""
+    found = cut_blocks(demand, len(demand), largest, largest)
+    turn = (found.goal - found.origin) % len(demand)
+    return Pieces(found.origin, found.goal, found.rail, found.bytes, turn)
+
+
+@jit
+def cut_blocks(demand: IntArray, size: int, across: int, within: int) -> Pieces:
+    """Blocks in pieces of at most so many bytes ``across`` boxes of ``size`` ranks and ``within`` one, block after
+    block; the turn of a piece is its number in its block."""
     n, count = len(demand), 0
     for i in range(n):
         for j in range(n):
+            largest = within if i // size == j // size else across
             count += (demand[i, j] + largest - 1) // largest if i != j else 0
     origin, goal = np.zeros(count, np.int64), np.zeros(count, np.int64)
     amount, turn = np.zeros(count, np.int64), np.zeros(count, np.int64)
     top = 0
     for i in range(n):
         for j in range(n):
+            largest = within if i // size == j // size else across
             parts = (demand[i, j] + largest - 1) // largest if i != j else 0
             for k in range(parts):
                 origin[top], goal[top] = i, j
-                amount[top] = demand[i, j] // parts + (1 if k < demand[i, j] % parts else 0)
-                turn[top] = (j - i) % n
+                amount[top], turn[top] = demand[i, j] // parts + (1 if k < demand[i, j] % parts else 0), k
                 top += 1
     return Pieces(origin, goal, np.full(count, -1, np.int64), amount, turn)
