@@ -12,8 +12,8 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: more than
 2^20 transfers (fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced
 bandwidth; switches that store and add, buffer, do not copy or limit streams; fabric's steps, sum_rates and near_goals;
-xtree's relaxations; harvest's delays by ports, bundles of prices, cases, chains, several partners of a GPU; mlfm's
-forms but tables; optree's power and crosstalk, reach on large rings; bine's butterflies and prices of rounds.
+xtree's relaxations; harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach
+on large rings; bine's butterflies and prices of rounds. Harvest's bounds are checked in verify_harvest.py beside it.
 """
 
 import ast
@@ -34,6 +34,9 @@ from functools import cache
 from itertools import accumulate, combinations, islice, pairwise, permutations, product
 from pathlib import Path
 from reprlib import repr as short
+
+sys.path.append(str(Path(__file__).parent))
+import verify_harvest
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
@@ -973,84 +976,12 @@ class Harvest:
         return [self.alpha, self.hop * longest, step.bytes * most / self.b]
 
     def certify(self, held, bound):
-        """Check what single steps, intervals of steps on one topology and, from these, all steps are proven to take."""
-        cover("chains" not in held and not any("within" in Held(x) for x in held.list("intervals")), "chains, cases")
-        unit, best, up_to = 1 / Fraction(2) ** held.whole("unit_exponent", -1000, 1000), Counter(), [0]
-        intervals = [(i, i, []) for i in range(len(self.steps))]
-        for x in map(Held, held.list("intervals")):
-            intervals.append((x.whole("first", 0, 2**31), x.whole("last", 0, len(self.steps) - 1), x.list("rows")))
-        held = held if held["intervals"] else Held({"generators": [], "bundles": []})
-        cover(not held.list("bundles") and "by_bytes" not in held, "bundles of prices, patterns by bytes")
-        flat, self.patterns = held.array("generators", 0, self.n - 1, (None, self.n)), []
-        generators = [flat[at : at + self.n] for at in range(0, len(flat), self.n)]
-        need(all(len(set(g)) == self.n for g in generators), "generators: a row is no permutation")
-        for step in self.steps:
-            pattern = {pair: Fraction(volume) for pair, volume in step.volumes.items()}
-            cover(all(len(set(ends)) == len(ends) for ends in zip(*pattern)), "steps with several partners of a GPU")
-            kept = all(pattern.get((g[u], g[v])) == volume for g in generators for (u, v), volume in pattern.items())
-            need(kept, "generators: change a pattern")
-            self.patterns += [pattern] if pattern not in self.patterns else []
-        self.of_step = [self.patterns.index(step.volumes) for step in self.steps]
-        pairs = sorted({pair for pattern in self.patterns for pair in pattern})
-        self.orbit, _ = orbits(pairs, lambda pair: {(g[pair[0]], g[pair[1]]) for g in generators})
-        for first, last, rows in intervals:
-            need(first <= last, "intervals: first is after last")
-            best[first, last] = max(best[first, last], self.interval(range(first, last + 1), rows) // unit)
-        change = Fraction(self.R) + Fraction(self.circuit)
-        changes = [0] + [max(0, change - Fraction(step.overlap)) // unit for step in self.steps[1:]]
-        for c in range(len(changes)):
-            for a in range(c, -1, -1):
-                best[a, c] = max([best[a, c]] + [best[a, m] + best[m + 1, c] for m in range(a, c)])
-            up_to.append(min(up_to[a] + changes[a] + best[a, c] for a in range(c + 1)))
-        need(bound <= up_to[-1] * unit, f"intervals: prove {float(up_to[-1] * unit)} s, not {float(bound)} s")
-
-    def interval(self, steps, rows):
-        """Return the seconds that rows with multipliers prove for some steps on one topology."""
-        cost, arcs = defaultdict(Fraction), set()  # of a variable: what rows have not used
-        for k, step in [(self.of_step[i], self.steps[i]) for i in steps]:
-            cost["L", k] += Fraction(self.hop)
-            cost["u", k] += Fraction(step.bytes) / Fraction(self.b)
-            arcs |= self.patterns[k].keys()
-        proven = len(steps) * Fraction(self.alpha)
-        for row in map(Held, rows):
-            multiplier = Fraction(number(row.get("multiplier"), "multiplier", 0))
-            coefficients, right = self.row(row, {self.of_step[i] for i in steps}, arcs)
-            for variable, coefficient in coefficients.items():
-                cost[variable] -= multiplier * coefficient
-            proven += multiplier * right
-        for (kind, k), rest in cost.items():
-            need(rest >= 0, f"rows: they take more of {kind, k} than it costs")
-            proven += rest * (max(self.patterns[k].values()) / self.p if kind == "u" else 1)
-        return proven
-
-    def row(self, row, mine, arcs):
-        """Return the coefficients of a row's variables and its right side (page: Intervals)."""
-        kind, p, nodes = row.get("row"), self.p, row.array("nodes", 0, self.n - 1, default=[])
-        cover(kind not in ("rate", "direct"), "rows of kinds rate and direct")
-        if one_of(kind, ("longest", "volume", "tree", "cycle"), "row") in ("longest", "volume"):
-            k, sizes = one_of(row.whole("pattern", 0, 2**31), mine, "pattern"), Counter()
-            for pair, volume in self.patterns[k].items():
-                sizes["a", self.orbit[pair]] -= volume
-            if kind == "volume":
-                return {("u", k): p * self.n, **sizes}, 0
-            return {("L", k): 1, one_of(("a", row.whole("orbit", 0, 2**31)), sizes, "orbit"): -1}, 0
-        if kind == "cycle":
-            walk = list(zip(nodes, nodes[1:] + nodes[:1]))
-            need(p == 1 and len(nodes) >= 2 and arcs.issuperset(walk), "cycle: one port, a walk over pairs")
-            joined = closure(nodes[:1], lambda u: {v for arc in arcs if u in arc for v in arc})
-            return Counter(("a", self.orbit[arc]) for arc in walk), len(joined)
-        inwards, parents = row.get("inwards", False), row.array("parents", -(2**31), 2**31, (len(nodes),))
-        need(type(inwards) in (bool, int) and inwards in (0, 1), "inwards: is no truth value")
-        need(0 < len(nodes) == len(set(nodes)), "tree: no nodes, or one twice")
-        coefficients, paths = Counter(), [Counter()]
-        for i in range(1, len(nodes)):
-            need(0 <= parents[i] < i, "tree: a parent stands before its child")
-            arc = (nodes[i], nodes[parents[i]]) if inwards else (nodes[parents[i]], nodes[i])
-            need(arc in arcs, f"tree: {arc} is no pair of the interval")
-            paths.append(paths[parents[i]] + Counter([("a", self.orbit[arc])]))
-            coefficients.update(paths[i])
-        hops = (hop for hop in range(1, len(nodes)) for _ in range(p**hop))  # p GPUs are a hop away, p^2 two hops, …
-        return coefficients, sum(islice(hops, len(nodes) - 1))
+        """Check what steps are proven to take, alone and on one topology (in a file of its own)."""
+        cover("chains" not in held, "chains")
+        try:
+            verify_harvest.certify(self, held, bound)
+        except verify_harvest.Wrong as wrong:
+            raise Fault(str(wrong)) from None
 
 
 class Mlfm(Instance):
