@@ -14,6 +14,7 @@ from models.fabric.steps_oracle import answer
 from models.fabric.test_steps import dgx1, options
 
 from synth.solvers import program
+from synth_models.fabric.check.counted_steps import fault_of
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps import sums
@@ -116,12 +117,13 @@ def test_a_dgx1_in_four_steps_and_rounds() -> None:
 
 @pytest.mark.slow
 def test_most_chunks_of_a_dgx1_in_four_steps() -> None:
-    """The refutation goes with the plan, as the solver's word."""
+    """The refutation goes with the plan, and the check counts it again."""
     instance = dgx1("allreduce")
     verdict = check_schedule(instance, solve(instance, options(instance, limit=120, steps=4, rounds=4)).solution)
     assert verdict.ok
     assert verdict.facts["chunks"] == 12
-    assert verdict.unverified == ["that 4 steps, 4 rounds, 13 chunks are impossible is the solver's word"]
+    assert "4 steps, 4 rounds, 13 chunks: joining" in verdict.facts["refuted"]
+    assert verdict.unverified == []
 
 
 @pytest.mark.slow
@@ -136,8 +138,10 @@ def test_the_decider_asks_what_one_chunk_costs() -> None:
     decider = Decider(instance, options(instance, limit=15.0))
     decided = decider.decide((4, 4, 13))
     assert decided.answer == "infeasible"
-    assert decided.certificate is None
-    assert ((4, 4, 13), None) in decider.refuted
+    assert decided.certificate is not None
+    assert fault_of(instance, (4, 4, 13), decided.certificate) is None
+    assert fault_of(instance, (4, 4, 12), decided.certificate) is not None
+    assert [known for known, _ in decider.refuted] == [(4, 4, 13)]
     three = allreduce(3, [(u, v, 1) for u, v in permutations(range(3), 2)])
     assert three
     decider = Decider(three, options(three))

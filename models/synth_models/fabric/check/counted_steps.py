@@ -26,6 +26,9 @@ greatest. The links then earn at most sum of r_s K_s, K_s being the worth of all
 one step is long. This is the dual of the program in which chunks may be cut at will.
 
 ``lengths``: the same with tables of their own for every way to cut R rounds into S steps, as steps have whole lengths.
+
+``joining`` (``price``, of a link in a step, one table for every way to cut R rounds into S steps; one block): whatever
+one chunk crosses costs more than a C-th of what the links earn (:mod:`synth_models.fabric.check.joining_sets`).
 """
 
 from __future__ import annotations
@@ -40,12 +43,13 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.text import untrusted
+from synth_models.fabric.check.joining_sets import JoiningSets
 from synth_models.fabric.check.windows import UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
 
-ARGUMENTS = ("hops", "paths", "parts", "timed", "lengths")
+ARGUMENTS = ("hops", "paths", "parts", "timed", "lengths", "joining")
 MOST_CASES = 1000
 MOST_PRICES = 2**22
 MOST_STEPS = 10_000
@@ -118,6 +122,8 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
             if needed <= carried:
                 return f"its links carry {carried}, and only {needed} have to pass them ({argument})"
         return None
+    if argument == "joining":
+        return _joining(fabric, certificate, question, capacity, deliveries)
     price, pays = _priced(instance, fabric, certificate, deliveries)
     served = [delivery for delivery, pay in zip(deliveries, pays, strict=True) if pay]
     needed = copies * sum(pays)
@@ -128,7 +134,7 @@ def fault_of(instance: FabricInstance, question: Question, certificate: Mapping[
 def rounds_a_chunk(instance: FabricInstance, certificate: Mapping[str, Any]) -> Fraction:
     """The rounds that a chunk (as SCCL counts) costs at least in any number of steps, by ``paths`` or ``parts``; 0 for
     the others. Raises ``ValueError`` on what is no proof."""
-    if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed", "lengths"):
+    if untrusted.choice(certificate, "argument", *ARGUMENTS) in ("hops", "timed", "lengths", "joining"):
         return Fraction(0)
     price, pays = _priced(instance, Fabric(instance), certificate, list(_deliveries(instance)))
     unit = len(instance.members) if instance.collective == "alltoall" else 1
@@ -233,6 +239,32 @@ def _timed(
         else:
             found.append((copies * pays, sum(n * amount for n, amount in zip(lengths, earned, strict=True))))
     return found
+
+
+def _joining(
+    fabric: Fabric, certificate: Mapping[str, Any], question: Question, capacity: list[int], deliveries: list[Any]
+) -> str | None:
+    """None if in every way to cut the rounds each set of crossings that one chunk may have costs more than its share of
+    what the links earn; links between the same ranks cost as much as the cheapest of them."""
+    steps, rounds, chunks = question
+    cases = math.comb(rounds - 1, steps - 1)
+    if cases > MOST_CASES or len(deliveries) != 1:
+        raise ValueError(f"{cases} ways to cut {rounds} rounds into {steps} steps, {len(deliveries)} blocks")
+    price = untrusted.whole_numbers(certificate, "price", 0, HIGHEST_PRICE, (cases, len(fabric.tail), steps))
+    [(origins, goals)] = deliveries
+    ends = list(zip(fabric.tail.tolist(), fabric.head.tolist(), strict=True))
+    pairs = sorted(set(ends))
+    for table, lengths in zip(price.tolist(), _lengths(steps, rounds), strict=True):
+        earned = sum(
+            r * c * p for c, row in zip(capacity, table, strict=True) for r, p in zip(lengths, row, strict=True)
+        )
+        cheapest = [
+            [min(row[s] for row, end in zip(table, ends, strict=True) if end == pair) for pair in pairs]
+            for s in range(steps)
+        ]
+        if not JoiningSets(pairs, cheapest, origins, goals).cost_more(earned // chunks):
+            return f"a chunk may pay {earned // chunks}, its share of {earned}, in steps of {lengths} rounds (joining)"
+    return None
 
 
 def _lengths(steps: int, rounds: int) -> Iterator[tuple[int, ...]]:

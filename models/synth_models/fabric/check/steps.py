@@ -27,8 +27,8 @@ from synth_models.fabric.solution import Schedule
 MOST_SENDS = 2**24
 MOST_ROUNDS = 2**31 - 1
 MOST_FAULTS = 10
-SOLVER, HOPS, PATHS, PARTS, TIMED, LENGTHS = range(6)
-_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts", TIMED: "timed", LENGTHS: "lengths"}
+SOLVER, HOPS, PATHS, PARTS, TIMED, LENGTHS, JOINING = range(7)
+_NAMES = {HOPS: "hops", PATHS: "paths", PARTS: "parts", TIMED: "timed", LENGTHS: "lengths", JOINING: "joining"}
 
 Held = dict[tuple[int, int], int]
 """By (piece, rank): the contributions that the rank holds, as bits; 1 for what is no sum."""
@@ -210,7 +210,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
     rows = whole_numbers(plan, "refuted", 0, counted_steps.MOST_CHUNKS, (None, 4)).tolist()
     length = iter(whole_numbers(plan, "refuted_length", 0, counted_steps.HIGHEST_PRICE, (None, instance.machine.links)))
     part = iter(whole_numbers(plan, "refuted_part", 0, instance.machine.nodes - 1, (None, instance.machine.nodes)))
-    tables = _tables(instance, plan, [steps for steps, _, _, by in rows if by in (TIMED, LENGTHS)])
+    tables = _tables(instance, plan, [steps for steps, _, _, by in rows if by in (TIMED, LENGTHS, JOINING)])
     proven, wrong, unverified = [], [], []
     for steps, rounds, chunks, by in rows:
         question = f"{steps} steps, {rounds} rounds, {chunks} chunks"
@@ -224,7 +224,7 @@ def _claims(instance: FabricInstance, plan: Mapping[str, Any]) -> tuple[list[str
             certificate["length"] = next(length, np.zeros(0, dtype=np.int64))
         elif by == PARTS:
             certificate["part"] = next(part, np.zeros(0, dtype=np.int64))
-        elif by in (TIMED, LENGTHS):
+        elif by in (TIMED, LENGTHS, JOINING):
             certificate |= next(tables)
         fault = counted_steps.fault_of(instance, (steps, rounds, chunks), certificate)
         if fault is None:

@@ -23,7 +23,7 @@ from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.catalogue import takes
 from synth_models.fabric.check.counted_steps import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
-from synth_models.fabric.check.steps import HOPS, LENGTHS, PARTS, PATHS, SOLVER, TIMED
+from synth_models.fabric.check.steps import HOPS, JOINING, LENGTHS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.steps.counting_proof import Certificate
 from synth_models.fabric.programs.steps.one_question import Decided, Decider
@@ -35,7 +35,7 @@ from synth_models.fabric.solution import Schedule
 MANY = 10**6  # rounds, beside which it does not matter that the first and last cannot be used
 SLICE = 0.3  # part of the time that is left for one of several questions
 MOST_CORNER_STEPS = 3  # steps beyond the fewest that the front looks at unless told
-NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS, "timed": TIMED, "lengths": LENGTHS}
+NUMBER = {"hops": HOPS, "paths": PATHS, "parts": PARTS, "timed": TIMED, "lengths": LENGTHS, "joining": JOINING}
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 

@@ -3,8 +3,10 @@
 A plan of C chunks is C plans of one chunk that share the arcs. Let a crossing of arc e in step s cost p[s, e] >= 0.
 All arcs together earn at most W = sum of p[s, e] c_e r_s for steps of r_s rounds, so one of the C chunks pays W / C or
 less. If no allreduce of one chunk, without any capacity, is as cheap as that, then C chunks do not fit. This question
-is the exact program of :mod:`sums` with one chunk and one row more, small whatever C is; that it has no point is the
-solver's word. It is asked for every way to cut R rounds into S steps.
+is asked for every way to cut R rounds into S steps. First it is answered by cases, which the check goes through again
+(:mod:`synth_models.fabric.check.joining_sets`): whether a set of crossings as cheap as that joins all ranks. If one
+does, by the exact program of :mod:`sums` with one chunk and one row more, small whatever C is; that it has no point is
+the solver's word.
 
 The prices are the duals of the program that packs schedules of one chunk (columns) into the arcs, in parts if need be:
 
@@ -35,6 +37,7 @@ from synth.kernels import jit
 from synth.options import RunOptions
 from synth.solvers import program
 from synth.solvers.rows import Row
+from synth_models.fabric.check.joining_sets import JoiningSets
 from synth_models.fabric.programs.steps import sums
 from synth_models.fabric.programs.steps.lp_relaxation import lengths_of
 from synth_models.fabric.programs.steps.rank_arcs import RankArcs
@@ -54,6 +57,7 @@ ROUNDS = 300  # of pricing until the linear program is left as it is
 FOUND = 30  # columns by the solver for one way to cut the rounds
 KEPT = 40  # columns of one round of pricing
 SMOOTH = 0.6  # of the last prices in the next ones
+MOST_WORK = 10_000_000  # for the cases of one way to cut the rounds
 NARROW = 1e-4  # chunks between the packing and the bound that end the pricing
 HUGE = 1e18
 
@@ -101,6 +105,19 @@ class OneChunk:
             fewest = _more_than_packed(splits)
         return None, *_seconds(splits)
 
+    def certificate(self, steps: int, rounds: int) -> dict[str, Any] | None:
+        """The argument ``joining`` by the prices of every way to cut the rounds; None where some rest on the solver."""
+        splits = [self._split(lengths) for lengths in lengths_of(steps, rounds)]
+        proofs = [split.proof for split in splits if split.proof is not None]
+        if len(proofs) < len(splits):
+            return None
+        of_link = np.zeros(sum(map(len, self.arcs.links)), dtype=np.int64)
+        for e, links in enumerate(self.arcs.links):
+            of_link[[link for link, _ in links]] = e
+        deliveries = len(self.members) * (len(self.members) - 1)
+        price = np.stack([proof.T[of_link] for proof in proofs])
+        return {"argument": "joining", "price": price, "of": np.zeros(deliveries, dtype=np.int64)}
+
     def _split(self, lengths: Sequence[int]) -> _Split:
         key = tuple(int(length) for length in lengths)
         if key not in self.splits:
@@ -124,7 +141,8 @@ def _seconds(splits: Sequence[_Split]) -> tuple[float, float]:
 @dataclass
 class _Split:
     """One way to cut the rounds. ``packed``: chunks that the columns bring, in parts; ``refuted``: the fewest chunks
-    that the solver has refuted (0: none). ``prices``, shape (steps, arcs), prove ``packed`` for the columns known."""
+    that are refuted (0: none), by ``proof``, whole prices, if not by the solver. ``prices``, shape (steps, arcs), prove
+    ``packed`` for the columns known."""
 
     arcs: RankArcs
     members: Sequence[int]
@@ -134,6 +152,7 @@ class _Split:
     columns: Columns
     packed: float = 0.0
     refuted: int = 0
+    proof: IntArray | None = None
     prices: FloatArray = field(init=False)
     room: IntArray = field(init=False)
     build_s: float = 0.0
@@ -197,19 +216,37 @@ class _Split:
             self.price(chunks, options())
             if self.packed >= chunks - NARROW:
                 return False
+            if self._too_dear_to_join(chunks):
+                self.refuted, self.proof = chunks, whole_prices(self.prices)
+                return True
             answer, use = self._cheap(chunks, options())
             if answer == "infeasible":
-                self.refuted = chunks
+                self.refuted, self.proof = chunks, None
             elif use is None or not self.add(use):
                 return False
         return 0 < self.refuted <= chunks
+
+    def _share(self, chunks: int) -> int:
+        """What one of so many chunks pays at most at the whole prices."""
+        return int((self.room.astype(object) * whole_prices(self.prices)).sum()) // chunks
+
+    def _too_dear_to_join(self, chunks: int) -> bool:
+        """Whether crossings that join all ranks cost more than a chunk's share, if cases show it soon."""
+        price = whole_prices(self.prices)
+        pairs = list(zip(self.arcs.tail.tolist(), self.arcs.head.tolist(), strict=True))
+        try:
+            return JoiningSets(pairs, price.tolist(), self.members, self.members, MOST_WORK).cost_more(
+                self._share(chunks)
+            )
+        except ValueError:
+            return False
 
     def _cheap(self, chunks: int, options: RunOptions) -> tuple[program.Answer, IntArray | None]:
         """An allreduce of one chunk that pays no more than its share, or the solver's word that there is none."""
         price = whole_prices(self.prices)
         model = sums.build(self.arcs, self.members, 1, len(self.lengths), len(self.lengths), self.copies)
-        share = int((self.room.astype(object) * price).sum()) // chunks
-        model.program.add("no_more_than_its_share", "", [((), no_more_than_its_share(model, price, share))])
+        row = no_more_than_its_share(model, price, self._share(chunks))
+        model.program.add("no_more_than_its_share", "", [((), row)])
         solved = program.solve(model.program, options)
         self.build_s += solved.build_s
         self.solve_s += solved.solve_s

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from synth.options import RunOptions
 from synth.solvers import program
-from synth_models.fabric.check.counted_steps import Question, chunks_of_a_block
+from synth_models.fabric.check.counted_steps import Question, chunks_of_a_block, fault_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.steps import flows, sums, trees
@@ -110,7 +110,7 @@ class Decider:
         if answer.plan is not None:
             self.found.append(answer.plan)
         elif answer.answer == "infeasible":
-            self._remember_refuted(question, None)
+            self._remember_refuted(question, answer.certificate)
         return answer
 
     def hurry(self, part: float) -> _Hurry:
@@ -239,8 +239,12 @@ class Decider:
         self.solve_s += solve_s
         if fewest is None:
             return None
-        self._remember_refuted((*question[:2], fewest), None)
-        return Decided("infeasible", words=f"{self.solver} proves that one chunk costs more than a {fewest}th of all")
+        certificate = self.one_chunk.certificate(*question[:2])
+        if certificate is not None and fault_of(self.instance, (*question[:2], fewest), certificate) is not None:
+            certificate = None
+        self._remember_refuted((*question[:2], fewest), certificate)
+        who = f"{self.solver} proves" if certificate is None else "cases prove"
+        return Decided("infeasible", None, certificate, f"{who} that one chunk costs more than a {fewest}th of all")
 
     def _roots(self, chunks: int) -> Iterator[list[int | None]]:
         """Roots of the chunks: an equal share each (what an allgather has), or free ones."""
