@@ -53,6 +53,9 @@ CASES = {  # bounds that divide intervals by hops, and their seconds
     "swing-torus-8x8-p4-64-gpus": 60.0,
     "swing-torus-2x4x8-p6-64-gpus": 60.0,
     "swing-torus-16x16-p4-256-gpus": 150.0,
+    "swing-p2-1024-gpus": 300.0,
+    "bruck-allgather-r2-p2-1024-gpus": 300.0,
+    "swing-torus-32x32-p4-1024-gpus": 300.0,
 }
 GOALS = {  # gaps in per cent that these are to come below, with their GPUs and ports
     "swing-64-p2": (8.0, 64, 2),
@@ -77,7 +80,7 @@ SHIPPED = {"swing-64-p2": "swing-64-p2", "alltoall-64-p1": "alltoall-direct-64-p
 SMALL_ENOUGH, CLOSING = 150_000, 600_000  # bytes of a record that is kept; beyond 64 GPUs of one that proves gap 0
 MANY = 64  # GPUs beyond which records are kept apart
 PRICED, WITH_PRICES = 256, 1_500_000  # GPUs beyond which bounds with prices are kept, up to so many bytes
-WITH_GOAL = 6_000_000  # bytes of a bound that is kept where its gap has a goal
+WITH_GOAL = 6_000_000  # bytes of a bound, and of a schedule by topologies of its own, kept where the gap has a goal
 GAINS = 1e-6  # relative
 
 
@@ -201,7 +204,8 @@ def _keep(page: Reproduction, record: Record, closed: bool) -> bool:
     many = gpus > PRICED or record["options"]["method"].get("cases") == "on"
     priced = many and bool((record.certificate or {}).get("bundles"))
     usual = WITH_PRICES if priced else CLOSING if closed and gpus > MANY else SMALL_ENOUGH
-    kept = size <= (WITH_GOAL if instance.name in GOALS and record["method"] == BOUND else usual)
+    wanted = instance.name in GOALS and record["method"] in (BOUND, OWN)
+    kept = size <= (WITH_GOAL if wanted else usual)
     if kept:
         page.publish(record, KEPT_LARGE if gpus > MANY else KEPT)
     return kept
@@ -296,9 +300,10 @@ _REMARKS = (
     """`column_generation` never takes longer schedules than `candidates`, from whose list it begins; what it proves is
     nothing. Gaps are against `bound`, which holds for every sequence of topologies of whole links.""",
     """Records above 150 kB with their instance are not kept (600 kB where they prove gap 0
-    beyond 64 GPUs). The limit is 1.5 MB of bounds with prices beyond 256 or with cases, and 6 MB of bounds whose gap
-    has a goal. Bounds by rows of trees alone are kept where the instance has less than 1.5 MB. The command makes all
-    others again below `runs`. All of them were verified when this page was made.""",
+    beyond 64 GPUs). The limit is 1.5 MB of bounds with prices beyond 256 or with cases. It is 6 MB where the gap has a
+    goal, of bounds and of schedules by topologies of its own. Bounds by rows of trees alone are kept where the instance
+    has less than 1.5 MB. The command makes all others again below `runs`. All of them were verified when this page was
+    made.""",
     """Where it is settled which side is loose, it is the bound: the schedule of `bruck-allgather-8-static-p2` is the
     best of all topologies (a test goes through them). A bound with cases (`-O cases=on`) counts hops as whole numbers,
     but still shares links in fractions.""",

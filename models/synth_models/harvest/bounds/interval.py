@@ -22,6 +22,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
+from synth_models.harvest.bounds.coarse_prices import coarse_prices, fewest_blocks
 from synth_models.harvest.bounds.joint_prices import JointPrices
 from synth_models.harvest.bounds.rate_prices import BROKEN, RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
@@ -68,6 +69,7 @@ class Patterns:
         self.places = make.moore_places(self.ports, self.gpus)
         self.float_places = np.array(self.places, dtype=np.float64)
         self.prices = RatePrices(self.pairs, self.group, self.gpus, self.ports)
+        self.coarse = coarse_prices(self.prices, self.group) if self.prices.usable and self.prices.alike else []
 
     def weights(self, first: int, last: int) -> tuple[dict[int, int], dict[int, Fraction]]:
         """N and W (seconds) of the patterns of steps first..last."""
@@ -345,7 +347,8 @@ class Relaxation:
         cost = np.array([float(c) for c in self.cost.values()])
         least = np.array([float(low) for low in self.least.values()])
         bounds = cost / (cost.max() or 1.0), least
-        joint = JointPrices(self.shared.prices, self.patterns, self.column, bounds, self.limits)
+        coarse = fewest_blocks(self.shared.coarse, self.patterns) if self.hops else None  # of cases there are many
+        joint = JointPrices(coarse or self.shared.prices, self.patterns, self.column, bounds, self.limits)
         plain = [row for row in self.rows if row.words["row"] != "rate"]
         if (found := joint.best(plain, deadline_passed)) is None:
             return []

@@ -26,6 +26,7 @@ from scipy.sparse import csr_array
 
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
+from synth_models.harvest.bounds.coarse_prices import CoarsePrices
 from synth_models.harvest.bounds.rate_prices import Bundle, RatePrices
 from synth_models.harvest.bounds.rows import Row
 from synth_models.harvest.bounds.small_lp import centre
@@ -47,7 +48,7 @@ class JointPrices:
 
     def __init__(
         self,
-        pool: RatePrices,
+        pool: RatePrices | CoarsePrices,
         patterns: Sequence[int],
         columns: Mapping[Variable, int],
         bounds: tuple[FloatArray, FloatArray],

@@ -59,7 +59,7 @@ class RatePrices:
         self.patterns, self.gpus, self.ports = patterns, gpus, ports
         self.pool: list[Bundle] = []
         self.paths: dict[tuple[int, int], set[tuple[int, ...]]] = {}  # by pattern and pick, kept between bundles
-        self.joint_paths: dict[tuple[int, tuple[int, int, int]], set[tuple[int, ...]]] = {}  # of :mod:`.joint_prices`
+        self.joint_paths: dict[tuple[int, tuple[int, int, float]], set[tuple[int, ...]]] = {}  # of :mod:`.joint_prices`
         self.master: _Master | None = None  # the one in use: other rates of the same patterns change only its aim
         self.node = row_orbits(np.arange(gpus)[:, None], group)
         alike = int(self.node.max()) == 0  # renumberings lead from every GPU to every other

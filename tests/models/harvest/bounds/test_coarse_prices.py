@@ -1,0 +1,90 @@
+"""Prices over blocks of GPUs: valid for the GPUs, and about as good as those of all GPUs while distances differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from models.harvest.bounds.test_bounds import best_by_enumeration, made
+
+from synth.options import RunOptions
+from synth_models.harvest.bounds import coarse_prices, rate_prices
+from synth_models.harvest.bounds import sequences as bound_method
+from synth_models.harvest.bounds.interval import RATES, TREES, Patterns, Relaxation
+from synth_models.harvest.check.certificates import check_bound
+from synth_models.harvest.check.replay import check_schedule
+from synth_models.harvest.instance import HarvestInstance
+from synth_models.harvest.programs import candidates
+
+
+@pytest.fixture
+def in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices are sought over eight blocks and more, of few GPUs too."""
+    monkeypatch.setattr(rate_prices, "JOINT_ABOVE", 3)
+    monkeypatch.setattr(rate_prices, "GPUS_UP_TO", 0)
+    monkeypatch.setattr(coarse_prices, "BLOCKS_FROM", 8)
+
+
+def short(algorithm: str, gpus: int, steps: int) -> HarvestInstance:
+    """The first steps alone, one topology for all of them."""
+    whole = made(algorithm, gpus, 2, 1e-3)
+    return whole.model_copy(update={"steps": whole.steps[:steps]})
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize(("algorithm", "gpus"), [("swing", 16), ("bruck_allgather", 16), ("swing", 32)])
+@pytest.mark.parametrize("cases", ["off", "on"])
+def test_it_is_verified_and_never_above_a_schedule(algorithm: str, gpus: int, cases: str) -> None:
+    for delay in (1e-6, 1e-3):
+        instance = made(algorithm, gpus, 2, delay)
+        value = check_schedule(instance, candidates.solve(instance, RunOptions()).solution).value
+        outcome = bound_method.solve(instance, RunOptions(5.0, method={"cases": cases}))
+        assert outcome.bound is not None
+        assert value is not None
+        assert outcome.certificate is not None
+        assert check_bound(instance, outcome.bound, outcome.certificate) == []
+        assert outcome.bound <= value * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("algorithm", ["bruck_allgather", "swing", "recursive_doubling"])
+def test_two_blocks_never_above_the_best_of_all_topologies(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+    monkeypatch.setattr(coarse_prices, "BLOCKS_FROM", 2)
+    for delay in (1e-6, 1e-3):
+        instance = made(algorithm, 4, 2, delay)
+        outcome = bound_method.solve(instance, RunOptions(5.0, method={"cases": "on"}))
+        assert outcome.bound is not None
+        assert outcome.bound <= best_by_enumeration(instance)[1] * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("algorithm", ["swing", "bruck_allgather"])
+def test_blocks_lose_little_beyond_trees(algorithm: str) -> None:
+    """Of 32 GPUs in 8 blocks, three steps whose distances differ from block to block: more than trees, about what
+    all GPUs prove (either search ends where more rounds gain little)."""
+    instance = short(algorithm, 32, 3)
+    trees = Relaxation(Patterns(instance), 0, 2).solve(lambda: False, TREES).seconds
+    shared = Patterns(instance)
+    assert [one.gpus for one in shared.coarse] == [8, 16]
+    hops = {k: (shared.hops(k), None) for k in range(3)}  # a case that leaves everything open
+    blocks = Relaxation(shared, 0, 2, hops).solve(lambda: False, RATES).seconds
+    shared = Patterns(instance)
+    shared.coarse = []
+    every = Relaxation(shared, 0, 2, hops).solve(lambda: False, RATES).seconds
+    assert trees < blocks
+    assert every * 90 / 100 <= blocks <= every * 102 / 100
+
+
+@pytest.mark.parametrize(("algorithm", "priced"), [("swing", [10] * 4), ("bruck_allgather", [6, 7, 8, 9])])
+def test_blocks_are_mapped_onto_blocks(algorithm: str, priced: list[int]) -> None:
+    """Of 1,024 GPUs: 64 to 512 blocks. Swing's distances are odd, so that all have prices; of Bruck's, which are powers
+    of two, those that are no multiple of the number of blocks."""
+    shared = Patterns(made(algorithm, 1024, 2))
+    for known, number, blocks in zip(shared.coarse, priced, (64, 128, 256, 512), strict=True):
+        assert np.bincount(known.block).tolist() == [1024 // blocks] * blocks
+        for moved in shared.group:
+            assert len(set(zip(known.block.tolist(), known.block[moved].tolist(), strict=True))) == blocks
+        assert [k for k in range(10) if known.prices_all([k])] == list(range(number))
+    fewest = coarse_prices.fewest_blocks(shared.coarse, [priced[1] - 1])
+    assert fewest is not None
+    assert fewest.gpus == (64 if algorithm == "swing" else 128)
+    assert (coarse_prices.fewest_blocks(shared.coarse, [9]) is None) == (algorithm != "swing")
