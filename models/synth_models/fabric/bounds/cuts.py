@@ -93,6 +93,25 @@ def quick_cut(instance: FabricInstance, asked: int = FEW) -> Proven:
     return strongest_cut(links, colours(links), lambda: next(left, None) is not None)
 
 
+def box_cut(instance: FabricInstance) -> Proven | None:
+    """What has to leave the first box with what it alone is joined to, or None: links behind which its members are
+    together carry less than those of each on its own."""
+    links = Links.of(instance)
+    inside = np.zeros(links.nodes, dtype=bool)
+    inside[list(instance.boxes[0])] = True
+    members = np.zeros(links.nodes, dtype=bool)
+    members[list(instance.members)] = True
+    while True:
+        outer = np.zeros(links.nodes, dtype=bool)
+        for here, there in ((links.src, links.dst), (links.dst, links.src)):
+            outer[here[~inside[there]]] = True
+        joined = ~(inside | outer)
+        joined &= ~members
+        if not joined.any():
+            return cut_bound(links, inside, members, members)
+        inside |= joined
+
+
 def questions(links: Links, look: Colours) -> Iterator[Question]:
     """What to ask, the most telling first: one member per colour, with everything that it needs and then with what
     comes from far away; then the members that look like one of these already, as many as ``MOST_WORK`` allows (nodes

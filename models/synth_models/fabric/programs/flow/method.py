@@ -13,13 +13,16 @@ import numpy as np
 from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
+from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
 from synth_models.fabric.references.affine_slots import affine_slots
+from synth_models.fabric.references.fat_tree_slots import fat_tree_slots
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.straight import straight_pairs
@@ -31,6 +34,7 @@ MANY = 300_000  # blocks, of which the flow is found slowly
 MANY_ALONE = 64  # ranks that are boxes of their own
 STRAIGHT = "blocks straight from rank to rank, what goes far first"
 IN_SLOTS = "blocks straight from rank to rank, in slots by the lines of an affine plane"
+SPINES = "blocks straight from rank to rank, in slots with a spine switch for each rank at a leaf switch"
 NEAR = Fraction(1, 6)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
@@ -51,7 +55,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("finished", NOTHING, message="nothing has to move")
     begun = time.monotonic()
     hold_first(instance, options, "the flow")
-    straight = _straight(instance, options)
+    straight = _behind_leaves(instance, options) or _straight(instance, options)
     if straight is not None:
         return straight
     fluid = fluid_optimum(instance, options)
@@ -74,6 +78,24 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         solve_s=time.monotonic() - built,
     )
     return unless_held_is_quicker(instance, options, outcome)
+
+
+def _behind_leaves(instance: FabricInstance, options: RunOptions) -> Outcome | None:
+    """Have the run hold an alltoall in slots on a fat tree; return it where it is near what has to leave a box."""
+    try:
+        found = fat_tree_slots(instance)
+    except UnsupportedError:
+        return None
+    if found is None:
+        return None
+    seconds = chunks.seconds(instance, found)
+    options.held.offer(partial(replace, found), float(seconds), SPINES)
+    least = box_cut(instance)
+    if least is None or least.seconds < seconds * (1 - chunks.WORTH):
+        return None
+    message = f"{SPINES}; no flow was looked for"
+    bound = float_below(least.seconds)
+    return Outcome("finished", found, bound, str(least), least.certificate(), message=message)
 
 
 def _straight(instance: FabricInstance, options: RunOptions) -> Outcome | None:
