@@ -35,6 +35,7 @@ from synth_models.fabric.references.spare_rails import over_spare_rails
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.narrow_spines import over_all_in_turn
 
 
 def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
@@ -140,13 +141,16 @@ def _shares(
 
 def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
     waits = sends.after != NOBODY
+    start, link = routes.of(sends.source, sends.target)
+    link = over_all_in_turn(routes.machine, start, link, sends.step)
     return Transfers(
         np.asarray(block, dtype=np.int64),
         np.asarray(size, dtype=np.int64),
         sends.piece,
         np.zeros(len(sends.piece), dtype=bool),
         sends.step,
-        *routes.of(sends.source, sends.target),
+        start,
+        link,
         np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
         sends.after[waits],
     )

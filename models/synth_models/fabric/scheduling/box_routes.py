@@ -64,6 +64,7 @@ class PairRoutes:
         self, instance: FabricInstance, boxes: Sequence[Sequence[int]], size: int, avoided: BoolArray | None = None
     ) -> None:
         self._routes = Routes.of(instance, size, avoided)
+        self.machine = instance.machine
         self._nodes = instance.machine.nodes
         self._turns = _turns(instance.machine, boxes)
         self._box = np.zeros(self._nodes, dtype=np.int64)  # of every member, by its place in ``boxes``
