@@ -15,8 +15,8 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.programs.flow import method
-from synth_models.fabric.references.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.references.fat_tree_slots import fat_tree_slots, slots
 from synth_models.fabric.scheduling import chunks
 
@@ -61,7 +61,7 @@ MACHINES = [alltoall(tree(*sides), sides[0] * sides[1] * 840) for sides in TREES
 def test_no_link_is_wanted_by_two_at_a_time(instance: FabricInstance) -> None:
     """A slot is as long as a block takes at a rank's slowest link; every link is busy from where the block's slot says
     for as long as the block takes there, the latencies left out. Routes are written down here: up, over, down."""
-    found = BalancedFatTree.of(instance)
+    found = BalancedFatTree.of(instance.machine, instance.boxes)
     assert found is not None
     blocks, net = instance.blocks, instance.machine.network
     made = slots(found, blocks.origin, blocks.goal)
@@ -99,7 +99,7 @@ def test_schedules_are_near_what_leaves_a_box(instance: FabricInstance) -> None:
     assert made is not None
     assert least is not None
     assert check_schedule(instance, made).faults == []
-    wide = BalancedFatTree.of(instance).streams  # type: ignore[union-attr]
+    wide = BalancedFatTree.of(instance.machine, instance.boxes).streams  # type: ignore[union-attr]
     sent = len(instance.members) - len(instance.boxes[0])
     longest = 8 * max(instance.machine.network.latency)
     assert float(chunks.seconds(instance, made)) <= float(least.seconds) * (1 + (4 + 2 / wide) / 4 / sent) + longest

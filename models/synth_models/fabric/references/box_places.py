@@ -3,7 +3,8 @@
 The trees (:mod:`synth_models.fabric.references.box_trees`) say which place sends to which in even rounds and which in
 odd ones. Places of groups that are alike can be exchanged: that changes the routes, not the rounds. A link of the
 network that more than one piece's time is asked of in a round holds the whole pipeline up; random exchanges in the
-groups concerned go on until there is none, or a number of them has passed.
+groups concerned go on until there is none, or a number of them has passed. Slow links from a leaf switch to its spines,
+over which pieces go in turn (:mod:`synth_models.fabric.scheduling.narrow_spines`), are one link.
 
 Where both trees enter a group at its one gate, two pieces never enter or leave it in one round, but the trees are about
 twice as deep as with a gate for each; so both are tried.
@@ -28,6 +29,7 @@ from synth_models.fabric.references.box_trees import (
 )
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.scheduling.narrow_spines import as_one
 
 PASSES = 6  # over all groups
 EXCHANGES = 12  # tried in a group and pass
@@ -41,7 +43,7 @@ def placed(
     order = around(seconds)
     order = np.roll(order, -int(np.flatnonzero(order == rails.box[root])[0]))
     groups = near_boxes(seconds, order)
-    trees = two_trees(groups, growth.gates, growth.on_the_way)
+    trees = two_trees(groups, *growth)
     search = _Exchanges(routes, rails, trees, order, bandwidth)
     search.run(groups)
     return Placed(trees, search.box)
@@ -62,6 +64,8 @@ class _Exchanges:
         self.box = order.copy()
         every = np.arange(len(self._source))
         self._pace = self._slowest(every)
+        self._number, rate = as_one(routes.machine, self._each > self._pace * (1 + SAME))
+        self._each = 1 / rate
         self.load = self._loads(every)
         self.excess = self._excess(self.load)
 
@@ -109,6 +113,7 @@ class _Exchanges:
 
     def _loads(self, edges: IntArray) -> FloatArray:
         link, _, edge = self._routes_of(edges)
+        link = self._number[link]
         cell = self._parity[edge] * len(self._each) + link
         return np.bincount(cell, self._each[link], 2 * len(self._each)).astype(float)
 

@@ -13,6 +13,7 @@ from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_sends import Rounds
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.narrow_spines import as_one
 
 FINE = 1000  # parts of a round that orders are told apart by
 
@@ -45,7 +46,8 @@ def behind_what_they_wait_for(transfers: Transfers, priority: IntArray) -> Trans
 
 
 def rounds_of(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: int, size: int) -> Rounds:
-    """How long pieces of this size are on their way, from the root's box to the nearest and the farthest, and in it."""
+    """How long pieces of this size are on their way, from the root's box to the nearest and the farthest, and in it.
+    A link of many that pieces take in turn is longer in use than a round, which it does not make longer."""
     net, home = instance.machine.network, int(rails.box[root])
     away = np.where(np.arange(len(rails.size)) == home, np.inf, routes.seconds_from(root)[rails.enters[root]])
     beside = (home + 1) % len(rails.size)
@@ -53,13 +55,18 @@ def rounds_of(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: 
     if not np.isfinite(away).any():
         other = farthest = beside
     neighbour = rails.rank[home, (rails.number[root] + 1) % rails.size[home]]
-    seconds, least = [], np.inf
+    _, rate = as_one(instance.machine, np.ones(net.links, dtype=bool))
+    seconds, slowest, least = [], [], np.inf
     pairs = [(rails.leaves[root, box], rails.enters[root, box]) for box in (other, farthest)]
     for source, target in (*pairs, (root, neighbour)):
         links = np.zeros(0, dtype=np.int64)
         if source != target:
             _, links = routes.of(*(np.array([end], dtype=np.int64) for end in (source, target)))
         seconds.append(float(net.latency[links].sum()))
-        least = min(least, float(net.bandwidth[links].min(initial=least)))
-    near, far, inside = (1 + math.ceil(latency * least / size) for latency in seconds)
+        slowest.append(float(net.bandwidth[links].min(initial=np.inf)))
+        least = min(least, float(rate[links].min(initial=least)))
+    near, far, inside = (
+        math.ceil(latency * least / size + max(1.0, least / slow))
+        for latency, slow in zip(seconds, slowest, strict=True)
+    )
     return Rounds(near, far, inside, size / least)

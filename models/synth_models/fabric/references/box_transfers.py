@@ -76,10 +76,11 @@ def transfers_of(
     last_first: bool = False,
     dealt_to: Dealt | None = None,
     known: Known | None = None,
+    backwards: bool = False,
 ) -> Transfers:
     """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
     chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
-    turn. ``known``: routes of schedules before."""
+    turn. ``known``: routes of schedules before. ``backwards``: for a schedule with time reversed."""
     block, size = pieces_of(sizes)
     boxes, known = boxes_of(instance, plan), known or Known()
     routes, rails = known.rails(instance, boxes, plan, int(max(size)))
@@ -109,7 +110,7 @@ def transfers_of(
     trees = None
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
-        growth = Growth(plan.gates, max(2, rounds.farthest))
+        growth = Growth(plan.gates, max(2, rounds.farthest), max(2, rounds.between), backwards)
         trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)

@@ -42,17 +42,22 @@ class Placed(NamedTuple):
     box: IntArray
 
 
-def two_trees(groups: Groups, gates: int = 1, on_the_way: int = 1) -> list[list[Edge]]:
+def two_trees(
+    groups: Groups, gates: int = 1, on_the_way: int = 1, near: int | None = None, backwards: bool = False
+) -> list[list[Edge]]:
     """The edges of both trees from box 0, the first of the first group, in the order of their rounds: from box, to box,
-    rounds after the piece left the root. A box sends what it was sent ``on_the_way`` rounds before at the latest.
+    rounds after the piece left the root. A box sends what it was sent ``on_the_way`` rounds before at the latest;
+    ``near`` rounds, if given, where that comes from the same innermost group. ``backwards``: what goes farther waits
+    before it is sent, not on its way: so it is with time reversed.
     ``groups`` may consist of groups, which both trees enter at one box, or with two ``gates`` each at its own."""
     count = _boxes(groups)
     parent = [[NOBODY] * count, [NOBODY] * count]
-    _hang(groups, [], parent, Growth(gates, on_the_way))
+    _hang(groups, [], parent, Growth(gates, on_the_way, near or on_the_way))
     colour = _colours(parent)
     for which in (0, 1):
         _higher_first(which, parent, colour, _inner_groups(groups), on_the_way)
     trees: list[list[Edge]] = []
+    group = _inner_groups(groups)
     for which, above in enumerate(parent):
         children: dict[int, list[int]] = {}
         for box, over in enumerate(above[1:], 1):
@@ -60,9 +65,11 @@ def two_trees(groups: Groups, gates: int = 1, on_the_way: int = 1) -> list[list[
         edges, queue = [], [(0, 0)]
         for box, soonest in queue:  # which grows
             for child in children.get(box, ()):
-                wait = soonest + (soonest + which + colour[which][child]) % 2
+                longer = 0 if near is None or group[box] == group[child] else on_the_way - near
+                begin = soonest + longer * backwards
+                wait = begin + (begin + which + colour[which][child]) % 2
                 edges.append((box, child, wait))
-                queue.append((child, wait + on_the_way))
+                queue.append((child, wait + (on_the_way if near is None else near) + longer * (not backwards)))
         trees.append(sorted(edges, key=_wait))
     return trees
 
@@ -123,10 +130,13 @@ def _boxes(groups: Groups) -> int:
 
 
 class Growth(NamedTuple):
-    """How trees grow: ``gates`` of a group, one or two, and the rounds that a send is ``on_the_way``."""
+    """How trees grow: ``gates`` of a group, one or two, and the rounds that a send is ``on_the_way``, or to a ``near``
+    box of the same group; ``backwards``: as :func:`two_trees` has it."""
 
     gates: int
     on_the_way: int
+    near: int
+    backwards: bool = False
 
 
 class _Hung(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.balanced_fat_tree import BalancedFatTree
+from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -47,7 +47,7 @@ def fat_tree_slots(instance: FabricInstance) -> Schedule | None:
     for all members to send at the same time. Slots follow each other as closely as links allow. Raises
     :class:`UnsupportedError` where a pair of ranks in a box has no route."""
     blocks = instance.blocks
-    tree = BalancedFatTree.of(instance) if instance.collective == "alltoall" else None
+    tree = BalancedFatTree.of(instance.machine, instance.boxes) if instance.collective == "alltoall" else None
     found = None if tree is None else slots(tree, blocks.origin, blocks.goal)
     if tree is None or found is None:
         return None
@@ -108,14 +108,7 @@ def _routes(instance: FabricInstance, tree: BalancedFatTree, spine: IntArray) ->
     """``route_start`` (blocks + 1,) and ``link`` of every block: in its box the quickest way, elsewhere over the leaf
     switches, and over a ``spine`` where that is not -1."""
     source, target = instance.blocks.origin, instance.blocks.goal
-    inside = (tree.group[source] == tree.group[target]) & (tree.box[source] == tree.box[target])
-    way = tree.up.shape[1]
-    table = np.full((len(source), 2 * way + 2), -1, dtype=np.int64)
-    table[:, :way], table[:, -way:] = tree.up[source], tree.down[target]
-    across = np.flatnonzero(spine >= 0)
-    begins, ends = ((tree.group[rank[across]], tree.leaf[rank[across]]) for rank in (source, target))
-    table[across, way] = tree.to_spine[*begins, spine[across]]
-    table[across, way + 1] = tree.from_spine[*ends, spine[across]]
+    table, inside = tree.ways(source, target, spine), ~tree.apart(source, target)
     start, link = PairRoutes(instance, instance.boxes, 1).of(source[inside], target[inside])
     length = np.diff(start)
     wide = max(table.shape[1], int(length.max(initial=0)))

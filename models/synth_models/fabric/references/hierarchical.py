@@ -80,16 +80,17 @@ from synth_models.fabric.scheduling.from_afar import (
     takes_long,
     timed_from_near_and_afar,
 )
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
 from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-MOST_TRANSFERS = 4_500_000
+MOST_TRANSFERS = 6_000_000
 QUICK = 300_000  # of the first schedule of a plan, where it may have fewer chunks
 MOST_CHUNKS = 4096
+ONE_GATE = 1024  # chunks from which on trees with one gate a group, which are deeper, are as quick as with two
 MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
@@ -199,7 +200,8 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
 
 
 def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
-    gates = (1, 2) if max(map(len, instance.boxes)) > 1 else (2, 1)
+    deep = _amount(instance, Plan(between="two trees"), ONE_GATE) <= MOST_TRANSFERS
+    gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
     two = [Plan(between="two trees", gates=count) for count in gates]
     led = [Plan(between=between) for between in ("leaders", "own rail")]
     if not alike and groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)):
@@ -312,9 +314,10 @@ def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None 
         return timed_from_near_and_afar(instance, transfers_of(instance, sizes, plan, known=known), plan.in_order)
     if plan.weighed:
         return of_unequal_shares(instance, there, sizes, plan)
-    up = transfers_of(there, sizes, plan, instance.collective == "allreduce", known=known)
-    if instance.collective in SUMMING:
-        return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order))
+    summing = instance.collective in SUMMING
+    up = transfers_of(there, sizes, plan, instance.collective == "allreduce", known=known, backwards=summing)
+    if summing:
+        return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order), plan.in_order)
     return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
 
 
@@ -337,17 +340,23 @@ def _of_many_turns(
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
     period = Period(turns * width, turns * ROUND)
-    return of_many_turns(instance, there, sizes, period, partial(_near, there, plan, known))
+    return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, plan, known))
 
 
-def _backwards(instance: FabricInstance, there: FabricInstance, up: Transfers, spread: Schedule) -> Schedule:
+def _backwards(
+    instance: FabricInstance, there: FabricInstance, up: Transfers, spread: Schedule, in_order: bool
+) -> Schedule:
     """The reduction that spreads as ``up``, with times ``spread``, on the machine turned around; a long one with time
-    reversed, where that is possible, others timed again."""
+    reversed, timed for that where links have an order, others timed again."""
     turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
+    if turned is None and len(up.piece) > QUICK and in_order:
+        turned = mirrored(there, up, timed(there, up, in_order=True, backwards=True), backwards=True)
     return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
 
 
-def _near(there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float) -> Transfers | None:
+def _near(
+    instance: FabricInstance, there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float
+) -> Transfers | None:
     """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
-    transfers = transfers_of(there, [sizes], plan, known=known)
+    transfers = transfers_of(there, [sizes], plan, known=known, backwards=there is not instance)
     return None if from_afar(there, transfers, whole) else transfers

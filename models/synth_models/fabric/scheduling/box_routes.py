@@ -17,6 +17,7 @@ from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.errors import UnsupportedError
 from synth.graph.symmetry import arc_images
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -78,6 +79,8 @@ class PairRoutes:
             self._members = np.array(boxes, dtype=np.int64)
             self._place = np.zeros(self._nodes, dtype=np.int64)
             self._place[self._members] = np.arange(self._members.shape[1])
+        tree = None if self._turns is not None or avoided is not None else BalancedFatTree.of(self.machine, boxes)
+        self._tree = tree if tree is not None and tree.streams < 1 else None  # there one spine is as good as another
         self._reached: dict[int, BoolArray] = {}
         self._known: dict[int, tuple[int, ...]] = {}
 
@@ -106,13 +109,25 @@ class PairRoutes:
             target = self._members[ahead, self._place[target]]
             source = self._first[source]
         pairs, row = _distinct(source * self._nodes + target, self._nodes**2)
-        table = self._routes.of_many(pairs) if len(pairs) > MANY else None
-        links = (self._table(pairs) if table is None else table)[row]
+        links = self._links(pairs)[row]
         used = links >= 0
         start = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
         if self._turns is not None:
             links = self._turns[turn[:, None], links]
         return start, links[used]
+
+    def _links(self, pairs: IntArray) -> IntArray:
+        """The route of each pair (source * nodes + target, ascending), -1 in the place of no link."""
+        table = self._routes.of_many(pairs) if len(pairs) > MANY else None
+        if table is not None or self._tree is None:
+            return self._table(pairs) if table is None else table
+        source, target = np.divmod(pairs, self._nodes)
+        far, spines = self._tree.apart(source, target), self._tree.to_spine.shape[2]
+        ways = self._tree.ways(source[far], target[far], self._tree.box[source[far]] % spines)
+        near = self._table(pairs[~far])
+        found = np.full((len(pairs), max(ways.shape[1], near.shape[1])), NONE, dtype=np.int64)
+        found[far, : ways.shape[1]], found[~far, : near.shape[1]] = ways, near
+        return found
 
     def _table(self, pairs: IntArray) -> IntArray:
         found = [self._route(int(pair)) for pair in pairs]

@@ -95,6 +95,7 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *,
     in_order: bool = False, in_gaps: bool = False, in_cells: bool = False, rounded: bool = False,
+    backwards: bool = False,
 ) -> Schedule:  # fmt: skip
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
     :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
@@ -110,13 +111,16 @@ def timed(
     ``in_cells``: the same among all gaps (:mod:`synth_models.fabric.scheduling.cells`), where the times suit that.
     ``rounded``: cells of rounded times are better than lists of gaps.
 
+    ``backwards``: links are occupied when they are with time reversed, each route from its end on; what is then valid
+    with time reversed (:func:`synth_models.fabric.scheduling.mirrored.mirrored`) need not be so as it is.
+
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
     """
     ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
-    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells)
+    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells, backwards)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
     if in_cells:
@@ -140,12 +144,17 @@ def timed_alike(instance: FabricInstance, transfers: Transfers) -> Schedule:
 
 
 def _occupied(
-    instance: FabricInstance, transfers: Transfers, ticks: int, gaps: bool
+    instance: FabricInstance, transfers: Transfers, ticks: int, gaps: bool, backwards: bool = False
 ) -> tuple[gathering.HopTimes, Uses, int]:
     """Times of the hops, what the transfers occupy, and how many resources there are."""
     machine = instance.machine
     hops = hop_times(machine, transfers, ticks, instance.switching.mode == "store_and_forward")
-    uses = uses_of(transfers.route_start, transfers.link, machine.group, hops.offset, hops.duration, gaps)
+    offset = hops.offset
+    if backwards and len(offset):
+        longest = np.maximum.reduceat(hops.duration, transfers.route_start[:-1])
+        offset = offset + clock.latencies(machine, ticks)[transfers.link] - hops.duration
+        offset += np.repeat(longest, _lengths(transfers))
+    uses = uses_of(transfers.route_start, transfers.link, machine.group, offset, hops.duration, gaps)
     resources = machine.links + len(machine.group_names)
     if machine.abilities.streams.any():
         uses, resources = gathering.with_streams(machine, uses, resources, transfers, hops)

@@ -19,9 +19,9 @@ from synth_models.fabric.scheduling.reversal import arrivals, reversed_instance,
 from synth_models.fabric.solution import Schedule
 
 
-def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule) -> Schedule | None:
+def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule, backwards: bool = False) -> Schedule | None:
     """The reduction that ``schedule``, of ``timed(there, spread)``, is with time reversed; None where switches store
-    and forward, or some transfers would meet.
+    and forward, or some transfers would meet; ``backwards``: it was timed for that, and none do.
 
     A transfer comes to a link earlier, with time reversed, by the link's latency and by what its slowest link takes
     longer than this one. Where that is so for all transfers on a link (and in a group), none of them meet."""
@@ -29,7 +29,8 @@ def mirrored(there: FabricInstance, spread: Transfers, schedule: Schedule) -> Sc
     if there.switching.mode == "store_and_forward" or not len(spread.link):
         return None
     sooner = clock.latencies(machine, schedule.ticks_per_s)[spread.link] + _longer_elsewhere(there, spread, schedule)
-    for resource in (spread.link, np.where(machine.group >= 0, machine.group, -1)[spread.link]):
+    groups = np.where(machine.group >= 0, machine.group, -1)
+    for resource in () if backwards else (spread.link, groups[spread.link]):
         some = np.zeros(int(resource.max()) + 2, dtype=np.int64)
         some[resource] = sooner
         if np.any((some[resource] != sooner) & (resource >= 0)):

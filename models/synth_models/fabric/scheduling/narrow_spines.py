@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.graph.hops import hops_from_nearest
+from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
 
 
 def over_all_in_turn(machine: Machine, route_start: IntArray, link: IntArray, priority: IntArray) -> IntArray:
     """``link`` of routes as :class:`~synth_models.fabric.scheduling.list_scheduling.Transfers` has them, with other
-    switches in the middle, in turn by ``priority``; the same where no link between switches slows a route down."""
+    switches in the middle, by ``priority`` that which has been idle for longest; the same where no link between
+    switches slows a route down."""
     net = machine.network
     source, target, switch = net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch
     rate = net.bandwidth[link]
@@ -23,19 +26,54 @@ def over_all_in_turn(machine: Machine, route_start: IntArray, link: IntArray, pr
     into, out = link[:-1], link[1:]
     between = (route[:-1] == route[1:]) & (target[into] == source[out]) & switch[source[into]] & switch[target[out]]
     at = np.flatnonzero(between & (np.maximum(rate[:-1], rate[1:]) < ends[route[:-1]]))
+    if len(at):
+        level = hops_from_nearest(machine.nodes, net.src, net.dst, machine.ranks)
+        middle = level[target[link[at]]]
+        at = at[(middle > level[source[link[at]]]) & (middle > level[target[link[at + 1]]])]
     if not len(at):
         return link
+    at = at[np.argsort(priority[route[at]], kind="stable")]
     pair = source[link[at]] * machine.nodes + target[link[at + 1]]
-    order = np.lexsort((priority[route[at]], pair))
-    at, pair = at[order], pair[order]
+    _, first, row = np.unique(pair, return_index=True, return_inverse=True)
+    ways = [_ways(machine, int(link[k]), int(link[k + 1])) for k in at[first]]
+    table = np.full((len(ways), max(map(len, ways)), 2), -1, dtype=np.int64)
+    for k, own in enumerate(ways):
+        table[k, : len(own)] = own
     found = link.copy()
-    begins = np.flatnonzero(np.diff(pair, prepend=-1))
-    for first, last in zip(begins, [*begins[1:], len(at)], strict=True):
-        here = at[first:last]
-        ways = _ways(machine, int(link[here[0]]), int(link[here[0] + 1]))
-        turn = np.arange(len(here)) % len(ways)
-        found[here], found[here + 1] = ways[turn, 0], ways[turn, 1]
+    _least_recent(table, row.ravel().astype(np.int64), at, np.full(net.links, -1, dtype=np.int64), found)
     return found
+
+
+@jit
+def _least_recent(ways: IntArray, row: IntArray, at: IntArray, last: IntArray, link: IntArray) -> None:
+    """Give every pair of links, ``link[at[k]]`` and the next, the way of those in its row whose links were ``last``
+    used the longest ago."""
+    for k in range(len(at)):
+        own, best, since = ways[row[k]], 0, len(at)
+        for way in range(len(own)):
+            if own[way, 0] >= 0:
+                used = max(last[own[way, 0]], last[own[way, 1]])
+                if used < since:
+                    best, since = way, used
+        for end in range(2):
+            link[at[k] + end] = own[best, end]
+            last[own[best, end]] = k
+
+
+def as_one(machine: Machine, slow: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Of links between switches that are ``slow``, shape (links,), all as fast from a switch up, or down to one, in the
+    place of one link: its number, and the bytes/s of all. Other links stand for themselves."""
+    net = machine.network
+    level = hops_from_nearest(machine.nodes, net.src, net.dst, machine.ranks)
+    between = slow & machine.is_switch[net.src] & machine.is_switch[net.dst]
+    number, rate = np.arange(net.links, dtype=np.int64), net.bandwidth.astype(float)
+    for end, other in ((net.src, net.dst), (net.dst, net.src)):
+        links = np.flatnonzero(between & (level[other] > level[end]))
+        alike = np.stack([end[links].astype(float), net.bandwidth[links]])
+        _, first, place = np.unique(alike, axis=1, return_index=True, return_inverse=True)
+        number[links] = links[first][place.ravel()]
+        rate[links] *= np.bincount(place.ravel())[place.ravel()]
+    return number, rate
 
 
 def _ways(machine: Machine, into: int, out: int) -> IntArray:

@@ -83,7 +83,7 @@ def _of_a_short_one(
     if spread is None:
         return None
     ticks = clock.ticks_per_second(there.machine, whole * most_seconds(there, spread))
-    found: Schedule | None = timed(there, spread, ticks, in_order=True)
+    found: Schedule | None = timed(there, spread, ticks, in_order=True, backwards=there is not instance)
     assert found is not None
     repeats = middle(there.machine, spread, found, period, (len(short) - 1) // period.pieces * period.steps)
     if repeats is None:
@@ -95,7 +95,7 @@ def _of_a_short_one(
     if there is instance:
         made = repeated(found, repeats, period, times, 0)
     else:
-        turned = mirrored(there, spread, found)
+        turned = mirrored(there, spread, found, backwards=True)
         if turned is None:
             return None
         made = repeated(turned, repeats, period, times, end - int(came.max()))

@@ -9,15 +9,14 @@ architecture, 2008).
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth_models.fabric.instance import FabricInstance
+from synth.graph.hops import hops_from_nearest
 from synth_models.fabric.problem.machine import Machine
-
-FAR = 2**30  # levels above all ranks
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,11 @@ class BalancedFatTree:
     streams: float
 
     @classmethod
-    def of(cls, instance: FabricInstance) -> BalancedFatTree | None:
-        """None where a machine and its members are no such tree."""
-        machine = instance.machine
-        net, level = machine.network, _levels(machine)
-        top = int(level[level < FAR].max(initial=0))
+    def of(cls, machine: Machine, boxes: Sequence[Sequence[int]]) -> BalancedFatTree | None:
+        """None where a machine and the members of these boxes are no such tree."""
+        net = machine.network
+        level = hops_from_nearest(machine.nodes, net.src, net.dst, machine.ranks).astype(np.int64)
+        top = int(level.max(initial=0))
         spines = np.flatnonzero(level == top)
         into = np.flatnonzero(level[net.dst] == top)
         leaves = np.unique(net.src[into]).astype(np.int64)
@@ -55,14 +54,14 @@ class BalancedFatTree:
             return None
         to_spine = _links_between(machine, leaves, spines)
         from_spine = _links_between(machine, spines, leaves)
-        members = np.array(instance.members, dtype=np.int64)
+        members = np.array([rank for box in boxes for rank in box], dtype=np.int64)
         up, down = (_ways(one, level, leaves, members) for one in (machine, machine.reversed()))
         if to_spine is None or from_spine is None or up is None or down is None:
             return None
         at = net.dst[up[:, -1]].astype(np.int64)
         if np.any(net.src[down[:, -1]] != at):
             return None
-        sides = _dealt(instance, at)
+        sides = _dealt(boxes, members, at)
         narrow = np.minimum(net.bandwidth[up].min(axis=1), net.bandwidth[down].min(axis=1))
         wide = net.bandwidth[np.concatenate([to_spine.ravel(), from_spine.ravel()])]
         if sides is None or np.ptp(narrow) or np.ptp(wide):
@@ -89,16 +88,25 @@ class BalancedFatTree:
             streams,
         )
 
+    def apart(self, source: IntArray, target: IntArray) -> BoolArray:
+        """Whether members are in different boxes, shape as theirs."""
+        found: BoolArray = (self.group[source] != self.group[target]) | (self.box[source] != self.box[target])
+        return found
 
-def _levels(machine: Machine) -> IntArray:
-    """Links from the nearest rank, shape (nodes,)."""
-    net = machine.network
-    level = np.where(machine.is_switch, FAR, 0).astype(np.int64)
-    while True:
-        before = level.copy()
-        np.minimum.at(level, net.dst, level[net.src] + 1)
-        if np.array_equal(before, level):
-            return level
+    def across(self, source: IntArray, target: IntArray) -> BoolArray:
+        """Whether members are at different leaf switches, shape as theirs."""
+        found: BoolArray = (self.group[source] != self.group[target]) | (self.leaf[source] != self.leaf[target])
+        return found
+
+    def ways(self, source: IntArray, target: IntArray, spine: IntArray) -> IntArray:
+        """The links from each source over leaf switches to its target, shape (pairs, links); over this ``spine`` from
+        one leaf switch to another, else -1 in the place of these two links."""
+        up, down = self.up[source], self.down[target]
+        middle = np.full((len(source), 2), -1, dtype=np.int64)
+        far = np.flatnonzero(self.across(source, target))
+        begins, ends = ((self.group[rank[far]], self.leaf[rank[far]]) for rank in (source, target))
+        middle[far] = np.stack([self.to_spine[*begins, spine[far]], self.from_spine[*ends, spine[far]]], axis=1)
+        return np.concatenate([up, middle, down], axis=1)
 
 
 def _links_between(machine: Machine, sources: IntArray, targets: IntArray) -> IntArray | None:
@@ -139,20 +147,20 @@ def _ways(machine: Machine, level: IntArray, leaves: IntArray, members: IntArray
     return np.stack(found, axis=1)
 
 
-def _dealt(instance: FabricInstance, at: IntArray) -> IntArray | None:
+def _dealt(boxes: Sequence[Sequence[int]], members: IntArray, at: IntArray) -> IntArray | None:
     """Group, leaf, box and place of every member, shape (4, members), by the leaf switch that each is ``at``; None
     where not all combinations of these exist once."""
-    leaf_of = dict(zip(instance.members, at.tolist(), strict=True))
-    groups: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
-    for box in instance.boxes:
+    leaf_of = dict(zip(members.tolist(), at.tolist(), strict=True))
+    groups: dict[tuple[int, ...], list[Sequence[int]]] = defaultdict(list)
+    for box in boxes:
         groups[tuple(sorted({leaf_of[rank] for rank in box}))].append(box)
     if len({leaf for leaves in groups for leaf in leaves}) != sum(map(len, groups)):
         return None
     found: dict[int, tuple[int, int, int, int]] = {}
-    for g, (leaves, boxes) in enumerate(groups.items()):
-        for b, box in enumerate(boxes):
+    for g, (leaves, own) in enumerate(groups.items()):
+        for b, box in enumerate(own):
             for k, leaf in enumerate(leaves):
                 ranks = [rank for rank in box if leaf_of[rank] == leaf]
                 found |= {rank: (g, k, b, place) for place, rank in enumerate(ranks)}
-    sides = np.array([found[rank] for rank in instance.members], dtype=np.int64).T
+    sides = np.array([found[rank] for rank in members.tolist()], dtype=np.int64).T
     return sides if len(np.unique(sides, axis=1).T) == np.prod(sides.max(axis=1) + 1) else None
