@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,11 @@ from synth_models.fabric.references import hierarchical
 from synth_models.fabric.references.box_sends import GROUPS_LED, Plan
 from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between, two_trees
 from synth_models.fabric.references.group_leaders import groups_of_boxes
+from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.mirrored import mirrored
+from synth_models.fabric.scheduling.reversal import reversed_instance
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 
@@ -38,12 +42,16 @@ def made(**keys: Any) -> FabricInstance:
     st.lists(st.integers(1, 9), min_size=1, max_size=9).filter(lambda sizes: sum(sizes) > 1),
     st.integers(1, 2),
     st.integers(1, 4),
+    st.integers(0, 2),
+    st.booleans(),
 )
-def test_no_box_sends_or_receives_twice_in_a_round(sizes: list[int], gates: int, on_the_way: int) -> None:
+def test_no_box_sends_or_receives_twice_in_a_round(
+    sizes: list[int], gates: int, near: int, longer: int, backwards: bool
+) -> None:
     """Pieces take the trees in turn, one a round: a box receives a tree's pieces once, and sends them when they have
-    been on their way for so many rounds; in every round each box sends at most one piece and receives at most one; a
-    group takes in and lets out what one box does, and if both trees enter it at one box never two pieces in one
-    round."""
+    been on their way for so many rounds, or some ``longer`` to other groups (before they are sent, if ``backwards``);
+    in every round each box sends at most one piece and receives at most one; a group takes in and lets out what one box
+    does, and if both trees enter it at one box never two pieces in one round."""
     groups, first = [], 0
     for size in sizes:
         groups.append(list(range(first, first + size)))
@@ -51,19 +59,20 @@ def test_no_box_sends_or_receives_twice_in_a_round(sizes: list[int], gates: int,
     group_of = {box: number for number, group in enumerate(groups) for box in group}
     out, into = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     leaves, enters = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for which, edges in enumerate(two_trees(groups, gates, on_the_way)):
-        came = {0: -on_the_way}
+    for which, edges in enumerate(two_trees(groups, gates, near + longer, near, backwards)):
+        there = {0: 0}
         for source, target, wait in edges:
-            assert came[source] + on_the_way <= wait
-            assert target not in came
-            came[target] = wait
+            more = longer if group_of[source] != group_of[target] else 0
+            assert there[source] + (more if backwards else 0) <= wait
+            assert target not in there
+            there[target] = wait + near + (0 if backwards else more)
             parity = (which + wait) % 2
             out[source, parity] += 1
             into[target, parity] += 1
             if group_of[source] != group_of[target]:
                 leaves[group_of[source], parity] += 1
                 enters[group_of[target], parity] += 1
-        assert sorted(came) == list(range(first))
+        assert sorted(there) == list(range(first))
     assert max(out.values()) == max(into.values()) == 1
     for number, size in enumerate(sizes):
         assert leaves[number, 0] + leaves[number, 1] <= 2
@@ -242,3 +251,41 @@ def test_a_thousand_gpus_behind_oversubscribed_leaves(collective: str) -> None:
     share = {"allreduce": 2032 / 1024, "broadcast": 1, "reduce": 1}.get(collective, 1016 / 1024)
     assert record.value is not None
     assert record.value <= 1.05 * share * 2**30 / 400e9
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_many_slow_spines_are_as_good_as_few_fast_ones(collective: str) -> None:
+    """Sixteen boxes in groups of four: eight spines of half a rank's rate, or two of twice as much. Reductions are
+    timed with time reversed, where a slow link in the middle of a route makes the two ends differ."""
+    found = []
+    for spines in (2, 8):
+        instance = made(boxes=16, leaf=4, spines=spines, collective=collective)
+        outcome = hierarchical.solve(instance, RunOptions())
+        assert outcome.solution is not None
+        assert check_schedule(instance, outcome.solution).faults == []
+        found.append(float(chunks.seconds(instance, outcome.solution)))
+    assert found[1] <= 1.02 * found[0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_timed_backwards_is_valid_with_time_reversed(seed: int) -> None:
+    """A broadcast in order of priority along random trees over leaf and spine switches of random rates: a reduction."""
+    rng = np.random.default_rng(seed)
+    instance = synth.make(
+        "fabric", network="fat_tree", leaves=3, hosts=3, spines=2, collective="reduce", bytes=9000, root=0,
+        bandwidth=float(rng.integers(1, 4)) * 1e9, uplink_bandwidth=float(rng.integers(1, 4)) * 1e9,
+    )  # fmt: skip
+    there = reversed_instance(instance)
+    order = [0, *(1 + rng.permutation(8)).tolist()]
+    parents = [order[int(rng.integers(k))] for k in range(1, 9)]
+    pieces, transfers = 5, list[tuple[int, int, int]]()
+    for piece in range(pieces):
+        transfers += [(piece, parent, child) for parent, child in zip(parents, order[1:], strict=True)]
+    came = {(piece, child): k for k, (piece, _, child) in enumerate(transfers)}
+    before = [[came[piece, source]] if source else [] for piece, source, _ in transfers]
+    start, link = PairRoutes(there, there.boxes, 1800).of(*np.array([row[1:] for row in transfers]).T)
+    routes = [link[a:b].tolist() for a, b in pairwise(start)]
+    spread = Transfers.of([0] * pieces, [1800] * pieces, [row[0] for row in transfers], routes, before)
+    made = mirrored(there, spread, timed(there, spread, in_order=True, backwards=True), backwards=True)
+    assert made is not None
+    assert check_schedule(instance, made).faults == []
