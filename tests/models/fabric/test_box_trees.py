@@ -23,7 +23,7 @@ from synth_models.fabric.references.box_trees import around, near_boxes, seconds
 from synth_models.fabric.references.group_leaders import groups_of_boxes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import reversed_instance
 
@@ -43,15 +43,15 @@ def made(**keys: Any) -> FabricInstance:
     st.integers(1, 2),
     st.integers(1, 4),
     st.integers(0, 2),
-    st.booleans(),
+    st.integers(0, 2),
 )
 def test_no_box_sends_or_receives_twice_in_a_round(
-    sizes: list[int], gates: int, near: int, longer: int, backwards: bool
+    sizes: list[int], gates: int, near: int, longer: int, held: int
 ) -> None:
     """Pieces take the trees in turn, one a round: a box receives a tree's pieces once, and sends them when they have
-    been on their way for so many rounds, or some ``longer`` to other groups (before they are sent, if ``backwards``);
-    in every round each box sends at most one piece and receives at most one; a group takes in and lets out what one box
-    does, and if both trees enter it at one box never two pieces in one round."""
+    been on their way for so many rounds, or some ``longer`` to other groups, and were ``held`` for those; in every
+    round each box sends at most one piece and receives at most one; a group takes in and lets out what one box does,
+    and if both trees enter it at one box never two pieces in one round."""
     groups, first = [], 0
     for size in sizes:
         groups.append(list(range(first, first + size)))
@@ -59,13 +59,13 @@ def test_no_box_sends_or_receives_twice_in_a_round(
     group_of = {box: number for number, group in enumerate(groups) for box in group}
     out, into = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     leaves, enters = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for which, edges in enumerate(two_trees(groups, gates, near + longer, near, backwards)):
+    for which, edges in enumerate(two_trees(groups, gates, near + longer, near, held)):
         there = {0: 0}
         for source, target, wait in edges:
-            more = longer if group_of[source] != group_of[target] else 0
-            assert there[source] + (more if backwards else 0) <= wait
+            far = group_of[source] != group_of[target]
+            assert there[source] + held * far <= wait
             assert target not in there
-            there[target] = wait + near + (0 if backwards else more)
+            there[target] = wait + near + longer * far
             parity = (which + wait) % 2
             out[source, parity] += 1
             into[target, parity] += 1
@@ -286,6 +286,6 @@ def test_what_is_timed_backwards_is_valid_with_time_reversed(seed: int) -> None:
     start, link = PairRoutes(there, there.boxes, 1800).of(*np.array([row[1:] for row in transfers]).T)
     routes = [link[a:b].tolist() for a, b in pairwise(start)]
     spread = Transfers.of([0] * pieces, [1800] * pieces, [row[0] for row in transfers], routes, before)
-    made = mirrored(there, spread, timed(there, spread, in_order=True, backwards=True), backwards=True)
+    made = mirrored(there, spread, timed_backwards(there, spread), backwards=True)
     assert made is not None
     assert check_schedule(instance, made).faults == []

@@ -69,4 +69,4 @@ def rounds_of(instance: FabricInstance, routes: PairRoutes, rails: Rails, root: 
         math.ceil(latency * least / size + max(1.0, least / slow))
         for latency, slow in zip(seconds, slowest, strict=True)
     )
-    return Rounds(near, far, inside, size / least)
+    return Rounds(near, far, inside, size / least, far - math.ceil(seconds[1] * least / size + 1.0))

@@ -278,12 +278,14 @@ def _beside(
 
 class Rounds(NamedTuple):
     """Pieces that a link between boxes takes while one is on its way: ``between`` boxes, to the nearest and to the
-    ``farthest``, ``inside`` a box; the ``seconds`` that it takes for one."""
+    ``farthest``, ``inside`` a box; the ``seconds`` that it takes for one. ``slower``: how many of those to the farthest
+    a slow link makes, not latency."""
 
     between: int
     farthest: int
     inside: int
     seconds: float
+    slower: int = 0
 
 
 def dealt(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:

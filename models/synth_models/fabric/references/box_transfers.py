@@ -21,6 +21,7 @@ from synth_models.fabric.references.box_sends import (
     SHARED_OUT,
     OverRails,
     Plan,
+    Rounds,
     Sends,
     dealt,
     from_everyone,
@@ -110,13 +111,19 @@ def transfers_of(
     trees = None
     if plan.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
-        growth = Growth(plan.gates, max(2, rounds.farthest), max(2, rounds.between), backwards)
+        growth = _growth(plan.gates, rounds, backwards)
         trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
     sends = from_one(rails, root, len(block), plan, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
     if plan.between == "two trees":
         return behind_what_they_wait_for(transfers, transfers.priority.copy())
     return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
+
+
+def _growth(gates: int, rounds: Rounds, backwards: bool) -> Growth:
+    """How trees grow; ``backwards``, what a slow link makes longer is so before the send."""
+    held = rounds.slower if backwards else 0
+    return Growth(gates, max(2, rounds.farthest - held), max(2, rounds.between), held)
 
 
 def rails_are_idle(instance: FabricInstance, sizes: list[list[int]], plan: Plan, known: Known) -> bool:

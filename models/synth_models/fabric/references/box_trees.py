@@ -43,12 +43,12 @@ class Placed(NamedTuple):
 
 
 def two_trees(
-    groups: Groups, gates: int = 1, on_the_way: int = 1, near: int | None = None, backwards: bool = False
+    groups: Groups, gates: int = 1, on_the_way: int = 1, near: int | None = None, held: int = 0
 ) -> list[list[Edge]]:
     """The edges of both trees from box 0, the first of the first group, in the order of their rounds: from box, to box,
     rounds after the piece left the root. A box sends what it was sent ``on_the_way`` rounds before at the latest;
-    ``near`` rounds, if given, where that comes from the same innermost group. ``backwards``: what goes farther waits
-    before it is sent, not on its way: so it is with time reversed.
+    ``near`` rounds, if given, where that comes from the same innermost group. What goes to another group is ``held``
+    for so many rounds before it is sent.
     ``groups`` may consist of groups, which both trees enter at one box, or with two ``gates`` each at its own."""
     count = _boxes(groups)
     parent = [[NOBODY] * count, [NOBODY] * count]
@@ -65,11 +65,11 @@ def two_trees(
         edges, queue = [], [(0, 0)]
         for box, soonest in queue:  # which grows
             for child in children.get(box, ()):
-                longer = 0 if near is None or group[box] == group[child] else on_the_way - near
-                begin = soonest + longer * backwards
+                beside = group[box] == group[child]
+                begin = soonest + (0 if beside else held)
                 wait = begin + (begin + which + colour[which][child]) % 2
                 edges.append((box, child, wait))
-                queue.append((child, wait + (on_the_way if near is None else near) + longer * (not backwards)))
+                queue.append((child, wait + (near if beside and near is not None else on_the_way)))
         trees.append(sorted(edges, key=_wait))
     return trees
 
@@ -131,12 +131,12 @@ def _boxes(groups: Groups) -> int:
 
 class Growth(NamedTuple):
     """How trees grow: ``gates`` of a group, one or two, and the rounds that a send is ``on_the_way``, or to a ``near``
-    box of the same group; ``backwards``: as :func:`two_trees` has it."""
+    box of the same group; ``held``: as :func:`two_trees` has it."""
 
     gates: int
     on_the_way: int
     near: int
-    backwards: bool = False
+    held: int = 0
 
 
 class _Hung(NamedTuple):

@@ -80,7 +80,7 @@ from synth_models.fabric.scheduling.from_afar import (
     takes_long,
     timed_from_near_and_afar,
 )
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
 from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_transfers
@@ -350,7 +350,7 @@ def _backwards(
     reversed, timed for that where links have an order, others timed again."""
     turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
     if turned is None and len(up.piece) > QUICK and in_order:
-        turned = mirrored(there, up, timed(there, up, in_order=True, backwards=True), backwards=True)
+        turned = mirrored(there, up, timed_backwards(there, up), backwards=True)
     return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
 
 

@@ -338,18 +338,20 @@ class _Race:
         return made
 
     def between(self, variant: Variant) -> list[int]:
-        """Numbers between the variant's best and its neighbours that take clearly longer, or are the largest that may
-        be tried, as far as they were not tried. Where the best is the largest that was tried, the largest that may be
-        tried instead, if it is clearly larger."""
+        """Numbers between the variant's best and its neighbours that take clearly longer, as far as they were not
+        tried; also where one is the largest that may be tried, less than twice as many. Where the best is the largest
+        that was tried, the largest that may be tried instead, if it is clearly larger."""
         tried = variant.tried
         best = min(tried, key=lambda count: (tried[count], count))
         below = max((n for n in tried if n < best), default=best)
         above = min((n for n in tried if n > best), default=best)
         if above == best and variant.over and not variant.allows(2 * best) and variant.worse < 2:
             largest = variant.largest(best)
-            return [largest] if largest > LARGER * best else []
-        capped = above if LARGER * best < above < 2 * best and not variant.allows(2 * best) else best
-        worse = [
-            other for other in (above, below) if tried[other] * (1 - WORTH) > tried[best] or other == capped > best
-        ]
+            if largest > LARGER * best:
+                return [largest]
+        last, worse = max(tried), []
+        for other in (above, below):
+            capped = last in (best, other) and LARGER <= max(best, other) / min(best, other) < 2
+            if tried[other] * (1 - WORTH) > tried[best] or capped:
+                worse.append(other)
         return [n for n in dict.fromkeys((best + other) // 2 for other in worse) if n not in tried]

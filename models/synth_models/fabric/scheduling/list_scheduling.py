@@ -95,7 +95,6 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
 def timed(
     instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None, *,
     in_order: bool = False, in_gaps: bool = False, in_cells: bool = False, rounded: bool = False,
-    backwards: bool = False,
 ) -> Schedule:  # fmt: skip
     """The transfers with start times. Raises ``ValueError`` where some wait for each other, and
     :class:`synth.clock.deadline.OutOfTime` where that would take longer than the time limit in force.
@@ -111,16 +110,13 @@ def timed(
     ``in_cells``: the same among all gaps (:mod:`synth_models.fabric.scheduling.cells`), where the times suit that.
     ``rounded``: cells of rounded times are better than lists of gaps.
 
-    ``backwards``: links are occupied when they are with time reversed, each route from its end on; what is then valid
-    with time reversed (:func:`synth_models.fabric.scheduling.mirrored.mirrored`) need not be so as it is.
-
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
     transfer of its own in the schedule.
     """
     ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
-    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells, backwards)
+    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
     if in_cells:
@@ -140,6 +136,18 @@ def timed_alike(instance: FabricInstance, transfers: Transfers) -> Schedule:
     uses = uses._replace(resource=_most_used_first(uses.resource))
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found = list_scheduled(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
+    return _schedule_of(instance, transfers, ticks, hops, found)
+
+
+def timed_backwards(instance: FabricInstance, transfers: Transfers, ticks_per_s: int | None = None) -> Schedule:
+    """:func:`timed`, each link in order of priority, but links are occupied when they are with time reversed, each
+    route from its end on: what is then valid with time reversed
+    (:func:`synth_models.fabric.scheduling.mirrored.mirrored`) need not be so as it is."""
+    ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
+    hops, uses, resources = _occupied(instance, transfers, ticks, False, backwards=True)
+    followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
+    order = np.argsort(transfers.priority, kind="stable")
+    found = _in_order(uses, resources, followers, order, missing, left() + SLACK_S)
     return _schedule_of(instance, transfers, ticks, hops, found)
 
 

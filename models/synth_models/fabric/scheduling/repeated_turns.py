@@ -18,7 +18,7 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed, timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import arrivals, ends
 from synth_models.fabric.solution import Schedule
@@ -83,8 +83,8 @@ def _of_a_short_one(
     if spread is None:
         return None
     ticks = clock.ticks_per_second(there.machine, whole * most_seconds(there, spread))
-    found: Schedule | None = timed(there, spread, ticks, in_order=True, backwards=there is not instance)
-    assert found is not None
+    forwards = there is instance
+    found = timed(there, spread, ticks, in_order=True) if forwards else timed_backwards(there, spread, ticks)
     repeats = middle(there.machine, spread, found, period, (len(short) - 1) // period.pieces * period.steps)
     if repeats is None:
         return None
@@ -92,7 +92,7 @@ def _of_a_short_one(
     later = came.copy()
     later[repeats.after] += times * repeats.ticks[repeats.after]
     end = int(later.max())
-    if there is instance:
+    if forwards:
         made = repeated(found, repeats, period, times, 0)
     else:
         turned = mirrored(there, spread, found, backwards=True)
