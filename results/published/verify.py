@@ -11,9 +11,10 @@ if a record is refused, else 0. Each class checks what the page of its name in m
 
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: more than
 2^20 transfers (fabric: 2^22); quotients; several collectives; dragonflies, boxes in part, links in groups or of reduced
-bandwidth; switches that store and add, buffer, do not copy or limit streams; fabric's steps, sum_rates and near_goals;
-xtree's relaxations; harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach
-on large rings; bine's butterflies and prices of rounds. Harvest's bounds are checked in verify_harvest.py beside it.
+bandwidth; switches that store and add, buffer, do not copy or limit streams; fabric's steps, sum_rates, near_goals and
+timed_prices; xtree's relaxations; harvest's delays by ports and chains; mlfm's forms but tables; optree's power and
+crosstalk, reach on large rings; bine's butterflies and prices of rounds. Harvest's bounds are checked in
+verify_harvest.py beside it.
 """
 
 import ast
@@ -652,7 +653,10 @@ class Fabric(Network):
 
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
-        cover(held.get("argument") not in ("steps", "sum_rates", "near_goals"), "steps, rates of sums, near goals")
+        cover(
+            held.get("argument") not in ("steps", "sum_rates", "near_goals", "timed_prices"),
+            "steps, sums, near goals, timed prices",
+        )
         proofs = {"nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "deliveries": Fabric.windows}
         proofs |= {"sums": Fabric.windows, "moments": Fabric.moments, "orbit_moments": Fabric.moments}
         proofs |= {"cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition}

@@ -9,6 +9,8 @@ of the pairs that send most, for that pair alone. What hops before a link or beh
 and what a demand pays is the sum of its bytes times the distances. So the duals of one demand's linear program serve
 the next demands too; nothing has to be scaled. The windows are those of all ranks, which are never too short.
 
+**Timed prices** for demands of few bytes between boxes (:mod:`synth_models.fabric.bounds.timed_prices`).
+
 For each demand all are compared in floats; the strongest is computed exactly, and proven by its certificate.
 
 **Averages of demands.** What one cut or price vector c proves of a demand D, T_c(D), is concave in D: what is needed is
@@ -36,6 +38,7 @@ from synth_models.fabric.bounds.crossing import crossing
 from synth_models.fabric.bounds.link_prices import earned, resources_of
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.bounds.timed_prices import TimedPrices
 from synth_models.fabric.instance import FabricInstance
 
 MOST_PRICES = 64  # vectors that are kept, the latest
@@ -137,6 +140,7 @@ class ManyDemands:
         self._lines = np.array(rows).reshape(len(rows), 2, MOST_LINES)
         self._of_pairs: dict[tuple[int, int], list[tuple[Cut, Earning]]] = {}
         self._prices: list[Priced] = []
+        self._timed = TimedPrices.of(self._links, ranks, boxes)
         self._away = np.array([distances(self._links, self._links.delay, [int(u)])[ranks] for u in ranks])
 
     def learn(self, certificate: Mapping[str, Any] | None) -> bool:
@@ -171,7 +175,7 @@ class ManyDemands:
             seconds = priced.earning.least(self._links, needed) if needed else Fraction(0)
             if seconds > best.seconds:
                 best = _of_prices(self._links, priced, seconds)
-        return best
+        return best if self._timed is None else self._timed.stronger(demand, best)
 
     def mixture(self, demands: Sequence[IntArray]) -> Mixture:
         """The mixture of cuts and kept prices that proves most of every average of these demands."""

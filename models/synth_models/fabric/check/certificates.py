@@ -5,9 +5,9 @@ each of them can: a link e at a price of ``c_e`` a byte carries at most ``c_e * 
 nothing useful crosses it in ``h_e`` seconds of latency before and behind (:mod:`synth_models.fabric.check.windows`). A
 bound T is proven if together they could carry no more than what is needed until T: any earlier is then too early. The
 arguments are stated in :mod:`synth_models.fabric.check.arguments`, :mod:`synth_models.fabric.check.arrivals`,
-:mod:`synth_models.fabric.check.moments`, :mod:`synth_models.fabric.check.orbits` and
-:mod:`synth_models.fabric.check.near_goals`. A certificate may come out of any file: every number is checked for its
-range before it is used.
+:mod:`synth_models.fabric.check.moments`, :mod:`synth_models.fabric.check.orbits`,
+:mod:`synth_models.fabric.check.near_goals` and :mod:`synth_models.fabric.check.timed_prices`. A certificate may come
+out of any file: every number is checked for its range before it is used.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.near_goals import ARGUMENTS as OF_NEAR_GOALS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
 from synth_models.fabric.check.several import several_bound
+from synth_models.fabric.check.timed_prices import ARGUMENTS as OF_TIMED_PRICES
 from synth_models.fabric.instance import FabricInstance
 
-ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS, **OF_NEAR_GOALS}
+ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS, **OF_NEAR_GOALS, **OF_TIMED_PRICES}
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:

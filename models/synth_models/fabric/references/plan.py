@@ -33,11 +33,12 @@ from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.references import direct, fast, spread_out, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
+from synth_models.fabric.references.demand_parts.improved import placed_again
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
-from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, RelayedRoutes, relayed_plan
+from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, MUCH, RelayedRoutes, relayed_plan
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
@@ -48,6 +49,7 @@ MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes ar
 MOST_ALONE = 1024  # and where they are not
 MOST_COMPARED = 1024  # and up to which no reference is quicker
 FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
+SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried
 BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
 REFERENCES = {
     "direct": direct.solve,
@@ -263,16 +265,20 @@ class Planner:
         """The quicker of a balanced and a straight plan; the second only where it can be. Where neither is possible,
         what method ``direct`` makes."""
         best: Plan | None = None
-        by = BALANCED
-        for kind, make in self._makers(boxed, empty.proven.seconds):
-            gap = ENOUGH if by == RELAYED else SMALL_GAP
-            if best is None or Fraction(best.ticks, best.ticks_per_s) * (1 - gap) > empty.proven.seconds:
+        by, all_made, bound = BALANCED, list[tuple[str, Plan]](), empty.proven.seconds
+        for kind, make in self._makers(boxed, bound):
+            if best is None or _seconds(best) * (1 - (ENOUGH if by == RELAYED else SMALL_GAP)) > bound:
                 made = make(best)
+                all_made += [] if made is None else [(kind, made)]
                 if made is not None and (best is None or made.ticks < best.ticks):
                     best, by = made, kind
+        for kind, made in all_made if len(boxed) <= MOST_STRAIGHT else ():
+            if best is not None and _seconds(best) * (1 - MUCH) > bound:
+                again = placed_again(made, self.resources)
+                best, by = (again, kind) if again.ticks < best.ticks else (best, by)
         if best is None:
             return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
-        return replace(empty, seconds=float_above(Fraction(best.ticks, best.ticks_per_s)), by=by, _made=best)
+        return replace(empty, seconds=float_above(_seconds(best)), by=by, _made=best)
 
     def _makers(self, boxed: IntArray, bound: Fraction) -> list[tuple[str, Callable[[Plan | None], Plan | None]]]:
         """The kinds of plans in the order in which they are tried, each given the best by then."""
@@ -286,7 +292,7 @@ class Planner:
             if ticks < FEW_LATENCIES * latency:
                 own = (RELAYED, lambda best: _relayed(relayed, boxed, above))
                 if len(boxed) > MOST_STRAIGHT:
-                    return [own if ticks < latency else found[0]]
+                    return [own if ticks < SOME_LATENCIES * latency else found[0]]
                 return [own, *found] if ticks < latency else [*found, own]
         elif self._straight is not None:
             straight = self._straight
@@ -380,6 +386,10 @@ def _relayed(routes: RelayedRoutes, matrix: IntArray, bound: int) -> Plan:
     """The plan whose blocks hop before or behind their rails."""
     pieces, transfers = relayed_plan(routes, matrix, bound)
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _seconds(plan: Plan) -> Fraction:
+    return Fraction(plan.ticks, plan.ticks_per_s)
 
 
 def _scaled(matrix: IntArray, share: Fraction) -> IntArray:

@@ -52,7 +52,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     between = between_boxes(parts, stages, cuts(turns, cells), boxes, size)
     rail = int(routes.slowest[size]) if boxes > 1 else 1
     nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
-    moved = moved_around(demand, boxes, size, rail, nv)
+    moved = moved_around(demand, boxes, size, rail, nv, _longer_around(layout))
     busiest = _busiest_inside(demand - moved, boxes, size)
     until = max(turns, busiest * nv // rail)
     largest = max(until * rail // nv // (cells * FINER if moved.any() else cells), 1)
@@ -89,10 +89,16 @@ def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
     return int(most)
 
 
+def _longer_around(layout: Layout) -> int:
+    """By how many ticks of latency the way around over another box is longer than the one inside: by two rails."""
+    return 2 * int(layout.routes.latency[layout.size]) if layout.boxes > 1 else 0
+
+
 @jit
-def moved_around(demand: IntArray, boxes: int, size: int, rail: int, nv: int) -> IntArray:
+def moved_around(demand: IntArray, boxes: int, size: int, rail: int, nv: int, longer: int) -> IntArray:
     """What of the largest blocks inside boxes goes out over a rail and back over another, while rails are idle: so much
-    that the ranks' links inside and outside end together. ``rail``, ``nv``: ticks that a byte takes."""
+    that the ranks' links inside and outside end together. ``rail``, ``nv``: ticks that a byte takes; ``longer``: by so
+    many the way around begins to arrive later."""
     moved = np.zeros(demand.shape, dtype=np.int64)
     if boxes < 2 or size < 2:
         return moved
@@ -118,7 +124,7 @@ def moved_around(demand: IntArray, boxes: int, size: int, rail: int, nv: int) ->
             if i == j or demand[i, j] * HOT < longest:
                 continue
             within, beside = max(inside[0, i], inside[1, j]), max(rails[0, i], rails[1, j])
-            amount = int((float(within) * nv - float(beside) * rail) / (nv + rail))
+            amount = int((float(within) * nv - float(beside) * rail - longer) / (nv + rail))
             amount = min(max(amount, 0), demand[i, j])
             moved[i, j] = amount
             inside[0, i] -= amount

@@ -2,32 +2,52 @@
 
 A rail first carries blocks that hop behind it, which can begin at once, and last those that hop before it, which end
 at once. So every block takes the way that leaves its links most room for what comes as far, for what goes as far, and
-for all; blocks of busy ranks may hop on both sides. Each piece has a moment at which it would cross its rail if all of
-a kind came evenly. In that order, or the largest first, pieces are placed as early as all links are free.
+for all; blocks of busy ranks may hop on both sides. Each piece has a moment at which it would cross its rail if that
+carried one kind after the other, its blocks to one box after the other, without a pause: until the end, where the
+busier of the piece's two ends has less to carry, or each as long as it takes. In that order pieces are placed as early
+as all links are free.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable, timed_routes
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, cut_blocks
 from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed, placed_along
 
-CELLS = 48  # of the time on the rails of the busiest box, that no piece is longer than
 BOTH, BEHIND, BEFORE, ALONE, INSIDE = range(5)  # the sides of the rail on which a piece hops, in the order of placing
 KINDS = 5
 FULL = 0.95  # of the time that a link has, from which on pieces may hop on both sides
 LEAST = 1e-4  # of the target, that is left for bytes whatever the latency: who comes later pays for it
 ENOUGH = Fraction(1, 25)  # a gap with which nothing else is tried
-MOST_TWICE = 128  # ranks up to which a second order is tried
-ABOVE = 1.03  # times the bound, the time that is aimed at
+MUCH = Fraction(1, 12)  # and one from which on smaller pieces are tried
+MOST_TWICE = 128  # ranks up to which anything else is tried
+
+
+class Try(NamedTuple):
+    """No piece is longer than one of so many ``cells`` of the time on the rails of the busiest box; the time that is
+    aimed at is the bound ``above`` times; ``stretched`` as in :func:`_moments`; a gap of which is ``enough``."""
+
+    cells: int
+    above: float
+    stretched: bool
+    enough: Fraction
+
+
+TRIES = (
+    Try(48, 1.03, True, ENOUGH),
+    Try(48, 1.03, False, MUCH),
+    Try(96, 1.1, True, MUCH),
+    Try(192, 1.03, True, MUCH),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,33 +98,72 @@ class RelayedRoutes:
 
 
 def relayed_plan(found: RelayedRoutes, demand: IntArray, bound: int) -> tuple[Pieces, Placed]:
-    """Pieces and transfers of a demand, bytes from rank to rank in the order of the layout: the quickest of two orders.
-    ``bound``: ticks below which no plan is."""
-    boxes, size, routes = found.boxes, found.size, found.routes
-    cell = found.ticks_of(demand)[0] // CELLS
-    pieces = _pieces(demand, size, *(max(cell // each, 1) for each in found.per_byte))
-    kind, first, last = _chosen(
-        pieces.origin, pieces.goal, pieces.bytes, found.route, routes, size, found.resources, bound * ABOVE
-    )
-    row, way = _ways(pieces.origin, pieces.goal, first, last, found.route)
-    room = 4 * len(way) * int(np.diff(routes.used).max()) + 1024
-    phase = (pieces.goal // size - pieces.origin // size) % boxes / boxes
-    hop = int(routes.latency[found.route[0, 1]]) if size > 1 else 0
-    rail = int(routes.latency[found.route[0, size]])
-    late = np.array([hop, 0, hop, 0, 0])
-    least = np.maximum(bound * ABOVE - rail - np.array([2 * hop, hop, hop, 0, 0]), bound * LEAST)
-    share = (pieces.turn + phase) / _pieces_of_block(pieces, boxes * size)
-    best: Placed | None = None
-    for keys in (late[kind] + share * least[kind], -pieces.bytes):
-        order = np.argsort(keys, kind="stable")
-        begins = np.zeros(len(pieces.bytes), dtype=np.int64)
-        made = placed_along(order, pieces.bytes, begins, row, way, routes, found.resources, room)
-        if best is None or made.end.max(initial=0) < best.end.max(initial=0):
+    """Pieces and transfers of a demand, bytes from rank to rank in the order of the layout: the quickest of all that is
+    tried. ``bound``: ticks below which no plan is."""
+    best: tuple[Pieces, Placed] | None = None
+    chosen, known = None, (0, 0.0)
+    for tried in TRIES[: 1 if len(demand) > MOST_TWICE else None]:
+        if chosen is None or known != (tried.cells, tried.above):
+            chosen, known = _cut_and_chosen(found, demand, bound, tried), (tried.cells, tried.above)
+        made = _in_order(found, bound, tried, chosen)
+        if best is None or made[1].end.max(initial=0) < best[1].end.max(initial=0):
             best = made
-        if len(demand) > MOST_TWICE or int(best.end.max(initial=0)) * (1 - ENOUGH) <= bound:
+        if int(best[1].end.max(initial=0)) * (1 - tried.enough) <= bound:
             break
     assert best is not None
-    return pieces, best
+    return best
+
+
+class Chosen(NamedTuple):
+    """Pieces, largest first, the kind of each, and the ranks between which its rail is, shape (pieces,)."""
+
+    pieces: Pieces
+    kind: IntArray
+    first: IntArray
+    last: IntArray
+
+
+def _cut_and_chosen(found: RelayedRoutes, demand: IntArray, bound: int, tried: Try) -> Chosen:
+    """The pieces of a demand and the way of each."""
+    size, cell = found.size, found.ticks_of(demand)[0] // tried.cells
+    pieces = _pieces(demand, size, *(max(cell // each, 1) for each in found.per_byte))
+    ends = pieces.origin, pieces.goal, pieces.bytes
+    return Chosen(pieces, *_chosen(*ends, found.route, found.routes, size, found.resources, bound * tried.above))
+
+
+def _in_order(found: RelayedRoutes, bound: int, tried: Try, chosen: Chosen) -> tuple[Pieces, Placed]:
+    """The pieces, placed in the order of their moments."""
+    pieces, routes = chosen.pieces, found.routes
+    row, way = _ways(pieces.origin, pieces.goal, chosen.first, chosen.last, found.route)
+    room = 4 * len(way) * int(np.diff(routes.used).max()) + 1024
+    window = max(bound * tried.above - int(routes.latency[found.route[0, found.size]]), bound * LEAST)
+    order = np.argsort(_moments(found, chosen, window, tried.stretched), kind="stable")
+    begins = np.zeros(len(pieces.bytes), dtype=np.int64)
+    return pieces, placed_along(order, pieces.bytes, begins, row, way, routes, found.resources, room)
+
+
+def _moments(found: RelayedRoutes, chosen: Chosen, window: float, stretched: bool) -> FloatArray:
+    """When every piece would cross its rail, in ticks, shape (pieces,), within a ``window`` that begins at 0. What hops
+    behind comes first, what hops before comes last, what does neither between them; ``stretched``: slower where the
+    busier end would be done before the window is."""
+    pieces, kind, first, last = chosen
+    boxes, ranks, rate = found.boxes, found.boxes * found.size, found.per_byte[0]
+    ticks = np.zeros((KINDS, len(pieces.bytes)))
+    for k in (BOTH, BEHIND, BEFORE, ALONE):
+        sizes = np.where(kind == k, pieces.bytes, 0).astype(np.float64) * rate
+        ends = [np.bincount(end, sizes, minlength=ranks) for end in (first, last)]
+        ticks[k] = np.maximum(ends[0][first], ends[1][last])
+    if stretched:
+        sizes = np.where(kind == INSIDE, 0, pieces.bytes).astype(np.float64) * rate
+        ends = [np.bincount(end, sizes, minlength=ranks) for end in (first, last)]
+        ticks *= window / np.maximum(np.maximum(ends[0][first], ends[1][last]), 1)
+    phase = (pieces.goal // found.size - pieces.origin // found.size) % boxes / boxes
+    share = (pieces.turn + phase) / _pieces_of_block(pieces, ranks)
+    between = np.maximum(window - ticks[BEFORE] - ticks[BEHIND], 0 if stretched else ticks[ALONE])
+    begin = [(window - ticks[BOTH]) / 2, 0, window - ticks[BEFORE], ticks[BEHIND], 0]
+    length = [ticks[BOTH], ticks[BEHIND], ticks[BEFORE], between, window]
+    moment: FloatArray = np.choose(kind, begin) + share * np.choose(kind, length)
+    return moment
 
 
 def _pieces_of_block(pieces: Pieces, ranks: int) -> IntArray:

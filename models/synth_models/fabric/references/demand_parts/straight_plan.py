@@ -110,8 +110,8 @@ def _blocks(demand: IntArray, largest: int) -> Pieces:
 
 @jit
 def cut_blocks(demand: IntArray, size: int, across: int, within: int) -> Pieces:
-    """Blocks in pieces of at most so many bytes ``across`` boxes of ``size`` ranks and ``within`` one, block after
-    block; the turn of a piece is its number in its block."""
+    """Blocks in pieces of at most so many bytes ``across`` boxes of ``size`` ranks and ``within`` one, those of every
+    rank to the next one first; the turn of a piece is its number in its block."""
     n, count = len(demand), 0
     for i in range(n):
         for j in range(n):
@@ -120,10 +120,11 @@ def cut_blocks(demand: IntArray, size: int, across: int, within: int) -> Pieces:
     origin, goal = np.zeros(count, np.int64), np.zeros(count, np.int64)
     amount, turn = np.zeros(count, np.int64), np.zeros(count, np.int64)
     top = 0
-    for i in range(n):
-        for j in range(n):
+    for ahead in range(1, n):
+        for i in range(n):
+            j = (i + ahead) % n
             largest = within if i // size == j // size else across
-            parts = (demand[i, j] + largest - 1) // largest if i != j else 0
+            parts = (demand[i, j] + largest - 1) // largest
             for k in range(parts):
                 origin[top], goal[top] = i, j
                 amount[top], turn[top] = demand[i, j] // parts + (1 if k < demand[i, j] % parts else 0), k
