@@ -89,3 +89,10 @@ def test_rows_in_order_of_time(seed: int, always: Any) -> None:
     for ours, theirs in zip(*found, strict=True):
         assert np.array_equal(ours, theirs)
         assert ours.dtype == theirs.dtype
+
+
+@pytest.mark.parametrize("seed", some_of(range(20)))
+def test_equal_moments_keep_their_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    moments = rng.integers(0, int(rng.choice([1, 3, 2**61])) + 1, int(rng.integers(0, 2000)))
+    assert without_kernels._in_order(moments).tolist() == np.argsort(moments, kind="stable").tolist()
