@@ -21,7 +21,7 @@ from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.problem.machine import Machine
 
 _linprog: Any = linprog  # its published types reject sparse matrices
-MOST_WAYS = 200_000  # pairs of ranks that are joined directly
+MOST_WAYS = 600_000  # pairs of ranks that are joined directly
 FEW_COLUMNS = 2_000  # up to which the simplex method is quicker
 
 

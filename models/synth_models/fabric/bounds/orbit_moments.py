@@ -37,6 +37,7 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
 
 MOST_COLUMNS = 60_000  # of the linear program
+MOST_IMAGES = 3 * 10**7  # of pairs of ranks, with more of which the check has no room
 RESOLUTIONS = (6, 12, 24, 48)  # bins that a bound is cut into, at least, one after the other
 MOST_BINS = 1000  # of a latency that has a say in how long bins are
 FINE = 20  # a tick of latency in at most so many halvings
@@ -57,6 +58,8 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
         if routes is None or not len(routes.paying):
             return known
         problem = OneBlock(directed, routes, int(links.members[0]) if origin == EVERYONE else origin)
+        if len(problem.symmetries) * len(problem.ranks) ** 2 > MOST_IMAGES:
+            return known
         orbits_of_routes, common = RouteOrbits(problem), math.gcd(*np.unique(routes.delay).tolist())
         searched: dict[int, float] = {}  # by a bin's length, the number of bins of the program that was found
         for resolution in RESOLUTIONS:

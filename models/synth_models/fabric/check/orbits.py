@@ -213,7 +213,8 @@ def _tolls(fabric: Fabric, certificate: Mapping[str, Any], share: IntArray) -> _
 def _images(fabric: Fabric, certificate: Mapping[str, Any]) -> IntArray:
     """The permutations, each verified to keep the instance as it is, shape (permutations, nodes)."""
     images = untrusted.whole_numbers(certificate, "images", 0, fabric.nodes - 1)
-    if len(images) % fabric.nodes or len(images) * fabric.nodes > MOST_IMAGES:
+    pairs = int(np.sum(fabric.is_rank)) ** 2
+    if len(images) % fabric.nodes or len(images) // fabric.nodes * max(fabric.nodes, pairs) > MOST_IMAGES:
         raise ValueError("images are no permutations of the nodes, or too many")
     images = images.reshape(-1, fabric.nodes)
     member, blocks = fabric.mask(fabric.members), fabric.instance.blocks

@@ -4,7 +4,7 @@ The trees (:mod:`synth_models.fabric.references.box_trees`) say which place send
 odd ones. Places of groups that are alike can be exchanged: that changes the routes, not the rounds. A link of the
 network that more than one piece's time is asked of in a round holds the whole pipeline up; random exchanges in the
 groups concerned go on until there is none, or a number of them has passed. Slow links from a leaf switch to its spines,
-over which pieces go in turn (:mod:`synth_models.fabric.scheduling.narrow_spines`), are one link.
+over which pieces go in turn (:mod:`synth_models.fabric.scheduling.spines`), are one link.
 
 Where both trees enter a group at its one gate, two pieces never enter or leave it in one round, but the trees are about
 twice as deep as with a gate for each; so both are tried.
@@ -29,7 +29,7 @@ from synth_models.fabric.references.box_trees import (
 )
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
-from synth_models.fabric.scheduling.narrow_spines import as_one
+from synth_models.fabric.scheduling.spines import as_one
 
 PASSES = 6  # over all groups
 EXCHANGES = 12  # tried in a group and pass

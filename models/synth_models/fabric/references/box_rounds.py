@@ -13,7 +13,7 @@ from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_sends import Rounds
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.narrow_spines import as_one
+from synth_models.fabric.scheduling.spines import as_one
 
 FINE = 1000  # parts of a round that orders are told apart by
 

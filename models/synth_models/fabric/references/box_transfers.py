@@ -36,7 +36,7 @@ from synth_models.fabric.references.spare_rails import over_spare_rails
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
-from synth_models.fabric.scheduling.narrow_spines import over_all_in_turn
+from synth_models.fabric.scheduling.spines import over_all_in_turn
 
 
 def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:

@@ -20,9 +20,11 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.scheduling.spines import LeastUsedSpines
 
 NONE = -1
 MANY = 100_000  # pairs whose routes are looked for together
+BEHIND_LEAVES = 4_000  # pairs of boxes and rails from which on routes behind leaf switches are not searched for
 _IN_A_BOX = re.compile(r"(\d+)/(.+)")
 
 
@@ -80,7 +82,9 @@ class PairRoutes:
             self._place = np.zeros(self._nodes, dtype=np.int64)
             self._place[self._members] = np.arange(self._members.shape[1])
         tree = None if self._turns is not None or avoided is not None else BalancedFatTree.of(self.machine, boxes)
-        self._tree = tree if tree is not None and tree.streams < 1 else None  # there one spine is as good as another
+        many = len(boxes) ** 2 * max(map(len, boxes)) > BEHIND_LEAVES
+        self._tree = tree if tree is not None and (tree.streams < 1 or many) else None
+        self._spines = None if self._tree is None else LeastUsedSpines(self._tree, self.machine)
         self._reached: dict[int, BoolArray] = {}
         self._known: dict[int, tuple[int, ...]] = {}
 
@@ -119,11 +123,11 @@ class PairRoutes:
     def _links(self, pairs: IntArray) -> IntArray:
         """The route of each pair (source * nodes + target, ascending), -1 in the place of no link."""
         table = self._routes.of_many(pairs) if len(pairs) > MANY else None
-        if table is not None or self._tree is None:
+        if table is not None or self._tree is None or self._spines is None:
             return self._table(pairs) if table is None else table
         source, target = np.divmod(pairs, self._nodes)
-        far, spines = self._tree.apart(source, target), self._tree.to_spine.shape[2]
-        ways = self._tree.ways(source[far], target[far], self._tree.box[source[far]] % spines)
+        far = self._tree.apart(source, target)
+        ways = self._tree.ways(source[far], target[far], self._spines.of(source[far], target[far]))
         near = self._table(pairs[~far])
         found = np.full((len(pairs), max(ways.shape[1], near.shape[1])), NONE, dtype=np.int64)
         found[far, : ways.shape[1]], found[~far, : near.shape[1]] = ways, near

@@ -1,4 +1,4 @@
-"""Over all switches between two others in turn, where a link to one of them is slower than the ranks' own links.
+"""Which spine switch a route takes: in turn where a link to one is slower than the ranks' own, else the least used.
 
 A route from rank to rank takes one spine switch. Where a leaf switch has many spines, each behind a slow link, whatever
 a rank sends to one other is as slow as that link. Piece after piece over the next spine, it is as fast as the ranks.
@@ -11,6 +11,7 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.graph.hops import hops_from_nearest
 from synth.kernels import jit
+from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.machine import Machine
 
 
@@ -58,6 +59,41 @@ def _least_recent(ways: IntArray, row: IntArray, at: IntArray, last: IntArray, l
         for end in range(2):
             link[at[k] + end] = own[best, end]
             last[own[best, end]] = k
+
+
+class LeastUsedSpines:
+    """A spine for each pair of members of a tree, always the same: when first asked for, the least used one."""
+
+    def __init__(self, tree: BalancedFatTree, machine: Machine) -> None:
+        self._tree = tree
+        self._spine = np.full((machine.nodes, machine.nodes), -1, dtype=np.int16)
+        self._used = np.zeros(machine.links, dtype=np.int64)
+
+    def of(self, source: IntArray, target: IntArray) -> IntArray:
+        """Numbers of spines, shape as theirs; any for two members at one leaf switch."""
+        tree = self._tree
+        fresh = np.flatnonzero((self._spine[source, target] < 0) & tree.across(source, target))
+        fresh = fresh[np.unique(source[fresh] * len(self._spine) + target[fresh], return_index=True)[1]]
+        one, other = source[fresh], target[fresh]
+        up, down = tree.to_spine[tree.group[one], tree.leaf[one]], tree.from_spine[tree.group[other], tree.leaf[other]]
+        self._spine[one, other] = _least_used(up, down, self._used)
+        return self._spine[source, target].astype(np.int64)
+
+
+@jit
+def _least_used(up: IntArray, down: IntArray, used: IntArray) -> IntArray:
+    """The column of two links, one of ``up`` and one of ``down``, that have been ``used`` least, row by row."""
+    found = np.zeros(len(up), dtype=np.int64)
+    for k in range(len(up)):
+        least, total = np.int64(-1), np.int64(0)
+        for spine in range(up.shape[1]):
+            one, other = used[up[k, spine]], used[down[k, spine]]
+            most = max(one, other)
+            if least < 0 or most < least or (most == least and one + other < total):
+                found[k], least, total = spine, most, one + other
+        used[up[k, found[k]]] += 1
+        used[down[k, found[k]]] += 1
+    return found
 
 
 def as_one(machine: Machine, slow: BoolArray) -> tuple[IntArray, FloatArray]:
