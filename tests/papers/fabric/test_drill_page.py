@@ -85,9 +85,15 @@ def test_a_slower_cable_is_within_two_percent(asked: tuple[str, int, str], tmp_p
 
 
 def test_the_answer_says_the_largest_gap_of_a_slower_port() -> None:
-    rows = [row for asked in SLOW for row in tables()[f"{title(*asked)}, a link at half its rate"]]
-    most = max((row["gap"] for row in rows if "nvswitch" in row["failure"]), key=lambda text: float(text.split()[0]))
-    assert f"gaps there reach {most}." in (PUBLISHED / "drill.md").read_text()
+    found = tables()
+    for machine in SLOWED:
+        mine = [
+            row for asked in SLOW if asked[0] == machine for row in found[f"{title(*asked)}, a link at half its rate"]
+        ]
+        most = max(
+            (row["gap"] for row in mine if "nvswitch" in row["failure"]), key=lambda text: float(text.split()[0])
+        )
+        assert f"gaps there reach {most}." in (PUBLISHED / "drill.md").read_text()
 
 
 def demand_rows(heading: str, drill: search.Drill) -> None:
@@ -109,7 +115,7 @@ def demand_rows(heading: str, drill: search.Drill) -> None:
 
 def test_all_failures_are_covered() -> None:
     found = tables()
-    slow = "Schedules that cover every link at half its rate, dgx-a100 ×2"
+    slow = "Schedules that cover every link at half its rate, dgx-h100 ×4 and dgx-a100 ×2"
     rows = found["Schedules that cover all single failures"] + found[slow]
     for row in rows:
         assert row["covered"] == row["failures"]
