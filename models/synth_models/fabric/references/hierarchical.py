@@ -94,6 +94,7 @@ ONE_GATE = 1024  # chunks from which on trees with one gate a group, which are d
 MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
 SEVERAL = 32
+CROWDED = 8  # times as long as alone that a share takes at most where links between switches are shared
 SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
 MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
 LAGS = (16, 8, 2)  # where links are slow also: the part of all turns by which the way down comes after the way up
@@ -181,7 +182,7 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
         return _rooted_plans(instance, alike)
-    passed = [] if alike else [Plan(passed_on=True)]
+    passed = [] if alike or _stops_cost_more(instance) else [Plan(passed_on=True)]
     if instance.collective != "allreduce":
         return [*passed, Plan(), Plan(chain=True), Plan(spare_rails=True)]
     exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
@@ -197,6 +198,13 @@ def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
     if _first_chunks(instance, from_one_rank[0], MOST_CHUNKS) > MOST_EXCHANGED:
         return [*plans, *from_one_rank]
     return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+
+
+def _stops_cost_more(instance: FabricInstance) -> bool:
+    """Whether a rank's share is so short that to stop at every box takes longer than any sharing of links would."""
+    net = instance.machine.network
+    share = instance.bytes / len(instance.members) / float(net.bandwidth.min())
+    return bool(CROWDED * share < net.latency.max(initial=0.0))
 
 
 def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
