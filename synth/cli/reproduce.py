@@ -42,7 +42,7 @@ class Parts:
     """What of a page is made now."""
 
     only: Annotated[
-        list[str] | None, typer.Option(help="tuned: a machine, a collective, or both (repeat): no other row.")
+        list[str] | None, typer.Option(help="tuned: a machine, collective, form, or several (repeat): no other row.")
     ] = None
     again: Annotated[bool, typer.Option("--again", help="tuned: rows that another state of the code made, too.")] = (
         False

@@ -19,7 +19,8 @@ from synth.execution.runs import Request, Run, expand
 from synth.family import Family, defaults_for, get_family, load
 from synth.instance import Instance
 from synth.records.record import Record
-from synth.tuning.search import LEFT_OUT, kept
+from synth.tuning.runs import kept
+from synth.tuning.search import LEFT_OUT
 
 ENOUGH = 0.02  # a gap
 LAST = ("pull",)  # searches that take all the time that they are given

@@ -231,6 +231,7 @@ class Lowered:
         self.worth = worth
         self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
         self.crowded: dict[tuple[_Way, bytes, bytes], str] = {}  # pieces and moves that were too many, and why
+        self.looped: dict[int | None, tuple[mscclpp.Planned, Dealing]] = {}  # a plan with loops, by chunks a part
         self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
@@ -336,11 +337,17 @@ class Lowered:
             raise LimitError(words)
         limits = replace(EXECUTOR, **dict.fromkeys(self.lifted, UNLIMITED))
         blocks = UNLIMITED if "blocks" in self.lifted else way.spread
-        made, dealt = self._shortest(whole, way, blocks, limits)
+        loop = way.dealt.loop
+        if loop is not None and chunks in self.looped:
+            made, dealt = self.looped[chunks]
+            made, dealt = mscclpp.at_pace(made, loop, limits), dealt._replace(loop=loop)
+        else:
+            made, dealt = self._shortest(whole, way, blocks, limits)
+        if loop is not None:
+            self.looped.setdefault(chunks, (made, dealt))
         over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
         program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
         self.meets = program.meets
-        loop = way.dealt.loop
         second = f"a loop of {loop.passes} passes" if loop else "thread blocks meet" if program.meets else ""
         words = _words("over switches" if over else "", second, chunks)
         key = repr((program.thread_blocks, over, program.meets, dealt)).encode()

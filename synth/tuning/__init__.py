@@ -4,6 +4,6 @@
 ``table`` is what it says, ``folder`` is what it writes.
 """
 
-from synth.tuning.search import Question, Row, tune
+from synth.tuning.search import Question, Row, references, tune
 
-__all__ = ["Question", "Row", "tune"]
+__all__ = ["Question", "Row", "references", "tune"]

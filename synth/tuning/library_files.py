@@ -18,7 +18,8 @@ from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
-from synth.tuning.search import Question, kept, recorded
+from synth.tuning.runs import kept, recorded
+from synth.tuning.search import Question
 
 EVERY = "libraries.csv"
 

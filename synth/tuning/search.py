@@ -18,24 +18,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from synth import api
 from synth.errors import InputError
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
-from synth.instance import read as read_instance
-from synth.records import record as records
 from synth.records.record import Record
-from synth.text.files import write_atomically
 from synth.tuning.costs import costing, tolerated
 from synth.tuning.robustness import Moves, Variation, regrets
+from synth.tuning.runs import RUN_S, kept, recorded
 
 ANCHORS = 4  # sizes at which all methods run
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
 MOST_MOVES = 2**16  # of a schedule that is lowered: among 32 GPUs more are beyond every executor
-RUN_S = 20.0  # of a method's run
 LEAST_S = 1.0  # of the time limit, below which no further method is begun
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
     "forest": ({}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}),
@@ -161,6 +157,12 @@ def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
     return rows
 
 
+def references(question: Question) -> list[Row]:
+    """The rows with references alone, which run and are lowered as :func:`tune` does it."""
+    with collecting_seldom():
+        return [row for name in question.collectives for row in _Search(question, name, None, lambda _: None).known()]
+
+
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
     """Let Python look for cycles among objects seldom: plans are a million objects without any, and looking through
@@ -190,7 +192,7 @@ class _Search:
     def run(self) -> list[Row]:
         """The rows, each with what is best."""
         anchors = self._anchors()
-        for done, k in enumerate([*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]):
+        for done, k in enumerate(self._in_turn()):
             self.say(f"{self.rows[k].instance.name}: size {done + 1} of {len(self.rows)} begins")
             self._references(self.rows[k], k in anchors)
             self._bound(self.rows[k])
@@ -209,6 +211,17 @@ class _Search:
             if self.question.form not in (SCHEDULED, *SERVICES):
                 row.limit = self._limit(row)
         return self.rows
+
+    def known(self) -> list[Row]:
+        """The rows with references alone."""
+        for k in self._in_turn():
+            self._references(self.rows[k], k in self._anchors())
+        return self.rows
+
+    def _in_turn(self) -> list[int]:
+        """All rows, the anchors first."""
+        anchors = self._anchors()
+        return [*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]
 
     def _limit(self, row: Row) -> str:
         """The limit of the executor that costs the row more than its best schedule, in words; empty where it does not.
@@ -261,22 +274,23 @@ class _Search:
                 left = self._left()
                 if left is None or left > LEAST_S:
                     self._try(row, name, options, False)
-                    self._smaller(row, name, False)
+                    if not options:
+                        self._smaller(row, name, False)
 
     def _smaller(self, row: Row, name: str, reference: bool) -> None:
         """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
         if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
             return
         count = next(one.transfers for one in reversed(row.schedules) if (one.name, one.options) == (name, ()))
-        for each in PLANNED_A_RANK if self.question.form == "mscclpp" else TRANSFERS_A_RANK:
+        planned = self.question.form == "mscclpp"
+        for each in PLANNED_A_RANK if planned else TRANSFERS_A_RANK:
             options = {FEW: each * row.ranks}
-            if name not in row.rounded:
+            if count <= each * row.ranks:  # it is the same schedule
+                continue
+            self._try(row, name, options, reference, wide=False)
+            if not planned and _title(name, options) not in row.rounded:  # of plans fewer moves may be quicker
                 break
-            if count > each * row.ranks:  # else it is the same schedule
-                self._try(row, name, options, reference, wide=False)
-                if _title(name, options) not in row.rounded:
-                    break
-        if count > LOOPED * row.ranks:
+        if not planned and count > LOOPED * row.ranks:
             self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
 
     def _bound(self, row: Row) -> None:
@@ -405,37 +419,9 @@ def _choose_robust(row: Row, variation: Variation) -> None:
     row.regret = float(found.regret[found.robust].max())
 
 
-def recorded(
-    question: Question, instance: Instance, name: str, options: Mapping[str, int], seconds: float = RUN_S
-) -> Record:
-    """The record of a method's run in the question's folder, taken over where it resumes and one is there, else made in
-    so many seconds at most."""
-    family = get_family(instance.family)
-    texts = {key: str(value) for key, value in options.items()}
-    solver, _ = api.method_options(family, family.method(name), None, texts)
-    folder = question.folder / "records" / "-".join(["by", *(f"{k}{v}" for k, v in options.items())])
-    path = records.record_path(folder, family.name, instance.name, name, solver)
-    if question.resume and path.is_file():
-        with suppress(InputError):  # damaged, or of another version: made again
-            found = records.read(path)
-            if found["instance_sha256"] == instance.sha256 and found.is_done():
-                return found
-    return api.solve(instance, name, time_limit=seconds, seed=question.seed, options=texts, results=folder)
-
-
 def _title(name: str, options: Mapping[str, int]) -> str:
     """A method with its parameters, in words."""
     return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
-
-
-def kept(instance: Instance, folder: Path) -> Instance:
-    """The instance in a file of its own, which its records name."""
-    path = folder / f"{instance.name}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    text = instance.to_json().encode()
-    if not path.is_file() or path.read_bytes() != text:
-        write_atomically(path, text)
-    return read_instance(path)
 
 
 def _factor(record: Record) -> float | None:

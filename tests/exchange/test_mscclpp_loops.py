@@ -22,6 +22,7 @@ from synth.errors import InputError, UnsupportedError
 from synth.exchange import mscclpp
 from synth.exchange.forms import Lowered
 from synth.exchange.mscclpp.loops import unrolled
+from synth.exchange.mscclpp.plan import EXECUTOR
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.mscclpp.schedule import _once
 from synth.exchange.transfers import Raised, Transfers
@@ -77,6 +78,17 @@ def test_passes_put_behind_each_other_are_those_of_the_loop_written_out(name: st
     assert whole.run() == []
     long, _ = _once(whole, replay.goal.each // plan.units * chunk)
     assert _ancestors(short, chunk) == _ancestors(long, chunk)
+
+
+@pytest.mark.parametrize("name", some_of(EVERY))
+def test_a_plan_at_another_pace_is_the_one_made_for_it(name: str) -> None:
+    t = EVERY[name]
+    other = mscclpp.Loop(16, t.part_bytes * 1000)
+    anew = mscclpp.planned(t, dealt=mscclpp.Dealing(loop=other))
+    found = mscclpp.at_pace(looped(t), other, EXECUTOR)
+    assert found.plan == anew.plan
+    assert found.replay.plan == anew.replay.plan
+    assert found.replay.replay.moves == anew.replay.replay.moves
 
 
 def _ancestors(found: Raised, chunk: int) -> dict[tuple[int, ...], set[tuple[int, ...]]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,14 +103,29 @@ MACHINES = (
 )
 
 
+@dataclass(frozen=True)
+class Part:
+    """Rows that are made at once: a machine's collective, in some forms."""
+
+    machine: Machine
+    collective: str
+    forms: tuple[str, ...] = FORMS
+
+    def words(self, form: str) -> set[str]:
+        """What ``--only`` may say to have the part in a form."""
+        both = f"{self.machine.title} {self.collective}"
+        names = {self.machine.title, self.collective, both}
+        return names | {f"{name} {form}" for name in names} | {form}
+
+
 def reproduce(page: Reproduction) -> None:
     """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
     file, state = page.folder / "rows.csv", state_of_the_code()
-    for machine, collective in _chosen(page):
-        mine, _ = _apart(_stored(file), machine, collective)
+    for part in _chosen(page):
+        mine, _ = _apart(_stored(file), part)
         if mine.empty or (page.again and (mine["code"] != state).any()):
-            now = pd.DataFrame(list(_tuned(page, machine, collective, state)), columns=list(COLUMNS))
-            _, others = _apart(_stored(file), machine, collective)  # with what another call has made meanwhile
+            now = pd.DataFrame(list(_tuned(page, part, state)), columns=list(COLUMNS))
+            _, others = _apart(_stored(file), part)  # with what another call has made meanwhile
             rows = in_page_order(pd.concat([others, now], ignore_index=True) if len(others) else now)
             page.table("", rows, file="rows", show=False)  # so that it can be interrupted
     rows = _stored(file)
@@ -154,9 +169,10 @@ def _stored(file: Path) -> pd.DataFrame:
     return pd.read_csv(file, keep_default_na=False, na_values=[""]).reindex(columns=list(COLUMNS))
 
 
-def _apart(rows: pd.DataFrame, machine: Machine, collective: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of a machine and collective, and all others."""
-    mine = (rows["machine"] == machine.title) & (rows["collective"] == collective)
+def _apart(rows: pd.DataFrame, part: Part) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of a part, and all others."""
+    mine = (rows["machine"] == part.machine.title) & (rows["collective"] == part.collective)
+    mine &= rows["form"].isin(part.forms)
     return rows[mine], rows[~mine]
 
 
@@ -170,22 +186,21 @@ def state_of_the_code(packages: Sequence[ModuleType] = DECIDE) -> str:
     return digest.hexdigest()[:12]
 
 
-def _chosen(page: Reproduction) -> list[tuple[Machine, str]]:
-    """The machines and collectives to tune: a machine's most wanted collectives first. Raises :class:`InputError` for
-    a part that is neither a machine, nor a collective, nor both."""
+def _chosen(page: Reproduction) -> list[Part]:
+    """What to tune: a machine's most wanted collectives first. Raises :class:`InputError` for a part that is neither a
+    machine, nor a collective, nor both, nor these in a form."""
     if page.quick:
-        return [(MACHINES[0], COLLECTIVES[0])]
-    pairs = [(machine, collective) for collective in COLLECTIVES for machine in MACHINES]
-    known = {word for machine, name in pairs for word in (machine.title, name, f"{machine.title} {name}")}
+        return [Part(MACHINES[0], COLLECTIVES[0])]
+    parts = [Part(machine, collective) for collective in COLLECTIVES for machine in MACHINES]
+    known = {word for part in parts for form in FORMS for word in part.words(form)}
     if faults := [Fault("--only", "is no machine, collective or both of this page", word, True)
                   for word in page.only if word not in known]:  # fmt: skip
         raise InputError(faults)
     wanted = set(page.only)
-    return [
-        (machine, name)
-        for machine, name in pairs
-        if not wanted or wanted & {machine.title, name, f"{machine.title} {name}"}
+    chosen = [
+        replace(part, forms=tuple(form for form in FORMS if not wanted or wanted & part.words(form))) for part in parts
     ]
+    return [part for part in chosen if part.forms]
 
 
 def in_page_order(rows: pd.DataFrame) -> pd.DataFrame:
@@ -214,10 +229,11 @@ def _from_topo() -> Any:
         return as_raw(completed(read(path), Supplied({"NV": 25e9}, {"": 7e-7}), kinds=["NV"]))
 
 
-def _tuned(page: Reproduction, machine: Machine, collective: str, state: str) -> Iterator[dict[str, Any]]:
-    """The rows of one machine and collective in every form; all forms lower the same runs."""
+def _tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]]:
+    """The rows of a part; all its forms lower the same runs."""
+    machine, collective = part.machine, part.collective
     with tempfile.TemporaryDirectory() as scratch:
-        for form in FORMS:
+        for form in part.forms:
             out = Path(scratch) / form.replace(":", "-")
             out.mkdir()
             asked = Question(machine.instance, (collective,), SIZES, form, Path(scratch), LIMIT_S, resume=True)

@@ -18,6 +18,7 @@ alone), and of several sources or destinations the kernel takes the first.
 from synth.exchange.mscclpp.dealing import Dealing, Loop
 from synth.exchange.mscclpp.goals import collective
 from synth.exchange.mscclpp.loops import faults
+from synth.exchange.mscclpp.pace import at_pace
 from synth.exchange.mscclpp.plan import CrowdedError, Limits
 from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.schedule import raised, raised_of, replayed, transfers
@@ -29,6 +30,7 @@ __all__ = [
     "Limits",
     "Loop",
     "Planned",
+    "at_pace",
     "collective",
     "faults",
     "parse",

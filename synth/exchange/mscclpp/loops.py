@@ -9,6 +9,7 @@ does what the first one does, and a plan that is right in one, two and three pas
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +21,7 @@ from synth.exchange.mscclpp.plan import GIVES, TAKES, Gpu, Op, Plan, Span
 from synth.exchange.mscclpp.replay import Replay
 
 PASSES = (1, 2, 3)  # that are replayed
+NEVER = [(0, 0)]  # uses of a channel that is not used
 ANY_SIZE = 2**63  # bytes from which on a plan does not say how large its messages are
 MOST_PASSES = 2**16 - 1  # of a loop: the kernel counts them in 16 bits
 
@@ -120,10 +122,9 @@ def demand_apart(plan: Plan, goal: Goal) -> None:
 def demand_in_step(plan: Plan, replay: Replay) -> None:
     """Raises :class:`UnsupportedError` where a loop may take a signal of another pass, or meets what is in none.
     ``replay``: in one pass, nothing found wrong."""
-    sides = {end: _uses(plan.gpus[end[0]].blocks, end, GIVES) for end in replay.syncs.other}
+    given, taken = ([_uses(gpu.blocks, names) for gpu in plan.gpus] for names in (GIVES, TAKES))
     for end, other in replay.syncs.other.items():
-        taken = _uses(plan.gpus[other[0]].blocks, other, TAKES)
-        if taken != sides[end]:
+        if taken[other[0]].get(other[1:], NEVER) != given[end[0]].get(end[1:], NEVER):
             rank, kind, channel = other
             here = f"gpu {rank}, {kind} channel {channel}"
             raise UnsupportedError(f"loops that take signals of other passes ({here}) are not replayed")
@@ -134,19 +135,20 @@ def demand_in_step(plan: Plan, replay: Replay) -> None:
             raise UnsupportedError(f"semaphores, and barriers that stand outside too, in a loop (gpu {rank})")
 
 
-def _uses(blocks: Sequence[Sequence[Op]], end: tuple[int, str, int], names: Sequence[str]) -> list[tuple[int, int]]:
-    """How often one end of a channel is used outside loops and then in a loop, one loop after the other."""
-    _, kind, number = end
-    found, outside = [], 0
+def _uses(blocks: Sequence[Sequence[Op]], names: Sequence[str]) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """By kind and number of a channel that a GPU uses with these operations: how often outside loops and then in a
+    loop, one loop after the other."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    outside: Counter[tuple[str, int]] = Counter()
     for op in (op for block in blocks for op in block):
-        used = [inner for inner in op.body or (op,) if inner.name in names and inner.channel_type == kind]
-        times = sum(inner.channels.count(number) for inner in used)
+        inside = op.body or (op,)
+        used = Counter((one.channel_type, number) for one in inside if one.name in names for number in one.channels)
         if not op.body:
-            outside += times
-        elif times:
-            found.append((outside, times))
-            outside = 0
-    return [*found, (outside, 0)]
+            outside.update(used)
+            continue
+        for channel, times in used.items():
+            found.setdefault(channel, []).append((outside.pop(channel, 0), times))
+    return {channel: [*found.get(channel, []), (outside[channel], 0)] for channel in {*found, *outside}}
 
 
 def unrolled(plan: Plan, passes: int) -> Plan:

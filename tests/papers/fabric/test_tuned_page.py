@@ -15,7 +15,7 @@ from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
 from synth.tuning.costs import tolerated
 from synth_papers.fabric import tuned
-from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, SIZES, TOPO, Machine
+from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, SIZES, TOPO, Machine, Part
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,10 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that makes the page with another tuner, and says which pairs this was asked for."""
     asked: list[str] = []
 
-    def invented(page: Reproduction, machine: Machine, what: str, state: str) -> Iterator[dict[str, Any]]:
-        asked.append(f"{machine.title} {what}")
-        for form in reversed(FORMS):
+    def invented(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]]:
+        machine, what = part.machine, part.collective
+        asked.append(" ".join([machine.title, what, *(part.forms if part.forms != FORMS else ())]))
+        for form in reversed(part.forms):
             for size in reversed(SIZES):
                 yield {
                     "machine": machine.title, "form": form, "collective": what, "bytes": size, "method": "ring",
@@ -111,6 +112,15 @@ def test_the_page_is_made_in_parts_by_the_command_itself(made: Any) -> None:
     assert set(rows[rows["code"] == "aaaa"]["collective"]) == set(COLLECTIVES) - {"allreduce", "allgather"}
     old = states[states["state"] == "aaaa"].set_index("machine")["collectives"]
     assert old["topo.txt"] == ", ".join(name for name in COLLECTIVES if name not in ("allreduce", "allgather"))
+
+
+def test_a_part_may_be_one_form_alone(made: Any) -> None:
+    made("aaaa", "topo.txt broadcast")
+    assert made("bbbb", "topo.txt broadcast mscclpp", again=True)[0] == ["topo.txt broadcast mscclpp"]
+    asked, rows, _ = made("bbbb", "topo.txt mscclpp", again=True)
+    assert asked[0] == "topo.txt allreduce mscclpp"
+    assert "topo.txt broadcast mscclpp" not in asked
+    assert set(rows[rows["code"] == "aaaa"]["form"]) == {"msccl:azure"}
 
 
 def test_rows_stand_in_the_page_s_order_whenever_they_were_made(made: Any) -> None:
