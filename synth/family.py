@@ -143,7 +143,8 @@ class Method:
 @dataclass(frozen=True)
 class Page:
     """A page of ``synth reproduce`` by its name; ``target`` takes a
-    :class:`synth.reproduction.collect.Reproduction` and fills it; ``in_parts``: it knows ``--only`` and ``--again``."""
+    :class:`synth.reproduction.collect.Reproduction` and fills it; ``in_parts``: it knows ``--only``, ``--again`` and
+    ``--references``."""
 
     name: str
     title: str

@@ -47,6 +47,9 @@ class Parts:
     again: Annotated[bool, typer.Option("--again", help="tuned: rows that another state of the code made, too.")] = (
         False
     )
+    references: Annotated[
+        bool, typer.Option("--references", help="tuned: references exported again, and rows that they beat made again.")
+    ] = False
     stored: Annotated[
         bool,
         typer.Option("--from-stored", help="Solve nothing: answer and pictures again, from the page's own tables."),
@@ -54,7 +57,8 @@ class Parts:
 
     def demand_known(self, page: Page) -> None:
         """Raises :class:`InputError` where a page has no parts."""
-        given = [f"--{name}" for name, value in (("only", self.only), ("again", self.again)) if value]
+        asked = {"only": self.only, "again": self.again, "references": self.references}
+        given = [f"--{name}" for name, value in asked.items() if value]
         if given and not page.in_parts:
             raise InputError([Fault(name, f"page {page.name} is not made in parts") for name in given])
 
@@ -107,6 +111,7 @@ def reproduce(
                 style,
                 tuple(parts.only or ()),
                 parts.again,
+                parts.references,
             ),
             folder / f"{name}.md",
         )

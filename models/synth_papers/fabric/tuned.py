@@ -29,7 +29,7 @@ from synth.making import make
 from synth.records.optimality import gap
 from synth.reproduction.collect import Reproduction
 from synth.text.quantities import percent, shown, times
-from synth.tuning import Question, folder, tune
+from synth.tuning import Question, folder, references, tune
 from synth.tuning.search import SLOWEST
 from synth_models.fabric.family import FAMILY
 from synth_papers.fabric.grid import made
@@ -45,7 +45,7 @@ CAPTION = "Every collective in both forms, a row a machine; the dashed line is t
 LIMIT_S = 600.0  # of one collective on one machine in one form
 COLUMNS = (
     "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
-    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "code",
+    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "code", "reference_code",
 )  # fmt: skip
 TOPO = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7
@@ -122,8 +122,10 @@ def reproduce(page: Reproduction) -> None:
     """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
     file, state = page.folder / "rows.csv", state_of_the_code()
     for part in _chosen(page):
+        if page.references:
+            part = _beaten(page, part, file, state)
         mine, _ = _apart(_stored(file), part)
-        if mine.empty or (page.again and (mine["code"] != state).any()):
+        if part.forms and (mine.empty or page.references or (page.again and (mine["code"] != state).any())):
             now = pd.DataFrame(list(_tuned(page, part, state)), columns=list(COLUMNS))
             _, others = _apart(_stored(file), part)  # with what another call has made meanwhile
             rows = in_page_order(pd.concat([others, now], ignore_index=True) if len(others) else now)
@@ -141,7 +143,10 @@ def reproduce(page: Reproduction) -> None:
     if len(absent):
         page.table("Not tuned yet, so that nothing is said of them", absent)
     page.table("Which state of the code made the rows: first digits of a SHA-256 of its files", _states(rows))
-    page.note("`synth reproduce tuned --again` makes the rows of other states of the code once more.")
+    page.note(
+        "`synth reproduce tuned --again` makes the rows of other states of the code once more. With `--references` it "
+        f"exports their references again, and makes again the rows that these beat. {_exported(rows)}"
+    )
     page.note(
         "The limit is found by lowering again, with one limit of the executor lifted after the other: the schedule of "
         "the fewest transfers within the goal. The limit is named whose lifting brings its time within the goal; "
@@ -221,6 +226,13 @@ def _states(rows: pd.DataFrame) -> pd.DataFrame:
     return made.rename(columns={"code": "state", "collective": "collectives"})
 
 
+def _exported(rows: pd.DataFrame) -> str:
+    """By which states of the code references were exported, the one of the most rows first."""
+    often = rows["reference_code"].fillna(rows["code"]).fillna("unknown").value_counts()
+    words = [f"{code} ({count:,} rows)" for code, count in often.items()]
+    return f"State of the code that exported references: {', '.join(words)}."
+
+
 def _from_topo() -> Any:
     """The machine of :data:`TOPO` with NVLinks alone, as ``synth tune topo.txt --only NV`` reads it."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -231,7 +243,7 @@ def _from_topo() -> Any:
 
 def _tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]]:
     """The rows of a part; all its forms lower the same runs."""
-    machine, collective = part.machine, part.collective
+    machine, collective, codes = part.machine, part.collective, {"code": state, "reference_code": state}
     with tempfile.TemporaryDirectory() as scratch:
         for form in part.forms:
             out = Path(scratch) / form.replace(":", "-")
@@ -243,11 +255,44 @@ def _tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any
             except InputError as error:
                 why = str(error).splitlines()[0]
                 page.say(f"{' '.join(named.values())}: {why}")
-                yield from (named | {"bytes": size, "limit": why, "code": state} for size in SIZES)
+                yield from (named | codes | {"bytes": size, "limit": why} for size in SIZES)
                 continue
             for row in table.to_dict("records"):
                 page.say(f"{' '.join(named.values())} {row['bytes']}: {row['form_over_scheduled']:.4g}")
-                yield named | {"code": state} | {str(key): value for key, value in row.items() if key in COLUMNS}
+                yield named | codes | {str(key): value for key, value in row.items() if key in COLUMNS}
+
+
+def _beaten(page: Reproduction, part: Part, file: Path, state: str) -> Part:
+    """Export the references of the part's rows again where another state of the code did it; the part in those forms
+    that have a row slower than its reference."""
+    beaten = []
+    for form in part.forms:
+        one = replace(part, forms=(form,))
+        mine, others = _apart(_stored(file), one)
+        if not mine.empty and (mine["reference_code"].fillna(mine["code"]) != state).any():
+            mine = _with_references(page, one, mine, state)
+            page.table("", in_page_order(pd.concat([others, mine], ignore_index=True)), file="rows", show=False)
+        if _slower(mine).any():
+            beaten.append(form)
+    return replace(part, forms=tuple(beaten))
+
+
+def _with_references(page: Reproduction, part: Part, mine: pd.DataFrame, state: str) -> pd.DataFrame:
+    """The rows of a part in one form with the quickest of what references are exported as by this code."""
+    with tempfile.TemporaryDirectory() as scratch:
+        asked = Question(part.machine.instance, (part.collective,), SIZES, part.forms[0], Path(scratch), resume=True)
+        found = {row.instance_bytes: row.references for row in references(asked)}
+    quickest = [min(found[size], key=lambda name: found[size][name]) for size in mine["bytes"]]
+    seconds = [found[size][name] for size, name in zip(mine["bytes"], quickest, strict=True)]
+    mine = mine.assign(reference=quickest, reference_s=seconds, reference_code=state)
+    words = " ".join([part.machine.title, part.collective, part.forms[0]])
+    page.say(f"{words}: references {', '.join(quickest)}{'; quicker than a row' if _slower(mine).any() else ''}")
+    return mine
+
+
+def _slower(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether each row is slower than its reference."""
+    return (rows["form_s"] > rows["reference_s"] * (1 + 1e-9)).astype(bool)
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
@@ -263,7 +308,7 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
         )
     done, asked = len(rows[["machine", "collective"]].drop_duplicates()), len(MACHINES) * len(COLLECTIVES)
     behind = ran[ran["reference_s"].notna()]
-    slower = int((behind["form_s"] > behind["reference_s"] * (1 + 1e-9)).sum())
+    slower = int(_slower(behind).sum())
     parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way.")
     if done < asked:
         parts.append(f"{done} of {asked} pairs of machine and collective are tuned; a table below names the others.")

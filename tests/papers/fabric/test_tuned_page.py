@@ -13,9 +13,10 @@ from published import PUBLISHED
 
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
+from synth.tuning import Question, Row, references
 from synth.tuning.costs import tolerated
 from synth_papers.fabric import tuned
-from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, SIZES, TOPO, Machine, Part
+from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, MIB, SIZES, TOPO, Machine, Part
 
 
 @pytest.fixture(scope="module")
@@ -84,15 +85,15 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
                 yield {
                     "machine": machine.title, "form": form, "collective": what, "bytes": size, "method": "ring",
                     "form_s": 2.0, "scheduled_s": 2.0, "scheduled_method": "ring", "form_over_scheduled": 1.0,
-                    "bound_s": 1.0, "reference": "ring", "reference_s": 2.0, "code": state,
+                    "bound_s": 1.0, "reference": "ring", "reference_s": 2.0, "code": state, "reference_code": state,
                 }  # fmt: skip
 
     monkeypatch.setattr(tuned, "_tuned", invented)
 
-    def make(state: str, *only: str, again: bool = False) -> tuple[list[str], pd.DataFrame, Any]:
+    def make(state: str, *only: str, **flags: bool) -> tuple[list[str], pd.DataFrame, Any]:
         monkeypatch.setattr(tuned, "state_of_the_code", lambda: state)
         asked.clear()
-        page = Reproduction(tmp_path / "tuned", only=only, again=again)
+        page = Reproduction(tmp_path / "tuned", only=only, **flags)
         tuned.reproduce(page)
         states = next(table for title, table in page.tables if title.startswith("Which state"))
         return list(asked), pd.read_csv(tmp_path / "tuned/rows.csv"), states
@@ -121,6 +122,45 @@ def test_a_part_may_be_one_form_alone(made: Any) -> None:
     assert asked[0] == "topo.txt allreduce mscclpp"
     assert "topo.txt broadcast mscclpp" not in asked
     assert set(rows[rows["code"] == "aaaa"]["form"]) == {"msccl:azure"}
+
+
+def test_references_are_exported_again_and_rows_that_they_beat_made_again(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the plans one size is beaten; the other rows keep what they were made by, and name the references' code."""
+    made("aaaa", "topo.txt broadcast")
+    seen = []
+
+    def exported(asked: Question) -> list[Row]:
+        seen.append(asked.form)
+        rows = [Row(asked.make("broadcast", size), "broadcast", size) for size in SIZES]
+        for row in rows:
+            row.references = {"ring": 3.0, "double_tree": 1.5 if asked.form == "mscclpp" and row.size == MIB else 2.5}
+        return rows
+
+    monkeypatch.setattr(tuned, "references", exported)
+    asked, rows, _ = made("bbbb", "topo.txt broadcast", references=True)
+    assert seen == list(FORMS)
+    assert asked == ["topo.txt broadcast mscclpp"]
+    xml = rows[rows["form"] == "msccl:azure"]
+    assert set(xml["code"]) == {"aaaa"}
+    assert set(rows["reference_code"]) == {"bbbb"}
+    assert xml["reference_s"].tolist() == [2.5, 2.5]
+    assert set(xml["reference"]) == {"double_tree"}
+    assert made("bbbb", "topo.txt broadcast", references=True)[0] == []
+    assert seen == list(FORMS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["dgx-a100", "dgx1", "topo.txt"])
+def test_no_row_is_slower_than_a_reference_exported_now(machine: str, rows: pd.DataFrame, tmp_path: Path) -> None:
+    """By the code as it is, whichever made the rows."""
+    one = next(one for one in MACHINES if one.title == machine)
+    for form in FORMS:
+        for found in references(Question(one.instance, COLLECTIVES, SIZES, form, tmp_path, resume=True)):
+            mine = rows[(rows["machine"] == machine) & (rows["form"] == form) & (rows["bytes"] == found.size)]
+            [seconds] = mine[mine["collective"] == found.collective]["form_s"]
+            assert seconds <= min(found.references.values()) * (1 + 1e-9), (form, found.collective, found.size)
 
 
 def test_rows_stand_in_the_page_s_order_whenever_they_were_made(made: Any) -> None:
