@@ -44,7 +44,7 @@ SLOWEST = 2.0  # the same of references
 MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
-PLANNED_A_RANK = (900, 350, 100)  # and for one of plans
+PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 COLLECTED = (200_000, 20, 100)  # objects, and rounds, between looks for cycles
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
@@ -278,20 +278,30 @@ class _Search:
                         self._smaller(row, name, False)
 
     def _smaller(self, row: Row, name: str, reference: bool) -> None:
-        """Where a schedule is too large for the executor, the same of fewer transfers, until one fits as it is."""
-        if name not in row.refused or all(one.name != FEW for one in self.family.methods[name].parameters):
+        """Where a schedule is too large for the executor, the same of fewer transfers: in XML until one fits as it is,
+        as plans all, for fewer moves may be quicker there. What fits and is quick is tried for a loop too."""
+        found = [one for one in row.schedules if (one.name, one.options) == (name, ())]
+        if not found or all(one.name != FEW for one in self.family.methods[name].parameters):
             return
-        count = next(one.transfers for one in reversed(row.schedules) if (one.name, one.options) == (name, ()))
         planned = self.question.form == "mscclpp"
-        for each in PLANNED_A_RANK if planned else TRANSFERS_A_RANK:
+        for each in self._fewer(row, name, found[-1].seconds, reference):
             options = {FEW: each * row.ranks}
-            if count <= each * row.ranks:  # it is the same schedule
+            if found[-1].transfers <= each * row.ranks:  # it is the same schedule
                 continue
             self._try(row, name, options, reference, wide=False)
-            if not planned and _title(name, options) not in row.rounded:  # of plans fewer moves may be quicker
+            if not planned and each > LOOPED and _title(name, options) not in row.rounded:
+                self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
                 break
-        if not planned and count > LOOPED * row.ranks:
-            self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
+
+    def _fewer(self, row: Row, name: str, seconds: float, reference: bool) -> tuple[int, ...]:
+        """The numbers of transfers a rank to try of a method whose schedule takes so many seconds."""
+        large, planned = name in row.rounded, self.question.form == "mscclpp"
+        if large:
+            return PLANNED_A_RANK if planned else (*TRANSFERS_A_RANK, LOOPED)
+        if not planned:
+            return (LOOPED,) if name in row.refused else ()
+        slowest = SLOWEST if reference else HOPELESS
+        return (LOOPED,) if row.best is None or seconds <= row.best.seconds * slowest else ()
 
     def _bound(self, row: Row) -> None:
         name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
