@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from functools import partial
@@ -24,6 +25,7 @@ from synth.exchange.selection import FORMATS
 from synth.family import defaults_for, get_family
 from synth.tuning import Question, tune
 from synth.tuning.robustness import machines, read_variation
+from synth.tuning.search import Row, Scheduled, _Search
 from synth.tuning.sizes import read_sizes
 
 SIZES = (4096, 2**22)
@@ -225,3 +227,41 @@ def test_a_tuned_folder_says_which_files_to_copy(tmp_path: Path) -> None:
     assert f"to run them: copy {row['algorithm']} to the cluster" in done.stdout
     assert "MSCCL_ALGO_DIR=FOLDER" in done.stdout
     assert "gap = (time − bound) / time" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("form", "fits", "tried"),
+    [
+        ("mscclpp", 900, [900, 350, 100]),  # fewer moves may be quicker as a plan
+        ("mscclpp", math.inf, [100]),  # a loop
+        ("msccl:azure", 1400, [1900, 1400, 100]),
+        ("msccl:azure", 0, [1900, 1400, 1000, 600, 250, 100]),
+        ("msccl:azure", math.inf, []),
+    ],
+)
+def test_schedules_that_are_too_large_are_made_of_fewer_transfers(
+    form: str, fits: float, tried: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number once a method, not once a variant; ``fits``: transfers a rank that the executor takes."""
+    asked: list[dict[str, int]] = []
+
+    def lowered(
+        self: _Search, row: Row, name: str, options: dict[str, int], reference: bool, wide: bool = True
+    ) -> None:
+        count = options.get("transfers", 10**6)
+        asked.append(dict(options))
+        row.schedules.append(Scheduled(count, 1.0, name, tuple(options.items())))
+        if count > fits * row.ranks:
+            title = " ".join([name, *(f"{key}={value}" for key, value in options.items())])
+            row.refused[title] = "too many"
+            row.rounded.add(title)
+
+    monkeypatch.setattr(_Search, "_try", lowered)
+    make = partial(synth.make, "fabric", **dict(word.split("=") for word in WORDS))
+    question = Question(
+        lambda what, size: make(collective=what, bytes=size), ("allreduce",), SIZES, form, tmp_path, methods=("forest",)
+    )
+    search = _Search(question, "allreduce", None, lambda _: None)
+    search._ours(search.rows[0])
+    assert [one["transfers"] for one in asked if "transfers" in one] == [each * 4 for each in tried]
+    assert [one for one in asked if "transfers" not in one] == [{}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}]
