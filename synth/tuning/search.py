@@ -38,9 +38,9 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
-HOPELESS = 1.1  # times the best plan: schedules of ours that take longer are not lowered unless a loop may help, and
+HOPELESS = 1.1  # times the best program: schedules of ours that take longer are not lowered unless a loop may help, and
 # where pieces had to be rounded, moves of rounded pieces that do
-SLOWEST = 2.0  # the same of references
+SLOWEST = 2.0  # the same of references in plans
 MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
@@ -188,6 +188,7 @@ class _Search:
         self.family: Family = get_family(self.rows[0].instance.family)
         self.spreads: dict[str, set[int]] = {}
         self.records: dict[tuple[str, str, tuple[tuple[str, int], ...]], Record] = {}
+        self._lowers = question.form not in (SCHEDULED, *SERVICES)  # for an executor
 
     def run(self) -> list[Row]:
         """The rows, each with what is best."""
@@ -199,7 +200,7 @@ class _Search:
             if k in anchors:
                 self._ours(self.rows[k])
             self._said(self.rows[k])
-        if self.question.form not in (SCHEDULED, *SERVICES):
+        if self._lowers:
             self._carry(anchors)
         self._again(anchors)
         for row in self.rows:
@@ -208,7 +209,7 @@ class _Search:
             if row.best is None:
                 why = "; ".join(f"{method}: {words}" for method, words in row.refused.items())
                 raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
-            if self.question.form not in (SCHEDULED, *SERVICES):
+            if self._lowers:
                 row.limit = self._limit(row)
         return self.rows
 
@@ -246,7 +247,7 @@ class _Search:
     def _anchors(self) -> list[int]:
         """Rows, evenly spread, the first and the last among them; without a program all of them."""
         last = len(self.rows) - 1
-        count = len(self.rows) if self.question.form in (SCHEDULED, *SERVICES) else min(ANCHORS, len(self.rows))
+        count = len(self.rows) if not self._lowers else min(ANCHORS, len(self.rows))
         return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
 
     def _left(self) -> float | None:
@@ -321,14 +322,15 @@ class _Search:
             row.scheduled, row.scheduled_by = record.value, title
         slowest = SLOWEST if reference else HOPELESS
         hopeless = row.best is not None and record.value > row.best.seconds * slowest
-        if self.question.form == "mscclpp" and hopeless and count > LOOPED * row.ranks:  # else a loop may make it quick
+        executed = self.question.form == "mscclpp" or (self._lowers and not reference)
+        if executed and hopeless and count > LOOPED * row.ranks:  # else a loop may make it quick
             return
-        if count > MOST_MOVES and self.question.form not in (SCHEDULED, *SERVICES):
+        if count > MOST_MOVES and self._lowers:
             row.refused[title] = refusal(self.question.form, count, row.ranks)
             row.rounded.add(title)
             return
         try:
-            if self.question.form in (SCHEDULED, *SERVICES):
+            if not self._lowers:
                 seconds = in_form(record, self.question.form).seconds
                 row.offer(Candidate(title, seconds, None, record), reference)
                 return
