@@ -301,8 +301,13 @@ class _Search:
             return PLANNED_A_RANK if planned else (*TRANSFERS_A_RANK, LOOPED)
         if not planned:
             return (LOOPED,) if name in row.refused else ()
-        slowest = SLOWEST if reference else HOPELESS
-        return (LOOPED,) if row.best is None or seconds <= row.best.seconds * slowest else ()
+        return () if self._is_hopeless(row, seconds, reference) else (LOOPED,)
+
+    def _is_hopeless(self, row: Row, seconds: float, reference: bool) -> bool:
+        """Whether a schedule that takes so long is not worth being lowered; the tables have references in XML all."""
+        if row.best is None or not self._lowers or (reference and self.question.form != "mscclpp"):
+            return False
+        return seconds > row.best.seconds * (SLOWEST if reference else HOPELESS)
 
     def _bound(self, row: Row) -> None:
         name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
@@ -320,10 +325,9 @@ class _Search:
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
-        slowest = SLOWEST if reference else HOPELESS
-        hopeless = row.best is not None and record.value > row.best.seconds * slowest
-        executed = self.question.form == "mscclpp" or (self._lowers and not reference)
-        if executed and hopeless and count > LOOPED * row.ranks:  # else a loop may make it quick
+        if (
+            self._is_hopeless(row, record.value, reference) and count > LOOPED * row.ranks
+        ):  # else a loop may make it quick
             return
         if count > MOST_MOVES and self._lowers:
             row.refused[title] = refusal(self.question.form, count, row.ranks)
