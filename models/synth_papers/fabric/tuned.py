@@ -227,10 +227,9 @@ def _states(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _exported(rows: pd.DataFrame) -> str:
-    """By which states of the code references were exported, the one of the most rows first."""
-    often = rows["reference_code"].fillna(rows["code"]).fillna("unknown").value_counts()
-    words = [f"{code} ({count:,} rows)" for code, count in often.items()]
-    return f"State of the code that exported references: {', '.join(words)}."
+    """Of how many rows another state of the code exported the references than made the row."""
+    count = int((rows["reference_code"].fillna(rows["code"]).fillna("") != rows["code"].fillna("")).sum())
+    return f"Of {count or 'no'} rows another state than their own exported the references."
 
 
 def _from_topo() -> Any:
@@ -309,7 +308,8 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
     done, asked = len(rows[["machine", "collective"]].drop_duplicates()), len(MACHINES) * len(COLLECTIVES)
     behind = ran[ran["reference_s"].notna()]
     slower = int(_slower(behind).sum())
-    parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference exported the same way.")
+    when = "as the row's code or later code exports it"
+    parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference, {when}.")
     if done < asked:
         parts.append(f"{done} of {asked} pairs of machine and collective are tuned; a table below names the others.")
     page.opens(" ".join(parts))
