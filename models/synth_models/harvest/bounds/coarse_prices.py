@@ -67,9 +67,9 @@ def coarse_prices(fine: RatePrices, group: Sequence[IntArray]) -> list[CoarsePri
     return [best[blocks] for blocks in sorted(best)]
 
 
-def fewest_blocks(known: Sequence[CoarsePrices], patterns: Sequence[int]) -> CoarsePrices | None:
-    """Those over the fewest blocks that tell the ends of all these patterns' pairs apart."""
-    return next((one for one in known if one.prices_all(patterns)), None)
+def prices_of(known: Sequence[CoarsePrices], patterns: Sequence[int]) -> list[CoarsePrices]:
+    """Those whose blocks tell the ends of all these patterns' pairs apart, of the fewest blocks first."""
+    return [one for one in known if one.prices_all(patterns)]
 
 
 def _systems(gpus: int, group: Sequence[IntArray]) -> Iterator[IntArray]:

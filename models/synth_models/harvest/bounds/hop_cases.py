@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from synth_models.harvest.bounds.coarse_prices import prices_of
 from synth_models.harvest.bounds.interval import RATES, Hops, IntervalBound, Patterns, Relaxation
 from synth_models.harvest.bounds.rows import Row
 
@@ -37,6 +38,7 @@ class Case:
     trees: list[Row] = field(default_factory=list)  # that its program had, for its parts
     seconds: Fraction = Fraction(0)
     priced: bool = False  # at prices of its own, not only those of the case it was divided from
+    level: int = 0  # of these prices: over the fewest blocks of GPUs first, over all GPUs last
     pattern: int = -1
     within: int = 0
     parts: tuple[Case, Case] | None = None
@@ -97,8 +99,16 @@ class Division:
                 case = self._least()
             if out_of_time():
                 return True
-            if not self._divide(case, out_of_time):
+            if not self._divide(case, out_of_time) and not self._refine(case, out_of_time):
                 return False
+        return True
+
+    def _refine(self, case: Case, out_of_time: Callable[[], bool]) -> bool:
+        """Seek prices over more blocks of GPUs for a case that cannot be divided; False where there are no more."""
+        if case.level >= len(prices_of(self.shared.coarse, self.patterns)):
+            return False
+        case.level += 1
+        self._solve(case, case, out_of_time, priced=True)
         return True
 
     def _least(self) -> Case:
@@ -152,7 +162,7 @@ class Division:
     def _solve(self, case: Case, whole: Case | None, out_of_time: Callable[[], bool], priced: bool = False) -> bool:
         """The case's own program, which begins with the trees and prices of the ``whole`` it was divided from, and
         finds its own prices if asked for; False out of time."""
-        program = Relaxation(self.shared, self.first, self.last, case.hops)
+        program = Relaxation(self.shared, self.first, self.last, case.hops, case.level)
         program.joined = not priced
         if whole is not None and whole.bound is not None:
             program.rows += whole.trees

@@ -22,7 +22,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
-from synth_models.harvest.bounds.coarse_prices import coarse_prices, fewest_blocks
+from synth_models.harvest.bounds.coarse_prices import coarse_prices, prices_of
 from synth_models.harvest.bounds.joint_prices import JointPrices
 from synth_models.harvest.bounds.rate_prices import BROKEN, RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
@@ -112,10 +112,13 @@ class IntervalBound:
 
 
 class Relaxation:
-    """The linear program of one interval; ``hops``: in a case, least and most hops of the routes of some patterns."""
+    """The linear program of one interval; ``hops``: in a case, least and most hops of the routes of some patterns, and
+    the ``level`` of its prices (:mod:`.coarse_prices`), 0 for the fewest blocks of GPUs."""
 
-    def __init__(self, shared: Patterns, first: int, last: int, hops: Mapping[int, Hops] | None = None) -> None:
-        self.shared, self.first, self.last = shared, first, last
+    def __init__(
+        self, shared: Patterns, first: int, last: int, hops: Mapping[int, Hops] | None = None, level: int = 0
+    ) -> None:
+        self.shared, self.first, self.last, self.level = shared, first, last, level
         self.hops = dict(hops or {})
         self.limits = {k: most for k, (_, most) in self.hops.items() if most is not None}
         count, seconds = shared.weights(first, last)
@@ -347,8 +350,10 @@ class Relaxation:
         cost = np.array([float(c) for c in self.cost.values()])
         least = np.array([float(low) for low in self.least.values()])
         bounds = cost / (cost.max() or 1.0), least
-        coarse = fewest_blocks(self.shared.coarse, self.patterns) if self.hops else None  # of cases there are many
-        joint = JointPrices(coarse or self.shared.prices, self.patterns, self.column, bounds, self.limits)
+        over_blocks = prices_of(self.shared.coarse, self.patterns) if self.hops else []  # of cases there are many
+        joint = JointPrices(
+            [*over_blocks, self.shared.prices][self.level], self.patterns, self.column, bounds, self.limits
+        )
         plain = [row for row in self.rows if row.words["row"] != "rate"]
         if (found := joint.best(plain, deadline_passed)) is None:
             return []

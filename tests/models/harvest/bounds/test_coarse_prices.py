@@ -9,6 +9,7 @@ from models.harvest.bounds.test_bounds import best_by_enumeration, made
 from synth.options import RunOptions
 from synth_models.harvest.bounds import coarse_prices, rate_prices
 from synth_models.harvest.bounds import sequences as bound_method
+from synth_models.harvest.bounds.hop_cases import Division
 from synth_models.harvest.bounds.interval import RATES, TREES, Patterns, Relaxation
 from synth_models.harvest.check.certificates import check_bound
 from synth_models.harvest.check.replay import check_schedule
@@ -74,6 +75,26 @@ def test_blocks_lose_little_beyond_trees(algorithm: str) -> None:
     assert every * 90 / 100 <= blocks <= every * 102 / 100
 
 
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("algorithm", ["swing", "bruck_allgather"])
+def test_prices_over_more_blocks_follow(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
+    """Cases that cannot be divided get prices over more blocks, in the end over all GPUs: about what these prove."""
+    instance = made(algorithm, 16, 2, 1e-3)
+    bounds = []
+    for blocks in (8, 16):
+        monkeypatch.setattr(coarse_prices, "BLOCKS_FROM", blocks)
+        division = Division(Patterns(instance, by_bytes=True), 0, 2)
+        while division.go_on(1, lambda: False):
+            pass
+        levels = {case.level for case in division.root.leaves()}
+        assert levels <= ({0, 1} if blocks == 8 else {0})
+        assert max(levels) == (1 if blocks == 8 else 0)
+        found = division.bound()
+        assert found is not None
+        bounds.append(found.seconds)
+    assert bounds[0] >= bounds[1] * 98 / 100
+
+
 @pytest.mark.parametrize(("algorithm", "priced"), [("swing", [10] * 4), ("bruck_allgather", [6, 7, 8, 9])])
 def test_blocks_are_mapped_onto_blocks(algorithm: str, priced: list[int]) -> None:
     """Of 1,024 GPUs: 64 to 512 blocks. Swing's distances are odd, so that all have prices; of Bruck's, which are powers
@@ -84,7 +105,6 @@ def test_blocks_are_mapped_onto_blocks(algorithm: str, priced: list[int]) -> Non
         for moved in shared.group:
             assert len(set(zip(known.block.tolist(), known.block[moved].tolist(), strict=True))) == blocks
         assert [k for k in range(10) if known.prices_all([k])] == list(range(number))
-    fewest = coarse_prices.fewest_blocks(shared.coarse, [priced[1] - 1])
-    assert fewest is not None
-    assert fewest.gpus == (64 if algorithm == "swing" else 128)
-    assert (coarse_prices.fewest_blocks(shared.coarse, [9]) is None) == (algorithm != "swing")
+    usable = [one.gpus for one in coarse_prices.prices_of(shared.coarse, [priced[1] - 1])]
+    assert usable == [64, 128, 256, 512][algorithm != "swing" :]
+    assert (coarse_prices.prices_of(shared.coarse, [9]) == []) == (algorithm != "swing")
