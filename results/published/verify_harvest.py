@@ -154,6 +154,10 @@ class Facts:
         self.costs, self.bundles = {}, held.list("bundles")
         need(not self.bundles or self.n <= MOST_PRICED, f"bundles: for {MOST_PRICED} GPUs at most")
         self.label = [*self.numbered(range(self.n**2)).values()] if self.bundles else []
+        self.columns = []
+        if any("columns" in one for one in self.bundles):
+            flat, many = held.array("columns", 0, 2**20, (None, max(self.label) + 1)), max(self.label) + 1
+            self.columns = [flat[at : at + many] for at in range(0, len(flat), many)]
         self.bundles = [self.bundle(one) for one in self.bundles]
 
     def numbered(self, pairs):
@@ -180,12 +184,16 @@ class Facts:
 
     def bundle(self, stated):
         """Return patterns with their prices by label, the prices of all patterns together, r, c and the budget."""
-        n, count = self.n, max(self.label) + 1
+        n, column = self.n, range(max(self.label) + 1)
+        if "columns" in stated:
+            column = self.columns[whole(stated["columns"], 0, len(self.columns) - 1, "columns")]
         patterns = wholes(stated["patterns"], 0, len(self.patterns) - 1, len(stated["patterns"]), "patterns")
         need(len({*patterns}) == len(patterns) == len(stated["prices"]), "bundles: a pattern twice, or prices missing")
-        prices = {k: wholes(row, 0, LARGEST, count, "prices") for k, row in zip(patterns, stated["prices"])}
-        r, c = (wholes(stated[key], 0, LARGEST, n, key) for key in ("of_source", "of_destination"))
-        total = [sum(column) for column in zip(*prices.values())] or [0] * count
+        rows = [wholes(row, 0, LARGEST, max(column) + 1, "prices") for row in stated["prices"]]
+        prices = {k: [row[at] for at in column] for k, row in zip(patterns, rows)}
+        ends = [stated[key] * n if len(stated[key]) == 1 else stated[key] for key in ("of_source", "of_destination")]
+        r, c = (wholes(one, 0, LARGEST, n, "of_source, of_destination") for one in ends)
+        total = [sum(over) for over in zip(*prices.values())] or [0] * len(column)
         for u in range(n):
             row, room = self.label[u * n : u * n + n], r[u]
             fits = all(total[label] <= room + c[v] for v, label in enumerate(row) if v != u)

@@ -12,6 +12,7 @@ The blocks are those of the same residues in a 1-D, 2-D or 3-D numbering.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -53,7 +54,7 @@ class CoarsePrices:
 
     def whole_bundle(self, patterns: list[int], prices: FloatArray) -> Bundle:
         """The prices (patterns, orbits of pairs of blocks) as a bundle of the GPUs."""
-        return self.fine.whole_bundle(patterns, prices[:, self.of_fine])
+        return replace(self.fine.whole_bundle(patterns, prices[:, self.of_fine]), columns=self.of_fine)
 
 
 def coarse_prices(fine: RatePrices, group: Sequence[IntArray]) -> list[CoarsePrices]:

@@ -34,7 +34,8 @@ SCALE = 10**6  # prices are stored as whole multiples of 1/SCALE
 
 @dataclass(frozen=True)
 class Bundle:
-    """Whole-number prices of shape (patterns, orbits of ordered pairs), r and c of shape (gpus,), and D by pattern."""
+    """Whole-number prices of shape (patterns, orbits of ordered pairs), r and c of shape (gpus,), and D by pattern.
+    Orbits with the same number in ``columns``, if it is there, have the same prices."""
 
     patterns: list[int]
     prices: IntArray
@@ -42,14 +43,17 @@ class Bundle:
     of_destination: IntArray
     cheapest: dict[int, int]
     budget: int
+    columns: IntArray | None = None
 
-    def as_certificate(self) -> dict[str, Any]:
-        return {
-            "patterns": self.patterns,
-            "prices": self.prices.tolist(),
-            "of_source": self.of_source.tolist(),
-            "of_destination": self.of_destination.tolist(),
-        }
+    def as_certificate(self, number: int | None = None) -> dict[str, Any]:
+        """The bundle in a certificate, where its ``columns`` have this number."""
+        ends = {"of_source": self.of_source, "of_destination": self.of_destination}
+        if self.columns is None:
+            stated = {key: values.tolist() for key, values in ends.items()}
+            return {"patterns": self.patterns, "prices": self.prices.tolist(), **stated}
+        first = np.unique(self.columns, return_index=True)[1]
+        short = {key: np.unique(values).tolist() for key, values in ends.items()}  # one price for all GPUs
+        return {"patterns": self.patterns, "columns": number, "prices": self.prices[:, first].tolist(), **short}
 
 
 class RatePrices:

@@ -295,10 +295,20 @@ def _examined(examined: list[IntervalBound], shared: Patterns | None) -> dict[st
         for row in part.get("rows", []):
             if "bundle" in row:
                 row["bundle"] = number[row["bundle"]]
-    apart = {"by_bytes": 1} if shared and shared.by_bytes else {}
-    return apart | {
+    bundles = [shared.prices.pool[old] for old in used] if shared else []
+    columns: dict[bytes, list[int]] = {}  # of prices over blocks of GPUs, each once
+    for bundle in bundles:
+        if bundle.columns is not None:
+            columns.setdefault(bundle.columns.tobytes(), bundle.columns.tolist())
+    at = {key: place for place, key in enumerate(columns)}
+    more: dict[str, Any] = {"columns": list(columns.values())} if columns else {}
+    more |= {"by_bytes": 1} if shared and shared.by_bytes else {}
+    return more | {
         "generators": [moved.tolist() for moved in shared.group] if shared else [],
-        "bundles": [shared.prices.pool[old].as_certificate() for old in used] if shared else [],
+        "bundles": [
+            bundle.as_certificate(None if bundle.columns is None else at[bundle.columns.tobytes()])
+            for bundle in bundles
+        ],
         "intervals": intervals,
     }
 

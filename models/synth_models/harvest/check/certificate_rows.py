@@ -22,6 +22,7 @@ from synth_models.harvest.instance import HarvestInstance
 Terms = dict[tuple[str, int], int | Fraction]
 RATE_SCALE = 1 << 20
 LARGEST_PRICE = 1 << 40
+LARGEST_COLUMN = 1 << 20
 LARGEST_RATE = 1 << 40  # of the pattern's largest volume, in units of 1/RATE_SCALE
 PRICED_UP_TO = 1024  # GPUs; prices are of ordered pairs
 HALVINGS = 48  # of a range of loads, more than methods make of the same range
@@ -51,6 +52,11 @@ class Facts:
         if bundles and self.gpus > PRICED_UP_TO:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.label = self._labels() if bundles else np.zeros((0, 0), dtype=np.int64)
+        shape = None, int(self.label.max()) + 1 if bundles else 0
+        stated = (
+            untrusted.whole_numbers(certificate, "columns", 0, LARGEST_COLUMN, shape) if self._shares(bundles) else []
+        )
+        self.columns = [np.asarray(row) for row in stated]
         self.bundles = [self._bundle(number, entry) for number, entry in enumerate(bundles)]
         self._costs: dict[tuple[int, int, int | None], int] = {}
 
@@ -106,16 +112,28 @@ class Facts:
         first = np.unique(part, return_index=True)[1]  # the least pair of every orbit
         return np.searchsorted(np.sort(first), first)[part].reshape(self.gpus, self.gpus)
 
+    @staticmethod
+    def _shares(bundles: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether some bundle gives several orbits the same prices."""
+        return any("columns" in entry for entry in bundles)
+
     def _bundle(self, number: int, entry: Mapping[str, Any]) -> Bundle:
         where, gpus = f"price bundle {number}", self.gpus
         patterns = untrusted.whole_numbers(entry, "patterns", 0, len(self.patterns) - 1).tolist()
         if len(set(patterns)) != len(patterns):
             raise ValueError(f"{where}: a pattern stands twice")
-        shape = len(patterns), int(self.label.max()) + 1
-        table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, shape)
-        source, destination = (
-            untrusted.whole_numbers(entry, word, 0, LARGEST_PRICE, (gpus,)) for word in ("of_source", "of_destination")
-        )
+        column = np.arange(int(self.label.max()) + 1)
+        if "columns" in entry:
+            column = self.columns[untrusted.whole(entry, "columns", 0, len(self.columns) - 1)]
+        shape = len(patterns), int(column.max()) + 1
+        table = untrusted.whole_numbers(entry, "prices", 0, LARGEST_PRICE, shape)[:, column]
+        ends = []
+        for word in ("of_source", "of_destination"):
+            stated = untrusted.whole_numbers(entry, word, 0, LARGEST_PRICE, (None,))
+            if len(stated) not in (1, gpus):
+                raise ValueError(f"{where}: {word} has {len(stated)} numbers for {gpus} GPUs")
+            ends.append(np.broadcast_to(stated, (gpus,)))
+        source, destination = ends
         spare = source[:, None] + destination[None, :] - table.sum(axis=0)[self.label]
         np.fill_diagonal(spare, 0)
         if np.any(spare < 0):

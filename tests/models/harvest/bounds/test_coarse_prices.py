@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
 import pytest
 from models.harvest.bounds.test_bounds import best_by_enumeration, made
+from two_checkers import ROOT, verify
 
 from synth.options import RunOptions
 from synth_models.harvest.bounds import coarse_prices, rate_prices
@@ -108,3 +114,46 @@ def test_blocks_are_mapped_onto_blocks(algorithm: str, priced: list[int]) -> Non
     usable = [one.gpus for one in coarse_prices.prices_of(shared.coarse, [priced[1] - 1])]
     assert usable == [64, 128, 256, 512][algorithm != "swing" :]
     assert (coarse_prices.prices_of(shared.coarse, [9]) == []) == (algorithm != "swing")
+
+
+Change = Callable[[dict[str, Any]], object]
+WRONG: dict[str, Change] = {
+    "another column": lambda proof: proof["columns"][0].reverse(),
+    "a column that prices do not have": lambda proof: proof["columns"][0].__setitem__(0, 99),
+    "a label without a column": lambda proof: proof["columns"][0].pop(),
+    "a bundle of columns that are not there": lambda proof: proof["bundles"][0].__setitem__("columns", 1),
+    "no columns": lambda proof: proof.pop("columns"),
+    "ends that are paid for by two": lambda proof: proof["bundles"][0]["of_source"].append(0),
+    "ends that are not paid for": lambda proof: proof["bundles"][0].__setitem__("of_source", [0]),
+    "a price more": lambda proof: proof["bundles"][0]["prices"][0].append(1),
+}
+
+
+@pytest.fixture(scope="module")
+def swing_in_blocks() -> tuple[HarvestInstance, float, str]:
+    """An instance, its bound by cases over eight blocks and more, and the certificate as text."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rate_prices, "JOINT_ABOVE", 3)
+        patched.setattr(rate_prices, "GPUS_UP_TO", 0)
+        patched.setattr(coarse_prices, "BLOCKS_FROM", 8)
+        instance = made("swing", 16, 2, 1e-3)
+        outcome = bound_method.solve(instance, RunOptions(4.0, method={"cases": "on"}))
+    assert outcome.bound is not None
+    return instance, outcome.bound, json.dumps(outcome.certificate)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_both_checkers_read_prices_of_several_orbits(
+    swing_in_blocks: tuple[HarvestInstance, float, str], name: str
+) -> None:
+    """A bundle over blocks states each price once; what is wrong in it proves nothing to either checker."""
+    instance, bound, text = swing_in_blocks
+    proof: dict[str, Any] = json.loads(text)
+    assert {len(row) for row in proof["columns"]} == {16}
+    second = verify.read_instance(instance.to_json(), str(ROOT))
+    second.certify(verify.Held(proof), Fraction(bound))
+    assert check_bound(instance, bound, proof) == []
+    WRONG[name](proof)
+    assert check_bound(instance, bound, proof) != []
+    with pytest.raises((verify.Fault, KeyError, IndexError)):
+        second.certify(verify.Held(proof), Fraction(bound))
