@@ -22,7 +22,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import PathTrees
 from synth_models.harvest.bounds import rows as make
 from synth_models.harvest.bounds.automorphisms import generators, row_orbits
-from synth_models.harvest.bounds.coarse_prices import coarse_prices, prices_of
+from synth_models.harvest.bounds.coarse_prices import CoarsePrices, coarse_prices, prices_of
 from synth_models.harvest.bounds.joint_prices import JointPrices
 from synth_models.harvest.bounds.rate_prices import BROKEN, RatePrices
 from synth_models.harvest.bounds.rows import RATE_SCALE, Row
@@ -351,9 +351,8 @@ class Relaxation:
         least = np.array([float(low) for low in self.least.values()])
         bounds = cost / (cost.max() or 1.0), least
         over_blocks = prices_of(self.shared.coarse, self.patterns) if self.hops else []  # of cases there are many
-        joint = JointPrices(
-            [*over_blocks, self.shared.prices][self.level], self.patterns, self.column, bounds, self.limits
-        )
+        pools: list[RatePrices | CoarsePrices] = [*over_blocks, self.shared.prices]
+        joint = JointPrices(pools[self.level], self.patterns, self.column, bounds, self.limits)
         plain = [row for row in self.rows if row.words["row"] != "rate"]
         if (found := joint.best(plain, deadline_passed)) is None:
             return []

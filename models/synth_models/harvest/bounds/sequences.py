@@ -35,6 +35,7 @@ from synth.options import RunOptions
 from synth_models.harvest.bounds import chains
 from synth_models.harvest.bounds.hop_cases import Division
 from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
+from synth_models.harvest.bounds.rate_prices import Bundle
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
 from synth_models.harvest.parts.demands import direct_load, fewest_hops, most_partners, routed_load
@@ -295,22 +296,22 @@ def _examined(examined: list[IntervalBound], shared: Patterns | None) -> dict[st
         for row in part.get("rows", []):
             if "bundle" in row:
                 row["bundle"] = number[row["bundle"]]
-    bundles = [shared.prices.pool[old] for old in used] if shared else []
-    columns: dict[bytes, list[int]] = {}  # of prices over blocks of GPUs, each once
+    return _priced([shared.prices.pool[old] for old in used] if shared else []) | {
+        **({"by_bytes": 1} if shared and shared.by_bytes else {}),
+        "generators": [moved.tolist() for moved in shared.group] if shared else [],
+        "intervals": intervals,
+    }
+
+
+def _priced(bundles: list[Bundle]) -> dict[str, Any]:
+    """The bundles, with what those over blocks of GPUs share: which orbits have one price."""
+    columns: dict[bytes, list[int]] = {}
     for bundle in bundles:
         if bundle.columns is not None:
             columns.setdefault(bundle.columns.tobytes(), bundle.columns.tolist())
     at = {key: place for place, key in enumerate(columns)}
-    more: dict[str, Any] = {"columns": list(columns.values())} if columns else {}
-    more |= {"by_bytes": 1} if shared and shared.by_bytes else {}
-    return more | {
-        "generators": [moved.tolist() for moved in shared.group] if shared else [],
-        "bundles": [
-            bundle.as_certificate(None if bundle.columns is None else at[bundle.columns.tobytes()])
-            for bundle in bundles
-        ],
-        "intervals": intervals,
-    }
+    stated = [one.as_certificate(None if one.columns is None else at[one.columns.tobytes()]) for one in bundles]
+    return ({"columns": list(columns.values())} if columns else {}) | {"bundles": stated}
 
 
 def _exponent(unit: Fraction) -> int:

@@ -53,7 +53,7 @@ class Facts:
             raise ValueError(f"prices are for {PRICED_UP_TO} GPUs at most")
         self.label = self._labels() if bundles else np.zeros((0, 0), dtype=np.int64)
         shape = None, int(self.label.max()) + 1 if bundles else 0
-        stated = (
+        stated: Any = (
             untrusted.whole_numbers(certificate, "columns", 0, LARGEST_COLUMN, shape) if self._shares(bundles) else []
         )
         self.columns = [np.asarray(row) for row in stated]
