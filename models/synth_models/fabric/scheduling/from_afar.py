@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.clock.deadline import left
+from synth.clock.deadline import OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -24,11 +25,11 @@ LONG = 100  # times what latencies differ by, after which they no longer matter
 
 def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
     """The quicker of what list scheduling makes, and where routes come to a link from near and from afar, of filled
-    gaps. Of many transfers these alone, with the farthest first; between ranks that are boxes of their own, lists too
+    gaps. Of many transfers these with the farthest first; between ranks that are boxes of their own, lists too only
     where the busiest link is then idle and there is time."""
     many, afar = len(transfers.piece) > FEW, from_afar(instance, transfers)
     if many and afar:
-        return timed(instance, farthest_first(instance, transfers), in_cells=True)
+        return _many_from_afar(instance, transfers, in_order)
     quick = None
     if many and not in_order and len(instance.boxes) == len(instance.members) and not _are_long(instance, transfers):
         quick = timed(instance, farthest_first(instance, transfers, True), in_cells=True)
@@ -42,6 +43,16 @@ def timed_from_near_and_afar(instance: FabricInstance, transfers: Transfers, in_
         return found
     filled = timed(instance, transfers, in_gaps=not many, in_cells=many)
     return min(found, filled, key=partial(chunks.seconds, instance))
+
+
+def _many_from_afar(instance: FabricInstance, transfers: Transfers, in_order: bool) -> Schedule:
+    """Filled gaps with the farthest first; between boxes of several ranks, whose links few wait for, also lists."""
+    found = timed(instance, farthest_first(instance, transfers), in_cells=True)
+    if len(instance.boxes) == len(instance.members):
+        return found
+    with suppress(OutOfTime):
+        return min(found, timed(instance, transfers, in_order=in_order), key=partial(chunks.seconds, instance))
+    return found
 
 
 def _are_long(instance: FabricInstance, transfers: Transfers) -> bool:
