@@ -255,16 +255,16 @@ def test_a_thousand_gpus_behind_oversubscribed_leaves(collective: str) -> None:
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_many_slow_spines_are_as_good_as_few_fast_ones(collective: str) -> None:
-    """Sixteen boxes in groups of four: eight spines of half a rank's rate, or two of twice as much. Reductions are
-    timed with time reversed, where a slow link in the middle of a route makes the two ends differ."""
+    """Six boxes in groups of two: four spines of half a rank's rate, or one of twice as much. Reductions are timed with
+    time reversed, where a slow link in the middle of a route makes the two ends differ."""
     found = []
-    for spines in (2, 8):
-        instance = made(boxes=16, leaf=4, spines=spines, collective=collective)
+    for spines in (1, 4):
+        instance = made(boxes=6, leaf=2, spines=spines, collective=collective, bytes=2**26)
         outcome = hierarchical.solve(instance, RunOptions())
         assert outcome.solution is not None
         assert check_schedule(instance, outcome.solution).faults == []
         found.append(float(chunks.seconds(instance, outcome.solution)))
-    assert found[1] <= 1.02 * found[0]
+    assert found[1] <= 1.05 * found[0]
 
 
 @pytest.mark.parametrize("seed", range(6))
