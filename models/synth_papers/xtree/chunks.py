@@ -30,7 +30,7 @@ def reproduce(page: Reproduction) -> None:
     grids = list(dict.fromkeys(str(row[0]) for row in rows))
     page.table("Chunks per node in an allgather, the quickest number by size", shown)
     page.figure(draw(grids), "chunk-counts", CAPTION)
-    best = {grid: sorted({str(row[2]) for row in rows if row[0] == grid}) for grid in grids}
+    best = {grid: sorted({str(count) for name, _, count, *_ in rows if name == grid}) for grid in grids}
     words = "; ".join(f"on {grid} {', '.join(counts)}" for grid, counts in best.items())
     page.note(
         f"The paper cuts a node's data into a multiple of the least degree, {PAPERS} on EquiMesh. By size the quickest "

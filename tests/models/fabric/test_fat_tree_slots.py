@@ -96,13 +96,15 @@ def test_schedules_are_near_what_leaves_a_box(instance: FabricInstance) -> None:
     """Every rank sends in every slot; four slots at most are lost, for pieces of a fourth, and as many as a link to a
     spine takes for one."""
     made, least = fat_tree_slots(instance), box_cut(instance)
+    tree_of = BalancedFatTree.of(instance.machine, instance.boxes)
     assert made is not None
     assert least is not None
+    assert tree_of is not None
     assert check_schedule(instance, made).faults == []
-    wide = BalancedFatTree.of(instance.machine, instance.boxes).streams  # type: ignore[union-attr]
     sent = len(instance.members) - len(instance.boxes[0])
     longest = 8 * max(instance.machine.network.latency)
-    assert float(chunks.seconds(instance, made)) <= float(least.seconds) * (1 + (4 + 2 / wide) / 4 / sent) + longest
+    lost = (4 + 2 / tree_of.streams) / 4 / sent
+    assert float(chunks.seconds(instance, made)) <= float(least.seconds) * (1 + lost) + longest
 
 
 def test_other_machines_have_no_slots() -> None:

@@ -267,9 +267,10 @@ def _sides(ticks: FloatArray, size: int, first: int, last: int, outwards: bool) 
             best = float(gain[b, k]), b * size + order[b, : k + 1], beyond[b]
         over = (rows * beyond[:, None, :]).sum(axis=2)
     assert best is not None
+    _, ranks, others = best
     chosen = np.zeros(len(ticks), dtype=bool)
-    chosen[best[1]] = True
-    return (chosen, best[2]) if outwards else (best[2], chosen)
+    chosen[ranks] = True
+    return (chosen, others) if outwards else (others, chosen)
 
 
 def _densest(ticks: FloatArray, U: BoolArray, W: BoolArray) -> tuple[BoolArray, BoolArray]:

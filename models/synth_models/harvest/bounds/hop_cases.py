@@ -104,7 +104,7 @@ class Division:
         return True
 
     def _refine(self, case: Case, out_of_time: Callable[[], bool]) -> bool:
-        """Seek prices over more blocks of GPUs for a case that cannot be divided; False where there are no more."""
+        """Seek prices over more blocks of GPUs for a case that cannot be divided; False where it has had all."""
         if case.level >= len(prices_of(self.shared.coarse, self.patterns)):
             return False
         case.level += 1

@@ -1,7 +1,7 @@
 """A plan placed again, backwards in time and forwards: what must be early for others goes first.
 
 Backwards the pieces that arrive last are placed first, so that each begins as late as it can. In the order of these
-beginnings they are placed anew: pieces whose ways are long, or lead over busy links, no longer come last (forward-
+beginnings they are placed again: pieces whose ways are long, or lead over busy links, no longer come last (forward-
 backward improvement, Tormos and Lova, "A competitive heuristic solution technique for resource-constrained project
 scheduling", Annals of Operations Research 2001). Backwards only an order is made: where a route's links have unequal
 bandwidths its times are about right.
