@@ -42,7 +42,10 @@ def methods(ctx: Context, incomplete: str) -> list[str]:
     """The methods of the families of the instances, folders or families typed before; without any, of all."""
     from synth.family import families
 
-    typed = [word for value in ctx.params.values() for word in (value if isinstance(value, list | tuple) else [value])]
+    arguments = [
+        ctx.params.get(given.name or "") for given in ctx.command.params if given.param_type_name == "argument"
+    ]
+    typed = [word for value in arguments for word in (value if isinstance(value, list | tuple) else [value])]
     typed += ctx.args  # what stands before an option is not parsed yet
     named = {family for word in typed if isinstance(word, str | Path) for family in _families_of(str(word))}
     known = list(families())

@@ -72,6 +72,17 @@ def test_methods_of_the_instances_family_alone(family: str) -> None:
     assert set(completed("solve", str(SHIPPED / family), "-m", "")) == own
 
 
+def test_records_of_other_families_where_results_go_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a tour the folder ``results``, which an option has by default, holds records of all families."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "record.json").write_text(json.dumps({"family": "mlfm"}))
+    monkeypatch.chdir(tmp_path)
+    file = next((SHIPPED / "xtree").resolve().glob("*.json"))
+    assert set(completed("solve", str(file), "-m", "")) == set(get_family("xtree").methods)
+
+
 def test_methods_of_two_families_and_of_none(tmp_path: Path) -> None:
     files = [str(next((SHIPPED / name).glob("*.json"))) for name in ("xtree", "mlfm")]
     both = set(get_family("xtree").methods) | set(get_family("mlfm").methods)
