@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from models.fabric.small_machines import machine, random_instance, random_transfers
 
+from synth.arrays import IntArray
 from synth_models.fabric.check.replay import check_schedule
-from synth_models.fabric.scheduling import cells, list_scheduling
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
+from synth_models.fabric.scheduling import cells, lines, list_scheduling
+from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, completion, timed
+from synth_models.fabric.scheduling.reservations import Uses
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]
 
@@ -71,6 +74,78 @@ def test_cells_are_the_first_free_ones(seed: int, monkeypatch: pytest.MonkeyPatc
             assert found[0].tolist() == _one_start_after_the_other(uses, followers, priority, missing, rounded)
     assert exactly
     assert whole
+
+
+@pytest.mark.parametrize("beside", [lines.MOST_BESIDE, 0])
+def test_nothing_waits_while_it_could_run(beside: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random uses and waits, ties included: two transfers never occupy a resource at once. Where all that a transfer
+    needs is occupied from its start on, some of it is taken at every tick from when it was ready until it starts."""
+    monkeypatch.setattr(lines, "MOST_BESIDE", beside)
+    waited = 0
+    for seed in range(40):
+        uses, resources, followers, missing = _random_uses(np.random.default_rng(seed))
+        priority = np.random.default_rng(seed).integers(0, 9, len(missing))
+        start, in_time = list_scheduling.list_scheduled(uses, resources, followers, priority, missing, 60.0)
+        assert in_time
+        ready = [0] * len(missing)
+        for i, own in enumerate(start.tolist()):
+            for s in range(followers.row[i], followers.row[i + 1]):
+                ready[followers.transfer[s]] = max(ready[followers.transfer[s]], own + int(followers.lag[s]))
+        ends = [
+            (int(start[i]), int(uses.resource[k]), int(start[i] + uses.offset[k] + uses.duration[k]))
+            for i in range(len(start))
+            for k in range(uses.row[i], uses.row[i + 1])
+        ]
+        for i, own in enumerate(start.tolist()):
+            assert own >= ready[i]
+            waited += own > ready[i]
+            for now in range(ready[i], 0 if uses.offset.any() else own):
+                taken = {(x, end) for begins, x, end in ends if begins <= now}
+                assert any(
+                    x == uses.resource[k] and end > now + uses.offset[k]
+                    for x, end in taken
+                    for k in range(uses.row[i], uses.row[i + 1])
+                )
+        held = [
+            (int(uses.resource[k]), own + int(uses.offset[k]) + t)
+            for i, own in enumerate(start.tolist())
+            for k in range(uses.row[i], uses.row[i + 1])
+            for t in range(uses.duration[k])
+        ]
+        assert len(held) == len(set(held))
+    assert waited
+
+
+def _random_uses(random: np.random.Generator) -> tuple[Uses, int, Followers, IntArray]:
+    """Up to 60 transfers over one to three of up to six resources, and which of them wait for others."""
+    count, resources = int(random.integers(1, 60)), int(random.integers(3, 7))
+    chosen = [random.permutation(resources)[: random.integers(1, 4)] for _ in range(count)]
+    row = np.concatenate([[0], np.cumsum([len(some) for some in chosen])])
+    resource = np.concatenate(chosen)
+    offset = random.integers(0, 4, len(resource)) * int(random.integers(0, 2))
+    waiting = [sorted({int(j) for j in random.integers(i, count, 2)} - {i}) for i in range(count)]
+    transfer = np.array([j for some in waiting for j in some], dtype=np.int64)
+    rows = np.concatenate([[0], np.cumsum([len(some) for some in waiting])])
+    followers = Followers(rows, transfer, random.integers(0, 5, len(transfer)))
+    missing = np.bincount(transfer, minlength=count).astype(np.int64)
+    return Uses(row, resource, offset, random.integers(1, 6, len(resource))), resources, followers, missing
+
+
+def test_who_is_next_in_line() -> None:
+    """Against a set of places, on lines of up to 3,000 places at once."""
+    random = np.random.default_rng(0)
+    for uses in (1, 31, 32, 33, 1023, 1024, 1025, 3000):
+        row = np.arange(uses + 1)
+        one = Uses(row, np.zeros(uses, np.int64), np.zeros(uses, np.int64), np.ones(uses, np.int64))
+        empty = lines.empty_lines(one, 1, random.permutation(uses))
+        waiting: set[int] = set()
+        for _ in range(400):
+            place = int(random.integers(uses))
+            (lines.leave if place in waiting else lines.join)(empty.bits, empty.level, place)
+            waiting ^= {place}
+            begin, end = sorted(int(one) for one in random.integers(0, uses + 1, 2))
+            found = lines.next_in_line(empty.bits, empty.level, begin, end)
+            assert found == min((one for one in waiting if begin <= one < end), default=-1)
 
 
 def _one_start_after_the_other(uses: Any, followers: Any, priority: Any, missing: Any, rounded: bool) -> list[int]:

@@ -24,6 +24,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.cells import NEVER, placed_in_cells
 from synth_models.fabric.scheduling.hop_times import hop_times
+from synth_models.fabric.scheduling.lines import Lines, empty_lines, join, leave, next_in_line
 from synth_models.fabric.scheduling.reservations import (
     Uses,
     earliest_behind,
@@ -235,28 +236,6 @@ def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     return start, waiting[order]
 
 
-@jit
-def _merge(a: int, b: int, left: IntArray, right: IntArray, priority: IntArray) -> int:
-    """Skew heap: the union of two heaps of transfers, least (priority, number) on top."""
-    if a < 0:
-        return b
-    if b < 0:
-        return a
-    if priority[b] < priority[a] or (priority[b] == priority[a] and b < a):
-        a, b = b, a
-    top = a
-    while True:
-        left[a], right[a] = right[a], left[a]
-        c = left[a]
-        if c < 0:
-            left[a] = b
-            return top
-        if priority[b] < priority[c] or (priority[b] == priority[c] and b < c):
-            b, c = c, b
-        left[a] = c
-        a = c
-
-
 class Followers(NamedTuple):
     """Who waits for transfer i: ``transfer[row[i]:row[i + 1]]``, each for ``lag`` ticks from the start of i on,
     :data:`NEVER` if i never comes to where it starts; less than 0 where a source may still wait for it after the start.
@@ -300,7 +279,17 @@ def _followers(
     return Followers(row, transfer, lag)
 
 
-@jit
+def list_scheduled(
+    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
+) -> tuple[IntArray, bool]:
+    """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
+    rest is then missing. Complexity: n log n in transfers, and the moves from one busy link's line to another's."""
+    order = np.argsort(priority, kind="stable").astype(np.int64)
+    lines = empty_lines(uses, resources, order)
+    return _from_lines(lines, uses, followers, order, priority, missing, seconds)
+
+
+@jit(inlined=True)
 def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priority: int) -> bool:
     """Whether resource ``at`` has to be looked at before its pending event; if so, it is noted. One event a resource
     is pending: one for every transfer that waits there would make n of them quadratic."""
@@ -310,74 +299,92 @@ def _sooner(wake: IntArray, wake_priority: IntArray, at: int, when: int, priorit
     return True
 
 
+@jit(inlined=True)
+def _free(free: IntArray, resource: IntArray, offset: IntArray, begin: int, end: int, now: int) -> tuple[int, int]:
+    """From when on, ``now`` at least, the uses ``begin:end`` are free for good, and which of them is so last (-1: all
+    are by now)."""
+    start, last = now, -1
+    for k in range(begin, end):
+        found = free[resource[k]] - offset[k]
+        if found > start:
+            start, last = found, k
+    return start, last
+
+
 @jit
-def list_scheduled(
-    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
-) -> tuple[IntArray, bool]:
-    """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
-    rest is then missing. Complexity: n log n in transfers, times the moves from one busy link's queue to another's."""
-    until, looks = now_s() + seconds, 0
-    row, transfer, lag = followers
-    becomes_ready, looked_at = np.int64(0), np.int64(1)
-    count = len(priority)
-    start = np.full(count, -1, dtype=np.int64)
-    ready = np.zeros(count, dtype=np.int64)
-    waits = missing.copy()
-    reserved = new_next_free(resources)
-    queue = np.full(resources, -1, dtype=np.int64)
-    left = np.full(count, -1, dtype=np.int64)
-    right = np.full(count, -1, dtype=np.int64)
-    wake = np.full(resources, -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
-    wake_priority = np.zeros(resources, dtype=np.int64)
+def _from_lines(
+    lines: Lines, uses: Uses, followers: Followers, order: IntArray, priority: IntArray, missing: IntArray,
+    seconds: float,
+) -> tuple[IntArray, bool]:  # fmt: skip
+    """:func:`list_scheduled` with lines where nobody waits: each transfer waits at what is free last for it, until that
+    is so. At one moment what becomes ready comes first, then resources by the priority that they were noted with."""
+    until, looks, count = now_s() + seconds, 0, len(priority)
+    bits, level, first, transfer = lines.bits, lines.level, lines.first, lines.transfer
+    begin, end, resource, offset, place = lines.begin, lines.end, lines.resource, lines.offset, lines.at
+    beside = priority[transfer]
+    start, ready, waits = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64), missing.copy()
+    free = np.zeros(len(first) - 1, dtype=np.int64)
+    wake = np.full(len(free), -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
+    wake_priority = np.zeros(len(free), dtype=np.int64)
     events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in range(count):
+    for i in order:  # what is ready at first: nothing is reserved yet
         if waits[i] == 0:
-            heapq.heappush(events, (np.int64(0), becomes_ready, priority[i], np.int64(i)))
+            k = uses.row[i]
+            join(bits, level, lines.place[k])
+            if _sooner(wake, wake_priority, uses.resource[k], 0, priority[i]):
+                heapq.heappush(events, (np.int64(0), np.int64(1), priority[i], np.int64(uses.resource[k])))
     while len(events):
         looks += 1
         if looks % LOOK == 1 and now_s() > until:
             return start, False
         now, kind, event_priority, number = heapq.heappop(events)
-        if kind == 0:  # a transfer becomes ready: it queues at the resource that it waits for longest
-            i = number
-            when, at = earliest_behind(reserved, uses, i, now)
-            if at < 0:
-                at = uses.resource[uses.row[i]]
-            left[i], right[i] = -1, -1
-            queue[at] = _merge(queue[at], i, left, right, priority)
-            if _sooner(wake, wake_priority, at, when, priority[i]):
-                heapq.heappush(events, (when, looked_at, priority[i], np.int64(at)))
+        if kind == 0:  # a transfer becomes ready
+            when, k = _free(free, uses.resource, uses.offset, uses.row[number], uses.row[number + 1], now)
+            k = uses.row[number] if k < 0 else k
+            join(bits, level, lines.place[k])
+            if _sooner(wake, wake_priority, uses.resource[k], when, event_priority):
+                heapq.heappush(events, (when, np.int64(1), event_priority, np.int64(uses.resource[k])))
             continue
-        at = number
-        if wake[at] != now or wake_priority[at] != event_priority:
+        if wake[number] != now or wake_priority[number] != event_priority:
             continue  # replaced by a sooner one
-        wake[at] = -1
-        while queue[at] >= 0:
-            i = queue[at]
-            when, blocker = earliest_behind(reserved, uses, i, now)
-            if when > now and blocker == at:
-                if _sooner(wake, wake_priority, at, when, priority[i]):
-                    heapq.heappush(events, (when, looked_at, priority[i], np.int64(at)))
-                break
-            queue[at] = _merge(left[i], right[i], left, right, priority)
-            left[i], right[i] = -1, -1
-            if when > now:
-                queue[blocker] = _merge(queue[blocker], i, left, right, priority)
-                if _sooner(wake, wake_priority, blocker, when, priority[i]):
-                    heapq.heappush(events, (when, looked_at, priority[i], np.int64(blocker)))
-                continue
-            start[i] = now
-            reserve_behind(reserved, uses, i, now)
-            for s in range(row[i], row[i + 1]):
-                j = transfer[s]
-                if lag[s] == NEVER:
-                    waits[j] = -count - 1  # the piece never comes to where j starts
-                    continue
-                ready[j] = max(ready[j], now + max(lag[s], 0))
-                waits[j] -= 1
-                if waits[j] == 0:
-                    heapq.heappush(events, (ready[j], becomes_ready, priority[j], np.int64(j)))
+        wake[number] = -1
+        p = next_in_line(bits, level, first[number], first[number + 1])
+        while p >= 0:
+            when, k = _free(free, resource, offset, begin[p], end[p], now)
+            if when == now:
+                leave(bits, level, p)
+                start[transfer[p]] = now
+                _reserve_and_release(uses, followers, free, waits, ready, priority, events, transfer[p], now)
+            else:
+                x, urgency = resource[k], beside[p]
+                if _sooner(wake, wake_priority, x, when, urgency):
+                    heapq.heappush(events, (when, np.int64(1), urgency, np.int64(x)))
+                if x == number:
+                    break
+                leave(bits, level, p)
+                join(bits, level, place[k])
+            p = next_in_line(bits, level, p, first[number + 1])
     return start, True
+
+
+@jit(inlined=True)
+def _reserve_and_release(
+    uses: Uses, followers: Followers, free: IntArray, waits: IntArray, ready: IntArray, priority: IntArray, events: Any,
+    i: int, now: int,
+) -> None:  # fmt: skip
+    """Occupy what transfer i needs, which starts now, and note those that were waiting for it alone."""
+    for k in range(uses.row[i], uses.row[i + 1]):
+        x = uses.resource[k]
+        free[x] = max(free[x], now + uses.offset[k] + uses.duration[k])
+    for s in range(followers.row[i], followers.row[i + 1]):
+        j = followers.transfer[s]
+        if followers.lag[s] == NEVER:
+            waits[j] = -len(waits) - 1  # the piece never comes to where j starts
+            continue
+        ready[j] = max(ready[j], now + max(followers.lag[s], 0))
+        waits[j] -= 1
+        if waits[j] == 0:
+            heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
 
 
 @jit
