@@ -360,19 +360,24 @@ class _Search:
         known = self.spreads.get(title)
         least = {1} if self.question.form != "mscclpp" else set()
         made = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
-        found = [Candidate(title, program.seconds(row.instance), program, record) for program in made]
-        for one in found:
-            row.offer(one, reference)
+        best: Candidate | None = None
+        robust = self.question.variation is not None
+        for program in made:
+            one = Candidate(title, program.seconds(row.instance), program, record)
+            if robust:  # another may have the least regret
+                row.offer(one, reference)
+            best = one if best is None or one.seconds < best.seconds else best
         if lowered.refused:
             row.refused[title] = lowered.refused
         if not lowered.whole:
             row.rounded.add(title)
         if lowered.without:
             row.without[title] = lowered.without
-        if found:
-            best = min(found, key=lambda one: one.seconds).program
-            assert best is not None
-            self.spreads.setdefault(title, set()).add(best.spread)
+        if best is not None:
+            if not robust:
+                row.offer(best, reference)  # it alone is kept: a plan is hundreds of thousands of objects
+            assert best.program is not None
+            self.spreads.setdefault(title, set()).add(best.program.spread)
 
     def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
         """The record of a run, made now or taken over."""

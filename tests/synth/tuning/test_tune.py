@@ -114,7 +114,7 @@ def test_robust_has_the_least_worst_regret(form: str, tmp_path: Path) -> None:
     make = partial(synth.make, "fabric", **dict(word.split("=") for word in WORDS))
     question = Question(
         lambda what, size: make(collective=what, bytes=size), ("allreduce",), SIZES, form, tmp_path / "again",
-        methods=("forest",),
+        methods=("forest",), variation=variation,
     )  # fmt: skip
     for row, told in zip(tune(question), table.to_dict("records"), strict=True):
         assert told["form_s"] <= min(row.references.values()) * (1 + 1e-9)
