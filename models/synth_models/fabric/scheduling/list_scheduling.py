@@ -316,8 +316,9 @@ def _from_lines(
     lines: Lines, uses: Uses, followers: Followers, order: IntArray, priority: IntArray, missing: IntArray,
     seconds: float,
 ) -> tuple[IntArray, bool]:  # fmt: skip
-    """:func:`list_scheduled` with lines where nobody waits: each transfer waits at what is free last for it, until that
-    is so. At one moment what becomes ready comes first, then resources by the priority that they were noted with."""
+    """:func:`list_scheduled` with lines where nobody waits yet. Each transfer waits in the line of that resource which
+    will be free last for it. At one moment transfers that become ready come first, then resources, each by the
+    priority of the transfer that it is looked at for."""
     until, looks, count = now_s() + seconds, 0, len(priority)
     bits, level, first, transfer = lines.bits, lines.level, lines.first, lines.transfer
     begin, end, resource, offset, place = lines.begin, lines.end, lines.resource, lines.offset, lines.at
