@@ -9,11 +9,13 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import bytecode  # noqa: F401
+import cold_start
 import examples
 import forked_command
 import pytest
@@ -34,6 +36,20 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(500_000, 20, 100)  # what lies in cycles is little, looking for it among all that is kept is not
     examples.configure(config)
+    if sys.platform == "linux" and config.getoption("numprocesses", None):  # not in the workers themselves
+        forked_command.listen_for_all()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["all_files"] = node.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    worker = getattr(session.config, "workerinput", None)
+    if worker and worker["all_files"]:
+        cold_start.share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -69,8 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """No garbage collection looks through the collected tests again."""
-    gc.collect()
+    """No garbage collection looks through the collected tests."""
     gc.freeze()
 
 

@@ -6,31 +6,34 @@ starts are forked beside it (:func:`guard`). With a ``PYTHONPATH`` of its own a 
 installed. What an interpreter does before its first line (options and variables of its own) is not there: the tests of
 starting and of faults start new interpreters (:func:`command.cold`, :func:`faulty.files.start`).
 
-``python forked_command.py`` serves the socket on its standard input; the word ``methods`` has it import them too.
+``python forked_command.py FOLDER`` is one process for all workers of a session: it listens in the folder, imports what
+a server needs once the first is asked for, and forks a server for everyone who connects.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import math
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from importlib import import_module, invalidate_caches
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from synth import family
 from synth.execution import guard as guards
@@ -45,6 +48,8 @@ BY_THE_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_",
 PATHS = "PYTHONPATH"
 BY_THE_COMMAND = "OPENBLAS_NUM_THREADS"  # which it sets itself, also where a test calls it in its own process
 GUARD = "<guard>"  # in place of a command
+LISTENER = "FORKED_COMMANDS"  # the variable with the folder of the process that forks servers
+PLACES = ("commands", "methods")  # where it listens: a server without the methods, one with them
 NEW_GUARD = supervisor.start_guard
 
 
@@ -119,45 +124,92 @@ def _read_at_the_start(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of interpreters would each compile all modules anew
-sys.dont_write_bytecode = False
 STARTED_WITH = _read_at_the_start(os.environ)
 
 
+def listen_for_all() -> None:
+    """Start the process that forks servers, for this process and for all that get its environment."""
+    os.environ[LISTENER] = _listener()
+
+
 @cache
-def _server(with_methods: bool) -> socket.socket:
-    """The line to one of this process's two servers, which ends when the line is closed. A command that starts its
-    guards as users' do must not have held much: it comes from the one without methods."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = [sys.executable, __file__, *(["methods"] if with_methods else [])]
-    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env={**os.environ, **GUARD_VARIABLES})
+def _listener() -> str:
+    """Start the process that forks servers; the folder in which it listens, until this process ends."""
+    folder = tempfile.mkdtemp(prefix="synth-tests-")
+    words, environment = [sys.executable, __file__, folder], {**os.environ, **GUARD_VARIABLES}
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(words, stdin=theirs, stdout=subprocess.DEVNULL, env=environment)
     theirs.close()
+    assert ours.recv(1), "the process that forks commands does not start"
 
     def end() -> None:
         ours.close()
         process.wait()
 
     atexit.register(end)
-    return ours
+    return folder
 
 
-def _serve() -> None:
+@cache
+def _server(with_methods: bool) -> socket.socket:
+    """The line to one of this process's two servers, which ends when the line is closed. A command that starts its
+    guards as users' do must not have held much: it comes from the one without methods."""
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.connect(os.path.join(os.environ.get(LISTENER) or _listener(), PLACES[with_methods]))
+    return line
+
+
+def _listen(folder: str) -> NoReturn:
+    """Serve everyone who connects, in a fork, until who has started this process ends. Those with methods are forked
+    from a fork that has imported them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with its line
-    line = socket.socket(fileno=os.dup(0))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a server has ended
+    line, places = socket.socket(fileno=os.dup(0)), {}
+    for name in PLACES:
+        places[name] = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        places[name].bind(os.path.join(folder, name))
+        places[name].listen()
+    line.send(b".")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     del sys.path[0]  # the folder of this file
+    imported = False
+    while line not in (ready := select.select([line, *places.values()], [], [])[0]):
+        if not imported:
+            _import_what_commands_need()
+            gc.freeze()  # a collection in a fork would copy the pages that it shares with the others
+            imported = True
+        if len(places) == 1 or places["methods"] not in ready:
+            connection, _ = ready[0].accept()
+            if os.fork() == 0:
+                _close([line, *places.values()])
+                _serve(connection)
+            connection.close()
+        elif os.fork() == 0:
+            _close([places.pop("commands")])
+            _import_methods()
+            gc.freeze()
+        else:
+            _close([places.pop("methods")])
+    if "commands" in places:
+        shutil.rmtree(folder)
+    os._exit(0)
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for one in sockets:
+        one.close()
+
+
+def _serve(line: socket.socket) -> NoReturn:
     from synth.cli import main
 
-    _import_what_commands_need()
-    if "methods" in sys.argv:
-        _import_methods()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     serving: set[int] = set()  # the guards
     while True:
         message, files, _, _ = socket.recv_fds(line, MOST_BYTES, 2)
         serving -= {pid for pid in serving if os.waitpid(pid, os.WNOHANG)[0]}
         if not message:
-            return
+            os._exit(0)
         task = json.loads(message)
         process = os.fork()
         if process == 0:
@@ -250,4 +302,4 @@ def _become(call: Any, task: Any, files: Sequence[int]) -> int:
 
 
 if __name__ == "__main__":
-    _serve()
+    _listen(sys.argv[1])

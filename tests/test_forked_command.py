@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import forked_command
@@ -52,3 +53,11 @@ def test_a_command_that_takes_too_long_is_ended(tmp_path: Path) -> None:
 def test_only_the_interpreters_own_variables_need_a_new_one() -> None:
     assert forked_command.can_fork({**os.environ, "COLUMNS": "20", "PYTHONPATH": "elsewhere"})
     assert not forked_command.can_fork({**os.environ, "NUMBA_DISABLE_JIT": "1"})
+
+
+def test_the_process_that_forks_ends_with_who_started_it() -> None:
+    words = [sys.executable, "-c", "import forked_command as f; f.listen_for_all(); print(f.os.environ[f.LISTENER])"]
+    where = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    folder = Path(subprocess.run(words, env=where, capture_output=True, text=True, check=True).stdout.strip())
+    assert folder.name.startswith("synth-tests-")
+    assert not folder.exists()
