@@ -81,10 +81,22 @@ class Kernel:
         """numba's dispatcher, made at the first call that needs it."""
         return _compiler()(self.function, self.inlined)
 
+    @cached_property
+    def inner(self) -> Any:
+        """The dispatcher for other kernels, which link what they call into themselves: it makes neither what Python
+        would call nor machine code, and keeps nothing on disk."""
+        return _compiler()(self.function, self.inlined, inner=True)
+
     @property
     def signatures(self) -> list[Any]:
-        """Those for which it is compiled or loaded."""
+        """Those for which it is compiled or loaded, for Python."""
         return list(self.compiled.signatures) if "compiled" in vars(self) else []
+
+    def missing(self) -> Iterator[Kernel]:
+        """What compiling it for Python would compile: itself, and what it calls if no other kernel has called that."""
+        for kernel in self.callees:
+            if not (kernel.signatures if kernel is self else "inner" in vars(kernel) and kernel.inner.signatures):
+                yield kernel
 
     def load(self, signature: Any) -> None:
         """Have the compiled form for a signature, from the cache on disk if it is there."""
@@ -168,8 +180,7 @@ class Kernel:
             return loading - start_up_costs.plain_s
         if self.is_on_disk(given):
             return 0.0
-        missing = (kernel.function for kernel in self.callees if not kernel.signatures)
-        cost = COMPILING_S * sum(len(function.__code__.co_code) for function in missing)
+        cost = COMPILING_S * sum(len(kernel.function.__code__.co_code) for kernel in self.missing())
         return (LARGE_SHARE if large else 1.0) * cost - self.plain_s
 
     def is_on_disk(self, given: Any) -> bool:
@@ -267,7 +278,7 @@ def cache_files(function: Callable[..., Any]) -> list[Path]:
 
 
 @cache
-def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
+def _compiler() -> Callable[..., Any]:
     """What makes a numba dispatcher of a function; numba is imported by the first call."""
     with start_up_costs.uncounted():
         numba = quicker_numba.import_numba()
@@ -294,10 +305,12 @@ def _compiler() -> Callable[[Callable[..., Any], bool], Any]:
             start_up_costs.end()
 
     event.register("numba:compile", Compiling())
-    typeof_impl.register(Kernel)(lambda kernel, _: typeof_impl(kernel.compiled, _))  # a kernel calls another
+    typeof_impl.register(Kernel)(lambda kernel, _: typeof_impl(kernel.inner, _))  # a kernel calls another
 
-    def compiler(function: Callable[..., Any], inlined: bool) -> Any:
+    def compiler(function: Callable[..., Any], inlined: bool, inner: bool = False) -> Any:
         options = {"forceinline": inlined, "no_cfunc_wrapper": True}  # which C calls: a 25th of what compiling takes
+        if inner:
+            return numba.njit(no_cpython_wrapper=True, **options)(function)
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # numba: "no locator available", e.g. read-only install without a home directory

@@ -159,6 +159,19 @@ def test_a_call_given_up_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> Non
     assert start_up_costs.used
 
 
+def test_what_another_kernel_calls_is_compiled_for_it_alone() -> None:
+    """Without what Python would call, and not onto the disk: until Python calls it itself."""
+    outer: Any = counted
+    inner: Any = _halved
+    inner.compiled.overloads.clear()
+    with mode("compiled"):
+        assert counted(np.zeros(2, dtype=np.int32), 3) == 8
+        assert list(outer.missing()) == []
+        assert list(inner.missing()) == [inner]
+        assert _halved(9) == 4
+    assert list(inner.missing()) == []
+
+
 @pytest.mark.parametrize(("turns", "compiled"), [(100, False), (10**7, True)])
 def test_a_large_call_is_compiled_if_plain_python_takes_long(
     monkeypatch: pytest.MonkeyPatch, turns: int, compiled: bool
