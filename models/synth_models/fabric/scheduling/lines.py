@@ -29,16 +29,16 @@ _LOWEST = np.array(
 class Lines(NamedTuple):
     """The line of resource x has the places ``first[x]:first[x + 1]``, shape (resources + 1,).
 
-    ``place``: of every use, shape (uses,). ``transfer``: of every place; what it occupies is ``resource`` from
-    ``offset`` ticks after its start on, with ``at`` for its place there, in the entries ``begin:end``, shape (places,)
-    each. ``bits``, ``level``: who waits, in words of 32 places; level l begins at ``level[l]``.
+    ``place``: of every use, shape (uses,). ``transfer``: of every place, shape (places,). What that of place p occupies
+    is ``resource`` from ``offset`` ticks after its start on, with ``at`` for its place there, in the entries
+    ``begin[p]:begin[p + 1]``; where all this would take too much memory, ``begin`` is empty, and the entries are those
+    of the uses. ``bits``, ``level``: who waits, in words of 32 places; level l begins at ``level[l]``.
     """
 
     first: IntArray
     place: IntArray
     transfer: IntArray
     begin: IntArray
-    end: IntArray
     resource: IntArray
     offset: IntArray
     at: IntArray
@@ -60,7 +60,7 @@ def empty_lines(uses: Uses, resources: int, order: IntArray) -> Lines:
 @jit
 def _places(
     uses: Uses, resources: int, order: IntArray, beside: bool
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """All but the bits."""
     row, resource, offset = uses.row, uses.resource, uses.offset
     count = len(resource)
@@ -75,18 +75,17 @@ def _places(
             x = resource[k]
             place[k], transfer[free[x]] = free[x], i
             free[x] += 1
-    begin, end = row[transfer], row[transfer + 1]
     if not beside:
-        return first, place, transfer, begin, end, resource, offset, place
-    lasts = np.cumsum(end - begin)
-    entries = lasts[-1] if count else 0
-    own, after, at = np.zeros(entries, np.int64), np.zeros(entries, np.int64), np.zeros(entries, np.int64)
-    top = 0
+        return first, place, transfer, np.zeros(0, np.int64), resource, offset, place
+    begin = np.zeros(count + 1, np.int64)
+    begin[1:] = np.cumsum(row[transfer + 1] - row[transfer])
+    own, after, at = np.zeros(begin[-1], np.int64), np.zeros(begin[-1], np.int64), np.zeros(begin[-1], np.int64)
     for p in range(count):
-        for k in range(begin[p], end[p]):
+        top = begin[p]
+        for k in range(row[transfer[p]], row[transfer[p] + 1]):
             own[top], after[top], at[top] = resource[k], offset[k], place[k]
             top += 1
-    return first, place, transfer, lasts - (end - begin), lasts, own, after, at
+    return first, place, transfer, begin, own, after, at
 
 
 @jit(inlined=True)

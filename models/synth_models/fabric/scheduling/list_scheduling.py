@@ -321,8 +321,9 @@ def _from_lines(
     priority of the transfer that it is looked at for."""
     until, looks, count = now_s() + seconds, 0, len(priority)
     bits, level, first, transfer = lines.bits, lines.level, lines.first, lines.transfer
-    begin, end, resource, offset, place = lines.begin, lines.end, lines.resource, lines.offset, lines.at
-    beside = priority[transfer]
+    begin, resource, offset, place, row = lines.begin, lines.resource, lines.offset, lines.at, uses.row
+    beside = len(begin) > 0
+    urgent = priority[transfer] if beside else priority
     start, ready, waits = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64), missing.copy()
     free = np.zeros(len(first) - 1, dtype=np.int64)
     wake = np.full(len(free), -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
@@ -351,13 +352,15 @@ def _from_lines(
         wake[number] = -1
         p = next_in_line(bits, level, first[number], first[number + 1])
         while p >= 0:
-            when, k = _free(free, resource, offset, begin[p], end[p], now)
+            i = p if beside else transfer[p]
+            entries = begin if beside else row
+            when, k = _free(free, resource, offset, entries[i], entries[i + 1], now)
             if when == now:
                 leave(bits, level, p)
                 start[transfer[p]] = now
                 _reserve_and_release(uses, followers, free, waits, ready, priority, events, transfer[p], now)
             else:
-                x, urgency = resource[k], beside[p]
+                x, urgency = resource[k], urgent[i]
                 if _sooner(wake, wake_priority, x, when, urgency):
                     heapq.heappush(events, (when, np.int64(1), urgency, np.int64(x)))
                 if x == number:
