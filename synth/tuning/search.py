@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -360,24 +360,28 @@ class _Search:
         known = self.spreads.get(title)
         least = {1} if self.question.form != "mscclpp" else set()
         made = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
-        best: Candidate | None = None
-        robust = self.question.variation is not None
-        for program in made:
-            one = Candidate(title, program.seconds(row.instance), program, record)
-            if robust:  # another may have the least regret
-                row.offer(one, reference)
-            best = one if best is None or one.seconds < best.seconds else best
+        best = self._offered(row, (Candidate(title, one.seconds(row.instance), one, record) for one in made), reference)
         if lowered.refused:
             row.refused[title] = lowered.refused
         if not lowered.whole:
             row.rounded.add(title)
         if lowered.without:
             row.without[title] = lowered.without
-        if best is not None:
-            if not robust:
-                row.offer(best, reference)  # it alone is kept: a plan is hundreds of thousands of objects
-            assert best.program is not None
+        if best is not None and best.program is not None:
             self.spreads.setdefault(title, set()).add(best.program.spread)
+
+    def _offered(self, row: Row, made: Iterable[Candidate], reference: bool) -> Candidate | None:
+        """Offer the quickest and keep it alone, since a plan is hundreds of thousands of objects; all, where another
+        may have the least regret. The quickest, None where there is none."""
+        best: Candidate | None = None
+        robust = self.question.variation is not None
+        for one in made:
+            if robust:
+                row.offer(one, reference)
+            best = one if best is None or one.seconds < best.seconds else best
+        if best is not None and not robust:
+            row.offer(best, reference)
+        return best
 
     def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
         """The record of a run, made now or taken over."""
