@@ -58,14 +58,19 @@ class CoarsePrices:
 
 
 def coarse_prices(fine: RatePrices, group: Sequence[IntArray]) -> list[CoarsePrices]:
-    """Over BLOCKS_FROM blocks or more, the fewest first; of as many blocks, those that tell most pairs apart."""
+    """Over BLOCKS_FROM blocks or more, the fewest first; of as many blocks, those that tell most pairs apart. Left out
+    are those beside which more blocks, or all GPUs, have few orbits of pairs too."""
     systems = {np.unique(block, return_index=True)[1][block].tobytes(): block for block in _systems(fine.gpus, group)}
     best: dict[int, CoarsePrices] = {}
     for block in systems.values():
         made = CoarsePrices(fine, group, block)
         if made.gpus not in best or made.apart > best[made.gpus].apart:
             best[made.gpus] = made
-    return [best[blocks] for blocks in sorted(best)]
+    if fine.count <= BLOCKS_FROM:
+        return []
+    found = [best[blocks] for blocks in sorted(best)]
+    few = [number for number, one in enumerate(found) if one.count <= BLOCKS_FROM]
+    return found[max(few, default=0) :]
 
 
 def prices_of(known: Sequence[CoarsePrices], patterns: Sequence[int]) -> list[CoarsePrices]:
