@@ -23,7 +23,7 @@ from synth_models.harvest.bounds.interval import QUICK, RATES, Patterns, Relaxat
 from synth_models.harvest.check.certificates import check_bound
 from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
-from synth_models.harvest.parts.flows.profiles import profile, step_time
+from synth_models.harvest.parts.flows.profiles import Profile, profile, step_time
 from synth_models.harvest.programs import candidates
 
 
@@ -61,14 +61,16 @@ def topologies(gpus: int, ports: int) -> list[Any]:
     return result
 
 
+@cache
+def profiles(pairs: tuple[tuple[int, int], ...], gpus: int, ports: int) -> list[Profile]:
+    """Of all topologies for one pattern, which several instances and delays have."""
+    return [profile(np.array(pairs, dtype=np.int64), links, gpus) for links in topologies(gpus, ports)]
+
+
 def best_by_enumeration(instance: HarvestInstance) -> tuple[np.ndarray, float]:
     """Cheapest common topology of every interval, shape (steps, steps), and the best completion time."""
-    cost = np.array(
-        [
-            [step_time(instance, i, profile(pairs, links, instance.gpus))[0] for i, pairs in enumerate(instance.pairs)]
-            for links in topologies(instance.gpus, instance.ports)
-        ]
-    ).T
+    found = [profiles(tuple(map(tuple, pairs.tolist())), instance.gpus, instance.ports) for pairs in instance.pairs]
+    cost = np.array([[step_time(instance, i, one)[0] for one in each] for i, each in enumerate(found)])
     steps = len(cost)
     interval = np.full((steps, steps), np.inf)
     for a in range(steps):
