@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from examples import some_of
 from models.fabric.test_forest import instance, machine, random_network
 
 from synth.exchange.executors import EXECUTORS
