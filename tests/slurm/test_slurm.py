@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from command import alive
 from faulty.files import record, synth, terminations, traced, write
 
 
+@cache
 def slurm_answers() -> bool:
+    """Whether a controller answers; where commands alone are installed, that takes seconds to find out."""
     if shutil.which("sinfo") is None or shutil.which("sbatch") is None:
         return False
     try:
