@@ -1,9 +1,10 @@
 """Which algorithm a machine should run for which size: ``synth tune``.
 
-``search`` runs methods and ranks what their schedules become in the form that will run, ``sizes`` reads the sizes,
-``table`` is what it says, ``folder`` is what it writes.
+``search`` runs methods and ranks what their schedules become in the form that will run (``rows``), ``sizes`` reads the
+sizes, ``table`` is what it says, ``folder`` is what it writes.
 """
 
-from synth.tuning.search import Question, Row, references, tune
+from synth.tuning.rows import Row
+from synth.tuning.search import Question, references, tune
 
 __all__ = ["Question", "Row", "references", "tune"]

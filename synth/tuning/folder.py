@@ -14,7 +14,7 @@ from synth.exchange.file_check import check_file
 from synth.exchange.forms import executor_of
 from synth.text.files import write_atomically
 from synth.tuning import table as tables
-from synth.tuning.search import Row
+from synth.tuning.rows import Row
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 
 SUFFIX = {"mscclpp": ".json"}

@@ -14,23 +14,23 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from synth.errors import InputError
-from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, Program, in_form, in_seconds, refusal
+from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
-from synth.tuning.robustness import Moves, Variation, regrets
+from synth.tuning.robustness import Variation, regrets
+from synth.tuning.rows import CARRIED, Candidate, Row, Scheduled
 from synth.tuning.runs import RUN_S, kept, recorded
 
 ANCHORS = 4  # sizes at which all methods run
-CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
 MOST_MOVES = 2**16  # of a schedule that is lowered: among 32 GPUs more are beyond every executor
 LEAST_S = 1.0  # of the time limit, below which no further method is begun
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
@@ -68,81 +68,6 @@ class Question:
     seed: int = 0
     methods: tuple[str, ...] = ()
     variation: Variation | None = None
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A schedule's program (None as scheduled) at one size: by whom, how, and its time in seconds in the form."""
-
-    method: str
-    seconds: float
-    program: Program | None
-    record: Record | None = None
-
-    @property
-    def moves(self) -> Moves:
-        """What runs, on any machine."""
-        if self.program is not None:
-            return self.program.moves
-        assert self.record is not None
-        transfers = transfers_of(self.record)
-        return lambda _: transfers
-
-
-@dataclass(frozen=True, order=True)
-class Scheduled:
-    """A schedule that was found: its transfers, its seconds, by whom."""
-
-    transfers: int
-    seconds: float
-    name: str
-    options: tuple[tuple[str, int], ...]
-
-
-@dataclass
-class Row:
-    """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
-    bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
-    ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
-    the best loses on machines drawn, to the other candidates there."""
-
-    instance: Instance
-    collective: str
-    size: int
-    best: Candidate | None = None
-    scheduled: float | None = None
-    scheduled_by: str = ""
-    bound: float | None = None
-    bus_factor: float | None = None
-    references: dict[str, float] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    rounded: set[str] = field(default_factory=set)  # methods of which no program came without rounding
-    without: dict[str, str] = field(default_factory=dict)
-    offered: list[Candidate] = field(default_factory=list)
-    schedules: list[Scheduled] = field(default_factory=list)
-    regret: float | None = None
-    limit: str = ""  # of the executor, that costs more than is tolerated
-
-    @property
-    def instance_bytes(self) -> int:
-        """Bytes of the instance, which may be a size rounded down to what divides among the ranks."""
-        return int(getattr(self.instance, "bytes", self.size))
-
-    @property
-    def ranks(self) -> int:
-        """Number of ranks of the process group."""
-        members: Any = getattr(self.instance, "members", ())
-        return len(members)
-
-    def offer(self, one: Candidate, reference: bool) -> None:
-        """A candidate. What takes more than :data:`CARRIED` times the best is not kept: programs are large."""
-        if self.best is None or one.seconds < self.best.seconds:
-            self.best = one
-        most = self.best.seconds * CARRIED
-        self.offered = [other for other in (*self.offered, one) if other.seconds <= most]
-        if reference:
-            name = one.method.split()[0]  # without its parameters
-            self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
 
 
 def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
@@ -325,10 +250,8 @@ class _Search:
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
-        if (
-            self._is_hopeless(row, record.value, reference) and count > LOOPED * row.ranks
-        ):  # else a loop may make it quick
-            return
+        if count > LOOPED * row.ranks and self._is_hopeless(row, record.value, reference):
+            return  # of fewer moves a loop may make it quick
         if count > MOST_MOVES and self._lowers:
             row.refused[title] = refusal(self.question.form, count, row.ranks)
             row.rounded.add(title)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter, Per
 
 from synth.records.optimality import gap
 from synth.text.quantities import percent, shown
-from synth.tuning.search import Candidate, Row
+from synth.tuning.rows import Candidate, Row
 from synth.views.figure_style import BOUND, current, legend_below, looks, size_axis
 
 BESIDE = ("ring", "double_tree")

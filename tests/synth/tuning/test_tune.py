@@ -25,7 +25,8 @@ from synth.exchange.selection import FORMATS
 from synth.family import defaults_for, get_family
 from synth.tuning import Question, tune
 from synth.tuning.robustness import machines, read_variation
-from synth.tuning.search import Row, Scheduled, _Search
+from synth.tuning.rows import Row, Scheduled
+from synth.tuning.search import _Search
 from synth.tuning.sizes import read_sizes
 
 SIZES = (4096, 2**22)

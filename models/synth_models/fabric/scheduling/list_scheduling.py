@@ -328,13 +328,8 @@ def _from_lines(
     free = np.zeros(len(first) - 1, dtype=np.int64)
     wake = np.full(len(free), -1, dtype=np.int64)  # when each resource's one pending event is, -1 for none
     wake_priority = np.zeros(len(free), dtype=np.int64)
-    events: Any = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
-    for i in order:  # what is ready at first: nothing is reserved yet
-        if waits[i] == 0:
-            k = uses.row[i]
-            join(bits, level, lines.place[k])
-            if _sooner(wake, wake_priority, uses.resource[k], 0, priority[i]):
-                heapq.heappush(events, (np.int64(0), np.int64(1), priority[i], np.int64(uses.resource[k])))
+    zero = np.int64(0)
+    events: Any = [(zero, zero, priority[i], np.int64(i)) for i in order if waits[i] == 0]  # sorted, and so a heap
     while len(events):
         looks += 1
         if looks % LOOK == 1 and now_s() > until:
