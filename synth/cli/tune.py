@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,7 +162,9 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     if taken := sorted({"collective", "bytes"} & set(keys)):
         raise InputError(f"{', '.join(taken)}: say --collective and {SIZES[command]} instead")
     path = Path(machine)
-    if "=" not in machine:
+    if "=" in machine:
+        _demand_defaults(file)
+    else:
         keys["machine"] = machine
         if path.is_file() and FORMAT not in path.read_bytes()[:4096].decode(errors="replace"):
             from synth.exchange.machines.formats import read
@@ -171,12 +173,24 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
             if unknown := completion.missing(read_in):
                 raise InputError(unknown, machine)
             keys["machine"] = as_raw(read_in)
+        else:
+            _demand_defaults(file)
 
     def made(collective: str, size: int | str) -> Instance:
         with asked_by(command):
             return make(family, {**keys, "collective": collective, "bytes": str(size)})
 
     return made
+
+
+def _demand_defaults(file: MachineFile) -> None:
+    """Refuse what only another tool's file needs, where the machine is none."""
+    for one in fields(file):
+        value = getattr(file, one.name)
+        if value != one.default:
+            option = "--format" if one.name == "format_name" else f"--{one.name.replace('_', '-')}"
+            instead = ": say boxes=2" if one.name == "boxes" else ""
+            raise bad_option(option, f"is for another tool's file of a machine{instead}", str(value))
 
 
 def _print(table: Any) -> None:

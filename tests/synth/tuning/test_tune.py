@@ -172,6 +172,9 @@ def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkey
         (("-m", "forrest"), r"forrest.*forest"),
         (("--collective", "allsum"), r"collective"),
         (("bytes=3",), r"say --collective and --sizes instead"),
+        (("--boxes", "2"), r"--boxes = '2'.*another tool's file.*say boxes=2"),
+        (("--only", "NV"), r"--only = 'NV'.*another tool's file"),
+        (("--format", "nccl"), r"--format = 'nccl'.*another tool's file"),
     ],
 )
 def test_what_cannot_be_asked(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
