@@ -9,16 +9,16 @@ more. Of every program the time is a replay of what is written (:mod:`synth.exch
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from synth.errors import InputError
+from synth.exchange.collector import collecting_seldom
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
@@ -46,7 +46,6 @@ EXPLAIN_S = 60.0  # of processor time, beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 MOST_COMPARED = 12  # candidates on machines drawn, the quickest
-COLLECTED = (200_000, 20, 100)  # objects, and rounds, between looks for cycles
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -86,18 +85,6 @@ def references(question: Question) -> list[Row]:
     """The rows with references alone, which run and are lowered as :func:`tune` does it."""
     with collecting_seldom():
         return [row for name in question.collectives for row in _Search(question, name, None, lambda _: None).known()]
-
-
-@contextmanager
-def collecting_seldom() -> Iterator[None]:
-    """Let Python look for cycles among objects seldom: plans are a million objects without any, and looking through
-    them again and again takes as long as making them."""
-    before = gc.get_threshold()
-    gc.set_threshold(*COLLECTED)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class _Search:

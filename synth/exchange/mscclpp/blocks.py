@@ -17,6 +17,7 @@ class Block:
     ops: list[dict[str, Any]] = field(default_factory=list)
     channels: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": [], "switch": []})
     buffers: dict[str, list[int]] = field(default_factory=lambda: {"memory": [], "port": []})
+    inside: int = 0  # operations of its loops
     waited: bool = False
     touched: list[tuple[str, int, int, bool]] = field(default_factory=list)
 
@@ -31,15 +32,18 @@ class Block:
 
     def access(self, op: dict[str, Any], spans: Sequence[tuple[str, int, int, bool]]) -> None:
         """An operation on local ``spans`` (buffer, first, size, written), behind a ``nop`` where it needs one."""
-        clash = any(
-            buffer == other and first < low + count and low < first + size and (written or writes)
-            for buffer, first, size, written in self.touched
-            for other, low, count, writes in spans
-        )
-        if self.waited or clash:
+        if self.waited or self.clashes(spans):
             self.meet()
         self.ops.append(op)
         self.touched += spans
+
+    def clashes(self, spans: Sequence[tuple[str, int, int, bool]]) -> bool:
+        """Whether one of the spans shares a chunk with one touched since the threads met, and either is written."""
+        for other, low, count, writes in spans:
+            for buffer, first, size, written in self.touched:
+                if first < low + count and low < first + size and buffer == other and (written or writes):
+                    return True
+        return False
 
     def loop(self, first: int, pace: int, chunks: int) -> None:
         """Do the operations from ``first`` on in a loop, ``pace`` bytes of each of so many chunks in a pass, before
@@ -47,11 +51,12 @@ class Block:
         body = [{"name": "nop"}, *self.ops[first:]]
         context = {"unit_size": pace * chunks, "num_chunks": chunks}
         self.ops[first:] = [{"name": "pipeline", "iter_context": context, "ops": body}]
+        self.inside += len(body)
 
     @property
     def operations(self) -> int:
         """How many there are, those of loops too."""
-        return sum(1 + len(op.get("ops", ())) for op in self.ops)
+        return len(self.ops) + self.inside
 
     def copy(self, source: tuple[str, int], to: tuple[str, int], size: int) -> None:
         """So many chunks from one place (buffer, first chunk) to another of the same GPU."""
@@ -61,8 +66,10 @@ class Block:
 
     def signals(self, name: str, ids: Sequence[tuple[str, int]]) -> None:
         """Signals or waits over channels (type, number in the block), as few operations as there can be."""
+        if not ids:
+            return
         gives = name.endswith("signal")
-        if gives and self.touched and ids:
+        if gives and self.touched:
             self.meet()
         for kind in ("memory", "port"):
             left = [i for k, i in ids if k == kind]
@@ -73,4 +80,4 @@ class Block:
                         now.append(i)
                         left.remove(i)
                 self.ops.append({"name": name, "channel_ids": now, "channel_type": kind})
-        self.waited |= bool(ids) and not gives
+        self.waited |= not gives

@@ -95,25 +95,23 @@ class Goal:
             buffer = "i"
         return Span(s.rank, buffer, start, s.size, s.packets)
 
-    def beginning(self) -> Iterator[tuple[Span, Value]]:
-        """The ranks' own data, a unit each."""
+    def beginning(self) -> Iterator[tuple[Span, list[Value]]]:
+        """The ranks' own data, unit by unit."""
         for rank, gpu in enumerate(self.plan.gpus):
             if self.collective in ("broadcast", "scatter") and rank != self.root:
                 continue
             units = gpu.chunks["i"] * self.plan.units
-            for k in range(units):
-                value = (k, 1 << rank) if self.sums else (rank * units + k, 1)
-                yield Span(rank, "i", k, 1), value
+            first, ranks = (0, 1 << rank) if self.sums else (rank * units, 1)
+            yield Span(rank, "i", 0, units), [(first + k, ranks) for k in range(units)]
 
-    def end(self) -> Iterator[tuple[Span, Value]]:
-        """What must be where at the end, a unit each."""
-        ranks = len(self.plan.gpus)
-        full = (1 << ranks) - 1 if self.sums else 1
+    def end(self) -> Iterator[tuple[Span, list[Value]]]:
+        """What must be where at the end, unit by unit."""
+        full = (1 << len(self.plan.gpus)) - 1 if self.sums else 1
         for rank, gpu in enumerate(self.plan.gpus):
             if self.collective in ("reduce", "gather") and rank != self.root:
                 continue
-            for k in range(gpu.chunks["o"] * self.plan.units):
-                yield Span(rank, "o", k, 1), (self._item(rank, k), full)
+            units = gpu.chunks["o"] * self.plan.units
+            yield Span(rank, "o", 0, units), [(self._item(rank, k), full) for k in range(units)]
 
     def _item(self, rank: int, k: int) -> int:
         """The item that unit k of a rank's output ends with."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from synth.exchange.mscclpp.goals import WIDE_IN, WIDE_OUT
 from synth.exchange.transfers import Transfers
 
@@ -17,6 +19,12 @@ class Layout:
         self.part, self.offset = transfers.piece_part.tolist(), transfers.piece_offset.tolist()
         self.scratch = [0] * transfers.ranks
         self.slots: dict[tuple[int, int], int] = {}
+
+    def copy(self) -> Layout:
+        """One that gives out scratch of its own from here on."""
+        found = copy(self)
+        found.scratch, found.slots = list(self.scratch), dict(self.slots)
+        return found
 
     def sizes(self) -> tuple[int, int]:
         """Input and output chunks; the executor divides by both, so that they stand for every rank."""

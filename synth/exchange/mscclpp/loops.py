@@ -179,4 +179,4 @@ def _sliced(op: Op, at: str, passes: int, turn: int, whole: bool) -> Op:
             return Span(s.rank, s.buffer, s.start * passes, s.size * passes, s.packets)
         return Span(s.rank, s.buffer, s.start * passes + turn * s.size, s.size, s.packets)
 
-    return replace(op, src=tuple(map(cut, op.src)), dst=tuple(map(cut, op.dst)), at=at)
+    return op._replace(src=tuple(map(cut, op.src)), dst=tuple(map(cut, op.dst)), at=at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from operator import ne
 from typing import Any
 
 from synth.exchange.mscclpp.plan import (
@@ -18,7 +19,7 @@ from synth.exchange.mscclpp.plan import (
     Span,
 )
 from synth.exchange.mscclpp.switches import MOST_REACHED, Group
-from synth.exchange.mscclpp.values import Values
+from synth.exchange.mscclpp.values import Place, Values
 
 LOOP = "pipeline"
 # what the sources and destinations of an operation are: l local, p local in packets, r remote, q remote in packets, m
@@ -48,8 +49,9 @@ SHAPES = {
 PACKETS = tuple(name for name in SHAPES if name.endswith("pkt"))
 OVER_SWITCH = ("glres", "gstore", "gstorepkt")
 SYNCS = ("signal", "wait", "flush", "rlxsignal", "rlxwait")
-NAMES = (*SHAPES, *SYNCS, LOOP, "nop", "barrier", "sem_acquire", "sem_release")
-_KEYS = ("src_buff", "dst_buff")
+NAMES = dict.fromkeys((*SHAPES, *SYNCS, LOOP, "nop", "barrier", "sem_acquire", "sem_release"))
+PAIRWISE = ("put", "pws", "pwsf", "get", "ppkt")  # the k-th source goes to the k-th destination
+NOP = Op("nop")
 
 
 @dataclass(frozen=True)
@@ -77,30 +79,34 @@ class OpReading:
     buffers: dict[str, list[tuple[int, str]]]
     reached: Counter[str]
 
-    def op(self, op: Any, place: str) -> Op:
+    def op(self, op: Any, place: Place) -> Op:
         name = self.all.word(op, "name", NAMES, place)
-        if not isinstance(op, dict):
-            return Op("nop")
-        place = f"{place} ({name})"
+        if name == "nop" or not isinstance(op, dict):
+            return NOP
+        place = (place, " (", name, ")")
+        if name in SYNCS:
+            kind = self.all.word(op, "channel_type", ("memory", "port"), place)
+            return Op(name, kind, self.channel_ids(op, kind, place, needed=True))
+        if name in SHAPES:
+            return self.access(op, name, place)
         if name == LOOP:
             return self.loop(op, place)
-        if name == "nop":
-            return Op(name)
         if name == "barrier":
             barrier = self.all.whole(op, "barrier_id", 0, MAX_DEVICE_SYNCERS - 1, place)
             return Op(name, barrier=barrier, parties=self.all.whole(op, "num_threadblocks", 1, 2**16, place))
-        if name in ("sem_acquire", "sem_release"):
-            there = len(self.heads[self.rank].semaphores)
-            semaphores = self.all.numbers(op, "semaphore_ids", there - 1, place)
-            if not 1 <= len(semaphores) <= MAX_DEVICE_SEMAPHORES or len(set(semaphores)) != len(semaphores):
-                self.all.fault(place, f"semaphore_ids: 1 to {MAX_DEVICE_SEMAPHORES} different ones are right")
-            return Op(name, semaphores=tuple(semaphores))
+        there = len(self.heads[self.rank].semaphores)
+        semaphores = self.all.numbers(op, "semaphore_ids", there - 1, place)
+        if not 1 <= len(semaphores) <= MAX_DEVICE_SEMAPHORES or len(set(semaphores)) != len(semaphores):
+            self.all.fault(place, f"semaphore_ids: 1 to {MAX_DEVICE_SEMAPHORES} different ones are right")
+        return Op(name, semaphores=tuple(semaphores))
+
+    def access(self, op: Any, name: str, place: Place) -> Op:
+        """An operation that reads and writes chunks."""
         remote = name not in ("copy", "re", "cpkt", "upkt", "repkt", "recpkt")
         kinds = ("switch",) if name in OVER_SWITCH else ("memory", "port")
         kind = self.all.word(op, "channel_type", kinds, place) if remote else "none"
-        if name in SYNCS:
-            return Op(name, kind, self.channel_ids(op, kind, place, needed=True))
-        src, dst = (self.spans(op, key, shape, kind, place) for key, shape in zip(_KEYS, SHAPES[name], strict=True))
+        given, made = SHAPES[name]
+        src, dst = self.spans(op, "src_buff", given, kind, place), self.spans(op, "dst_buff", made, kind, place)
         self.fits(name, kind, src, dst, place)
         ids: tuple[int, ...] = ()
         if remote and kind != "switch":
@@ -109,7 +115,7 @@ class OpReading:
                 self.over_ports(ids, dst, place)
         return Op(name, kind, ids, self.part(op, src, place), self.part(op, dst, place))
 
-    def loop(self, op: Any, place: str) -> Op:
+    def loop(self, op: Any, place: Place) -> Op:
         """A loop, whose operations must all be as large as what it counts its passes by."""
         context = self.all.value(op, "iter_context", dict, place)
         unit = self.all.whole(context, "unit_size", 1, MOST_UNIT, place)
@@ -118,7 +124,7 @@ class OpReading:
         size = self.all.whole(context, "num_chunks", 1, MOST_CHUNKS, place) * self.units
         body = []
         for k, inner in enumerate(self.all.value(op, "ops", list, place)):
-            here = f"{place}, op {k}"
+            here = (place, ", op ", k)
             if isinstance(inner, dict) and inner.get("name") == LOOP:
                 self.all.fault(here, "a loop in a loop: the kernel has no place for its number of operations")
                 continue
@@ -126,7 +132,7 @@ class OpReading:
             self.fits_loop(body[-1], size, here)
         return Op(LOOP, body=tuple(body), unit_bytes=unit, size=size)
 
-    def fits_loop(self, op: Op, size: int, place: str) -> None:
+    def fits_loop(self, op: Op, size: int, place: Place) -> None:
         """What the kernel asks of an operation in a loop of so many units."""
         if op.name in PACKETS:
             self.all.fault(place, f"{op.name} in a loop: the kernel does all of it in every pass")
@@ -134,7 +140,7 @@ class OpReading:
             words = f"the loop counts its passes by {size // self.units:,} chunks"
             self.all.fault(place, f"is of another size: {words}, and the kernel goes as far in every operation")
 
-    def channel_ids(self, op: Any, kind: str, place: str, needed: bool) -> tuple[int, ...]:
+    def channel_ids(self, op: Any, kind: str, place: Place, needed: bool) -> tuple[int, ...]:
         mine = self.channels[kind]
         ids = self.all.numbers(op, "channel_ids", len(mine) - 1, place, None if needed else [])
         if len(ids) > MAX_CHANNEL_PER_OPERATION:
@@ -142,12 +148,12 @@ class OpReading:
             self.all.fault(place, f"{len(ids)} channels, more than {most}")
         if needed and not ids and isinstance(op.get("channel_ids"), list) and not op["channel_ids"]:
             self.all.fault(place, "channel_ids is empty")
-        found = tuple(mine[i] for i in ids)
-        if op.get("name") in SYNCS and len(set(found)) != len(found):
+        found = tuple([mine[i] for i in ids])
+        if len(found) > 1 and op.get("name") in SYNCS and len(set(found)) != len(found):
             self.all.fault(place, "one channel twice: its threads would count it once")
         return found
 
-    def spans(self, op: Any, key: str, shape: str, kind: str, place: str) -> list[Span]:
+    def spans(self, op: Any, key: str, shape: str, kind: str, place: Place) -> list[Span]:
         entries = self.all.value(op, key, list, place)
         roles = shape.rstrip("+*")
         least = len(roles) - shape.endswith("*")
@@ -162,11 +168,11 @@ class OpReading:
         filled = roles + roles[-1] * (len(entries) - len(roles))
         if roles in ("m", "n"):
             return [
-                span for k, entry in enumerate(entries) for span in self.group(entry, roles, f"{place}, {key}[{k}]")
+                span for k, entry in enumerate(entries) for span in self.group(entry, roles, (place, f", {key}[{k}]"))
             ]
-        return [self.span(entry, filled[k], kind, f"{place}, {key}[{k}]") for k, entry in enumerate(entries)]
+        return [self.span(entry, filled[k], kind, (place, ", ", key, "[", k, "]")) for k, entry in enumerate(entries)]
 
-    def group(self, entry: Any, role: str, place: str) -> list[Span]:
+    def group(self, entry: Any, role: str, place: Place) -> list[Span]:
         """The chunks of all GPUs of a switch channel."""
         there, before = self.channels["switch"], len(self.all.faults)
         number = self.all.whole(entry, "switch_channel_id", 0, max(len(there) - 1, 0), place)
@@ -191,7 +197,7 @@ class OpReading:
                 break
         return [Span(owner, buffer, start, size, role == "n") for owner in ranks]
 
-    def span(self, entry: Any, role: str, kind: str, place: str) -> Span:
+    def span(self, entry: Any, role: str, kind: str, place: Place) -> Span:
         if role in "lp":
             owner, buffer = self.rank, self.all.word(entry, "type", ("i", "o", "s"), place)
         else:
@@ -212,7 +218,7 @@ class OpReading:
             )
         return Span(owner, buffer, start, size, role in "pq")
 
-    def fits(self, name: str, kind: str, src: list[Span], dst: list[Span], place: str) -> None:
+    def fits(self, name: str, kind: str, src: list[Span], dst: list[Span], place: Place) -> None:
         """What the kernel asks of an operation beyond its fields."""
         self.sizes_fit(name, src, dst, place)
         if kind == "memory" and name in ("put", "ppkt") and len({s.buffer for s in src}) > 1:
@@ -222,18 +228,20 @@ class OpReading:
         if kind == "port" and name not in ("put", "pws", "pwsf", "ppkt", "rppkt"):
             self.all.fault(place, "the executor does this over memory channels only")
 
-    def sizes_fit(self, name: str, src: list[Span], dst: list[Span], place: str) -> None:
+    def sizes_fit(self, name: str, src: list[Span], dst: list[Span], place: Place) -> None:
         """Sources and destinations of an operation are of one size, and as many where they go together."""
-        pairwise = name in ("put", "pws", "pwsf", "get", "ppkt")
-        if pairwise and len(src) != len(dst):
-            self.all.fault(place, f"{len(src)} sources for {len(dst)} destinations")
-        pairs = list(zip(src, dst, strict=False)) if pairwise else [(src[0], s) for s in [*src, *dst] if src]
-        if any(a.size != b.size for a, b in pairs):
+        if name not in PAIRWISE:
+            different = len({s.size for s in [*src, *dst]}) > 1 if src else False
+        else:
+            if len(src) != len(dst):
+                self.all.fault(place, f"{len(src)} sources for {len(dst)} destinations")
+            different = any(map(ne, [s.size for s in src], [d.size for d in dst]))  # as far as both go
+        if different:
             self.all.fault(place, "sources and destinations are of different sizes")
-        if name == "get" and any(a.start != b.start for a, b in pairs):
+        if name == "get" and any(a.start != b.start for a, b in zip(src, dst, strict=False)):
             self.all.fault(place, "the executor swaps the offsets of its two ends, which differ")
 
-    def over_ports(self, ids: tuple[int, ...], dst: list[Span], place: str) -> None:
+    def over_ports(self, ids: tuple[int, ...], dst: list[Span], place: Place) -> None:
         """Over ports the k-th channel carries the k-th put, and must lead to the buffer's owner."""
         if len(ids) != len(dst):
             self.all.fault(place, f"{len(ids)} channels for {len(dst)} destinations")
@@ -242,9 +250,11 @@ class OpReading:
             if peer != span.rank:
                 self.all.fault(place, f"its channel leads to gpu {peer}, its remote buffer is gpu {span.rank}'s")
 
-    def part(self, op: Any, spans: list[Span], place: str) -> tuple[Span, ...]:
+    def part(self, op: Any, spans: list[Span], place: Place) -> tuple[Span, ...]:
         """The spans in units; of a thread block group's operation the part of this thread block."""
         units, turn, size = self.units, 0, 1
+        if units == 1 and "tbg_info" not in op:
+            return tuple(spans)
         if "tbg_info" in op:
             size = self.all.whole(op["tbg_info"], "tbg_size", 1, 4096, place)
             turn = self.all.whole(op["tbg_info"], "tb_id", 0, max(size - 1, 0), place)

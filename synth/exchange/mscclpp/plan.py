@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from synth.errors import LimitError
 
@@ -37,8 +38,7 @@ class Limits:
 EXECUTOR = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Chunks of a buffer: whose it is, ``i``, ``o`` or ``s``, the first unit and how many; ``packets``: with flags."""
 
     rank: int
@@ -48,8 +48,7 @@ class Span:
     packets: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """An operation. ``channels``: numbers among the GPU's channels of ``channel_type``. A loop (``pipeline``) does its
     ``body`` again and again, each time with the next ``unit_bytes`` of all that it touches, until ``size`` units are
     done. ``at`` names an operation that stands in no plan as it is: one of a pass."""

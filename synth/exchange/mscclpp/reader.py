@@ -187,7 +187,7 @@ class _Reading:
         if len(ops) + inner > (most := self.limits.operations):
             self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {most}")
         reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers, self.reached)
-        return [reader.op(op, f"{place}, op {k}") for k, op in enumerate(ops)]
+        return [reader.op(op, (place, ", op ", k)) for k, op in enumerate(ops)]
 
 
 def _group_sizes(gpus: list[Any]) -> set[int]:
@@ -196,11 +196,13 @@ def _group_sizes(gpus: list[Any]) -> set[int]:
     while left:
         value = left.pop()
         if isinstance(value, dict):
-            group = value.get("tbg_info")
-            size = group.get("tbg_size") if isinstance(group, dict) else None
-            if type(size) is int and 1 <= size <= 4096:
-                sizes.add(size)
-            left += [value[key] for key in ("threadblocks", "ops") if isinstance(value.get(key), list)]
+            if isinstance(group := value.get("tbg_info"), dict):
+                size = group.get("tbg_size")
+                if type(size) is int and 1 <= size <= 4096:
+                    sizes.add(size)
+            for key in ("threadblocks", "ops"):
+                if isinstance(inner := value.get(key), list):
+                    left += inner
         elif isinstance(value, list):
             left += value
     return sizes

@@ -17,12 +17,15 @@ block waits for never depends on timing. One replay therefore finds every race, 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from synth.arrays import Int32Array
 from synth.errors import Fault, FaultsByKind, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal, Value
+from synth.exchange.mscclpp.operations import PAIRWISE
 from synth.exchange.mscclpp.plan import Op, Plan, Span
 from synth.exchange.mscclpp.syncs import Block, Syncs
 
@@ -30,13 +33,16 @@ FEW = 5  # faults of a kind that are listed
 MOST_UNITS = 2**24
 
 
+At = tuple[int, int, int]  # an operation: gpu, thread block, number there
+
+
 class Stamp(NamedTuple):
-    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``place`` names it, ``step``
+    """An access: it is over for whoever's clock has come to ``reached`` in this ``entry``; ``at`` names it, ``step``
     is its operation's."""
 
     entry: int
     reached: int
-    place: str
+    at: At
     step: int
 
     def over(self, clock: Int32Array) -> bool:
@@ -47,15 +53,15 @@ class Stamp(NamedTuple):
 class Made(NamedTuple):
     """What comes before a unit that an operation makes: the reads (by whom, of which cell), and clocks of more."""
 
-    reads: frozenset[tuple[str, int]]
+    reads: frozenset[tuple[At, int]]
     clocks: tuple[Int32Array, ...]
 
     def follows(self, reader: Stamp, cell: Cell) -> bool:
         """Whether a read of the cell is over before the unit is made."""
-        return (reader.place, id(cell)) in self.reads or any(reader.over(clock) for clock in self.clocks)
+        return (reader.at, id(cell)) in self.reads or any(reader.over(clock) for clock in self.clocks)
 
 
-@dataclass
+@dataclass(slots=True)
 class Cell:
     """One unit of a buffer: its value, who wrote it (clock entry, stamp, place), who has read it since; the transfer
     that brought it. Of packets: the reads that its value was made of, and what their writer knew to be over."""
@@ -64,8 +70,23 @@ class Cell:
     writer: Stamp | None = None
     readers: list[Stamp] = field(default_factory=list)
     came_by: int = -1
-    made_of: frozenset[tuple[str, int]] = frozenset()
+    made_of: frozenset[tuple[At, int]] = frozenset()
     known: tuple[Int32Array, ...] = ()
+
+
+class Reach(NamedTuple):
+    """The cells of a span: in which memory, and from which one on."""
+
+    span: Span
+    memory: tuple[int, str]
+    first: int
+    cells: list[Cell]
+
+    def meets(self, other: Reach) -> bool:
+        """Whether they share a cell."""
+        if self.memory != other.memory:
+            return False
+        return self.first < other.first + len(other.cells) and other.first < self.first + len(self.cells)
 
 
 class Replay:
@@ -104,8 +125,9 @@ class Replay:
             self.memory[rank, "packets"] = [
                 Cell() for _ in range(gpu.chunks["s"] * self.plan.units * self.plan.packets)
             ]
-        for span, value in self.goal.beginning():
-            self._at(span)[0].value = value
+        for span, values in self.goal.beginning():
+            for cell, value in zip(self._reach(span).cells, values, strict=True):
+                cell.value = value
         moving = True
         while moving:
             moving = False
@@ -116,11 +138,11 @@ class Replay:
         else:
             self.syncs.surplus()
             self._ended()
-            for span, value in self.goal.end():
-                held = self._at(span)[0].value
-                if held != value:
-                    text = f"ends with {self.goal.described(held)}, not {self.goal.described(value)}"
-                    self.fault(f"gpu {span.rank}, o[{span.start // self.plan.units}]", text)
+            for span, values in self.goal.end():
+                for k, (cell, value) in enumerate(zip(self._reach(span).cells, values, strict=True)):
+                    if cell.value != value:
+                        text = f"ends with {self.goal.described(cell.value)}, not {self.goal.described(value)}"
+                        self.fault(f"gpu {span.rank}, o[{k // self.plan.units}]", text)
         return self.found.kept()
 
     def _run(self, block: Block) -> bool:
@@ -128,110 +150,115 @@ class Replay:
         ops, before = self.syncs.ops(block), block.next
         while block.next < len(ops):
             op = ops[block.next]
-            if not self.syncs.ready(block, op):
-                break
-            if any(cell.value is None for s in op.src if s.packets for cell in self._at(s)):
-                break
-            if op.name == "barrier":
-                self.syncs.meet(block.rank, op)
-                continue
-            self._at_op = block.entry, block.next
-            block.step += 1
-            if not self.syncs.do(block, op):
+            if op.src:
+                if self.plan.packets and any(cell.value is None for cell in self._packets(op)):
+                    break
+                self._at_op = block.entry, block.next
+                block.step += 1
                 self._access(block, op)
+            else:
+                if not self.syncs.ready(block, op):
+                    break
+                if op.name == "barrier":
+                    self.syncs.meet(block.rank, op)
+                    continue
+                block.step += 1
+                self.syncs.do(block, op)
             block.next += 1
         return block.next > before
 
-    def _at(self, s: Span) -> list[Cell]:
+    def _reach(self, s: Span) -> Reach:
         """The cells of a span."""
-        if s.packets:
-            return self.memory[s.rank, "packets"][s.start : s.start + s.size]
-        s = self.goal.one_place(s)
-        return self.memory[s.rank, s.buffer][s.start : s.start + s.size]
+        place = s if s.packets else self.goal.one_place(s)
+        memory = s.rank, "packets" if s.packets else place.buffer
+        return Reach(s, memory, place.start, self.memory[memory][place.start : place.start + s.size])
+
+    def _packets(self, op: Op) -> Iterator[Cell]:
+        """The packets that an operation reads."""
+        return (cell for s in op.src if s.packets for cell in self._reach(s).cells)
 
     def _access(self, block: Block, op: Op) -> None:
-        place = self.syncs.place(block)
-        self._overlaps(op, place)
+        at = block.rank, block.number, block.next
+        src, dst = [self._reach(s) for s in op.src], [self._reach(d) for d in op.dst]
+        self._overlaps(op, src, dst, at)
         if op.channel_type == "port":
-            self._over_ports(block, op, place)
+            self._over_ports(block, op, src * len(dst) if op.name == "rppkt" else src, dst)
             return
-        came = [cell.writer for s in op.src if s.packets for cell in self._at(s)]
+        came = [cell.writer for s in src if s.span.packets for cell in s.cells]
         block.step = max([block.step, *(writer.step + 1 for writer in came if writer)])
-        stamp = Stamp(block.entry, block.segment, place, block.step)
+        stamp = Stamp(block.entry, block.segment, at, block.step)
         if op.name in ("put", "get", "ppkt"):
-            for s, d in zip(op.src, op.dst, strict=True):
+            for s, d in zip(src, dst, strict=True):
                 self._copy(block, s, d, stamp)
-            return
-        if self._changes_nothing(op):
-            for k, cell in enumerate(self._at(op.src[0])):
-                self._after_its_writer(block, op.src[0], k, cell, place)
+        elif self._changes_nothing(src, dst):
+            for k, cell in enumerate(src[0].cells):
+                self._after_its_writer(block, src[0], k, cell, at)
                 cell.readers.append(stamp)
-            return
-        self._computed(block, op, stamp)
+        else:
+            self._computed(block, op, src, dst, stamp)
 
-    def _over_ports(self, block: Block, op: Op, place: str) -> None:
+    def _over_ports(self, block: Block, op: Op, src: list[Reach], dst: list[Reach]) -> None:
         """The k-th channel carries the k-th put, and a signal behind it where the operation gives one. Each is a thread
         of its own: of several over one channel only the last signal says that any has arrived."""
-        sources = op.src * len(op.dst) if op.name == "rppkt" else op.src
-        for k, (s, d) in enumerate(zip(sources, op.dst, strict=True)):
+        at = block.rank, block.number, block.next
+        for k, (s, d) in enumerate(zip(src, dst, strict=True)):
             channel = op.channels[k]
             block.puts[channel].append(block.segment)
             entry = self.syncs.port_entry[block.rank, block.number, channel]
-            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), place, block.step))
+            self._copy(block, s, d, Stamp(entry, len(block.puts[channel]), at, block.step))
             if op.name in ("pws", "pwsf"):
                 self.syncs.give(block, op, channel, landed=channel not in op.channels[k + 1 :])
             if op.name == "pwsf":
-                self.syncs.landed(block, channel, block.data_waited, block.order_waited, now=True)
+                self.syncs.landed(block, channel, now=True)
 
-    def _computed(self, block: Block, op: Op, stamp: Stamp) -> None:
+    def _computed(self, block: Block, op: Op, src: list[Reach], dst: list[Reach], stamp: Stamp) -> None:
         """The sources added up (or the one source), written to all destinations."""
-        place, before = stamp.place, len(self.moves)
-        values = [self._read(block, s, stamp) for s in op.src]
-        total = values[0] if len(values) == 1 else [self._sum(units, place) for units in zip(*values, strict=True)]
-        self._fetched(block, op, values)
+        before = len(self.moves)
+        values = [self._read(block, s, stamp) for s in src]
+        total = values[0] if len(values) == 1 else [self._sum(units, stamp.at) for units in zip(*values, strict=True)]
+        self._fetched(block, op, src, values)
         written = len(self.moves)
         block.step += len(self.moves) > before  # what it reads of others is there before it writes to them
-        made = self._made(op.src, place) if self.plan.packets else None
-        for clock in [clock for s in op.src if s.packets for cell in self._at(s) for clock in cell.known]:
+        made = self._made(src, stamp.at) if self.plan.packets else None
+        for clock in [clock for s in src if s.span.packets for cell in s.cells for clock in cell.known]:
             block.waited_for(clock)
-        for d in op.dst:
-            if d != op.src[0] or not d.packets:  # packets stored onto themselves stay what they are
+        for d in dst:
+            if d.span != src[0].span or not d.span.packets:  # packets stored onto themselves stay what they are
                 self._write(block, d, total, stamp, made)
         if op.channel_type == "switch":
             self.together |= dict.fromkeys(range(before, written), before)
             self.together |= dict.fromkeys(range(written, len(self.moves)), written)
 
-    def _fetched(self, block: Block, op: Op, values: list[list[Value | None]]) -> None:
+    def _fetched(self, block: Block, op: Op, src: list[Reach], values: list[list[Value | None]]) -> None:
         """What an operation has read of other GPUs, and what had come before and is added up now."""
         adds = len(values) > 1
         if adds and op.channel_type != "switch":
-            self.adding.update(cell.came_by for s in op.src[1:] for cell in self._at(s) if cell.came_by >= 0)
-        for s, found in zip(op.src, values, strict=True):
-            if s.rank != block.rank:
-                self._moved(s.rank, block.rank, found, block.step, adds=adds)
+            self.adding.update([cell.came_by for s in src[1:] for cell in s.cells if cell.came_by >= 0])
+        for s, found in zip(src, values, strict=True):
+            if s.span.rank != block.rank:
+                self._moved(s.span.rank, block.rank, found, block.step, adds=adds)
 
-    def _changes_nothing(self, op: Op) -> bool:
+    def _changes_nothing(self, src: list[Reach], dst: list[Reach]) -> bool:
         """Whether an operation copies chunks onto themselves (in place, input and output are two names of one): it
         stores what it has loaded, so that beside reads it is one of them, even where nothing has been written."""
-        if len(op.src) != 1 or len(op.dst) != 1:
+        if len(src) != 1 or len(dst) != 1:
             return False
-        cells = zip(self._at(op.src[0]), self._at(op.dst[0]), strict=True)
-        return all(source is target for source, target in cells)
+        return src[0].memory == dst[0].memory and src[0].first == dst[0].first
 
-    def _copy(self, block: Block, s: Span, d: Span, stamp: Stamp) -> None:
+    def _copy(self, block: Block, s: Reach, d: Reach, stamp: Stamp) -> None:
         values = self._read(block, s, stamp)
-        if s.rank != block.rank:
-            self._moved(s.rank, block.rank, values, block.step)
-        self._write(block, d, values, stamp, self._made((s,), stamp.place) if self.plan.packets else None)
+        if s.span.rank != block.rank:
+            self._moved(s.span.rank, block.rank, values, block.step)
+        self._write(block, d, values, stamp, self._made([s], stamp.at) if self.plan.packets else None)
 
-    def _made(self, sources: tuple[Span, ...], place: str) -> list[Made]:
+    def _made(self, sources: list[Reach], at: At) -> list[Made]:
         """Of every unit that an operation makes: the reads that come before it, and clocks of what does."""
         made: list[Made] = []
-        for cells in zip(*(self._at(s) for s in sources), strict=True):
-            reads = {(place, id(cell)) for cell in cells}
+        for cells in zip(*(s.cells for s in sources), strict=True):
+            reads = {(at, id(cell)) for cell in cells}
             known: tuple[Int32Array, ...] = ()
             for cell, s in zip(cells, sources, strict=True):
-                if s.packets:
+                if s.span.packets:
                     reads |= cell.made_of
                     known += cell.known
             made.append(Made(frozenset(reads), known))
@@ -245,94 +272,98 @@ class Replay:
             self.adding.add(len(self.moves) - 1)
         return len(self.moves) - 1
 
-    def _read(self, block: Block, s: Span, stamp: Stamp) -> list[Value | None]:
-        self._begun(block, s, stamp.place)
-        found = []
-        for k, cell in enumerate(self._at(s)):
-            if not s.packets:
-                self._after_its_writer(block, s, k, cell, stamp.place)
+    def _read(self, block: Block, s: Reach, stamp: Stamp) -> list[Value | None]:
+        self._begun(block, s.span, stamp.at)
+        found, packets, step = [], s.span.packets, block.step
+        for k, cell in enumerate(s.cells):
+            if not packets:
+                self._after_its_writer(block, s, k, cell, stamp.at)
             if cell.value is None:
-                self.fault(stamp.place, f"reads {self._named(s, k)}, where nothing has been written")
+                self._fault_at(stamp.at, f"reads {self._named(s, k)}, where nothing has been written")
             cell.readers.append(stamp)
             if cell.came_by >= 0:
-                self.used[cell.came_by] = min(self.used.get(cell.came_by, block.step), block.step)
+                self.used[cell.came_by] = min(self.used.get(cell.came_by, step), step)
             found.append(cell.value)
         return found
 
-    def _after_its_writer(self, block: Block, s: Span, k: int, cell: Cell, place: str) -> None:
+    def _after_its_writer(self, block: Block, s: Reach, k: int, cell: Cell, at: At) -> None:
         writer = cell.writer
         if writer and not writer.over(block.data):
-            self._race(place, f"reads {self._named(s, k)}, unordered with its writing by {writer.place}", writer, block)
+            self._race(at, f"reads {self._named(s, k)}, unordered with its writing", writer, block)
 
     def _write(
         self,
         block: Block,
-        d: Span,
+        d: Reach,
         values: list[Value | None],
         stamp: Stamp,
         made: list[Made] | None = None,
     ) -> None:
-        self._begun(block, d, stamp.place)
-        number = self._moved(block.rank, d.rank, values, block.step) if d.rank != block.rank else -1
-        for k, (cell, value) in enumerate(zip(self._at(d), values, strict=True)):
+        rank, packets = d.span.rank, d.span.packets
+        self._begun(block, d.span, stamp.at)
+        number = self._moved(block.rank, rank, values, block.step) if rank != block.rank else -1
+        for k, (cell, value) in enumerate(zip(d.cells, values, strict=True)):
             writer = cell.writer
             if writer and not writer.over(block.data):
-                text = f"writes {self._named(d, k)}, unordered with its writing by {writer.place}"
-                self._race(stamp.place, text, writer, block)
-            elif d.packets and writer:
-                self.fault(stamp.place, f"writes packets to {self._named(d, k)}, whose flag {writer.place} has set")
+                self._race(stamp.at, f"writes {self._named(d, k)}, unordered with its writing", writer, block)
+            elif packets and writer:
+                text = f"writes packets to {self._named(d, k)}, whose flag {self.plan.place(*writer.at)} has set"
+                self._fault_at(stamp.at, text)
             for reader in cell.readers:
                 if made and made[k].follows(reader, cell):
                     continue
                 if not reader.over(block.order) and reader is not stamp:
-                    text = f"writes {self._named(d, k)}, unordered with its reading by {reader.place}"
-                    self._race(stamp.place, text, reader, block)
+                    self._race(stamp.at, f"writes {self._named(d, k)}, unordered with its reading", reader, block)
                     break
             cell.value, cell.writer, cell.readers, cell.came_by = value, stamp, [], number
-            if d.packets and made:
-                cell.made_of, cell.known = made[k].reads, (block.order.copy(), *made[k].clocks)
+            if packets and made:
+                cell.made_of, cell.known = made[k].reads, (block.order, *made[k].clocks)
 
-    def _race(self, place: str, text: str, other: Stamp, block: Block) -> None:
-        same = other.entry == block.entry
-        self.fault(place, text + (": a nop must stand between them" if same else ""))
+    def _race(self, at: At, text: str, other: Stamp, block: Block) -> None:
+        same = ": a nop must stand between them" if other.entry == block.entry else ""
+        self._fault_at(at, f"{text} by {self.plan.place(*other.at)}{same}")
 
-    def _begun(self, block: Block, s: Span, place: str) -> None:
+    def _begun(self, block: Block, s: Span, at: At) -> None:
         if s.rank != block.rank and not s.packets and not block.order[s.rank]:
             here = f"{s.buffer}[{s.start // self.plan.units}] of gpu {s.rank}"
-            self.fault(place, f"touches {here} without a signal that its kernel runs")
+            self._fault_at(at, f"touches {here} without a signal that its kernel runs")
 
-    def _named(self, s: Span, k: int) -> str:
-        return f"{s.buffer}[{(s.start + k) // self.plan.units}] of gpu {s.rank}"
+    def _named(self, s: Reach, k: int) -> str:
+        return f"{s.span.buffer}[{(s.span.start + k) // self.plan.units}] of gpu {s.span.rank}"
 
-    def _sum(self, units: tuple[Value | None, ...], place: str) -> Value | None:
+    def _fault_at(self, at: At, message: str) -> None:
+        self.fault(self.plan.place(*at), message)
+
+    def _sum(self, units: tuple[Value | None, ...], at: At) -> Value | None:
         whole = [value for value in units if value is not None]
         if len(whole) < len(units):
             return None
         item, mask = whole[0]
         for other, more in whole[1:]:
             if other != item or not self.goal.sums:
-                self.fault(place, "adds chunks that do not belong together")
+                self._fault_at(at, "adds chunks that do not belong together")
                 return (-1, 0)
             if mask & more:
                 both = (mask & more).bit_length() - 1
-                self.fault(place, f"adds gpu {both}'s contribution to a sum that holds it already")
+                self._fault_at(at, f"adds gpu {both}'s contribution to a sum that holds it already")
             mask |= more
         return (item, mask)
 
-    def _overlaps(self, op: Op, place: str) -> None:
+    def _overlaps(self, op: Op, src: list[Reach], dst: list[Reach], at: At) -> None:
         """Within one operation the threads are not ordered: no chunk is written twice, and one that is read is
         written only by the same threads (the same span)."""
-        cells: dict[int, Span] = {}
-        for d in op.dst:
-            for cell in self._at(d):
-                if cells.setdefault(id(cell), d) is not d:
-                    self.fault(place, f"writes {d.buffer} of gpu {d.rank} twice where its destinations overlap")
-                    return
-        pairwise = op.name in ("put", "get", "pws", "pwsf", "ppkt")
-        for s in op.src:
-            hit = {id(cell) for cell in self._at(s)} & cells.keys()
-            if hit and (pairwise or any(self._at(cells[h])[0] is not self._at(s)[0] for h in hit)):
-                self.fault(place, "a source and a destination overlap: its threads are not ordered")
+        written: dict[tuple[int, str], list[Reach]] = defaultdict(list)  # by memory
+        for d in dst:
+            here = written[d.memory]
+            if here and any(d.meets(one) for one in here):
+                words = f"writes {d.span.buffer} of gpu {d.span.rank} twice where its destinations overlap"
+                self._fault_at(at, words)
+                return
+            here.append(d)
+        for s in src:
+            hit = [d for d in written.get(s.memory, ()) if d.meets(s)]
+            if hit and (op.name in PAIRWISE or any(d.first != s.first for d in hit)):
+                self._fault_at(at, "a source and a destination overlap: its threads are not ordered")
                 return
 
     def _ended(self) -> None:
@@ -341,11 +372,13 @@ class Replay:
             data, order = self.syncs.at_end(rank)
             for buffer in gpu.chunks:
                 for k, cell in enumerate(self.memory[rank, buffer]):
-                    here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
-                    late = f"{here}, whose kernel may have ended: it does not wait for it"
                     if cell.writer and not cell.writer.over(data):
-                        self.fault(cell.writer.place, f"writes {late}")
+                        self._late(cell.writer, "writes", rank, buffer, k)
                     for reader in cell.readers:
                         if not reader.over(order):
-                            self.fault(reader.place, f"reads {late}")
+                            self._late(reader, "reads", rank, buffer, k)
                             break
+
+    def _late(self, access: Stamp, verb: str, rank: int, buffer: str, k: int) -> None:
+        here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
+        self._fault_at(access.at, f"{verb} {here}, whose kernel may have ended: it does not wait for it")

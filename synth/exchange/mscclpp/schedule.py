@@ -14,6 +14,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth.exchange.collector import collecting_seldom
 from synth.exchange.moves_from_algorithm import MOST_MOVES, repeated
 from synth.exchange.mscclpp.loops import loops_alone, passes_of, replays, unrolled
 from synth.exchange.mscclpp.plan import GIVES, TAKES, Op, Plan
@@ -63,6 +64,7 @@ def replayed(plan: Plan, collective: str | None = None, root: int | None = None)
     return Replayed(plan, replay)
 
 
+@collecting_seldom()
 def raised_of(found: Replayed, part_bytes: int | None = None) -> Raised:
     """What a plan that has been replayed moves, as :func:`raised`; loops make as many passes as the size asks for, and
     fewer, of larger slices, where they would be more than :data:`MOST_FOLLOWED` or :data:`MOST_MOVES` moves."""
@@ -74,27 +76,37 @@ def raised_of(found: Replayed, part_bytes: int | None = None) -> Raised:
     most = min(MOST_FOLLOWED, size // each, max(1, MOST_MOVES // max(1, len(replay.moves))))
     passes = min(found.passes(size), most)
     if passes == 1:
-        return _once(replay, size)[0]
+        return _raised(replay, size)[0]
     if loops_alone(plan):
         return repeated(*_once(replay, size), passes)
     whole = Replay(unrolled(plan, passes), replay.goal.collective, replay.goal.root)
     whole.run()
-    return _once(whole, size)[0]
+    return _raised(whole, size)[0]
 
 
 def _once(replay: Replay, size: int) -> tuple[Raised, tuple[IntArray, IntArray]]:
     """What a replay has moved of parts of so many bytes, and for every transfer, as rows, those that its thread block
     has waited for by its end."""
+    found, by_its_end, move_of = _raised(replay, size)
+    return found, _spread(by_its_end, move_of)
+
+
+def _raised(replay: Replay, size: int) -> tuple[Raised, list[IntArray], list[int]]:
+    """What a replay has moved of parts of so many bytes; for every move those that its thread block has waited for by
+    its end; and the move of every transfer."""
     plan = replay.plan
     goal, ranks, each = replay.goal, len(plan.gpus), replay.goal.each
     runs = sorted(_runs(replay, ranks))
-    ends = (end for run in runs for end in (run.low, run.high))
-    bounds = np.array(sorted({*range(0, each * _parts(goal.collective, ranks) + 1, each), *ends}), dtype=np.int64)
+    lows, highs = [run.low for run in runs], [run.high for run in runs]
+    cuts = {*range(0, each * _parts(goal.collective, ranks) + 1, each), *lows, *highs}
+    bounds = np.array(sorted(cuts), dtype=np.int64)
     rows: list[tuple[int, int, int, bool, int, int]] = []
-    for began, move, low, high, src, dst in runs:
+    move_of: list[int] = []  # of every transfer
+    first, last = np.searchsorted(bounds, lows).tolist(), np.searchsorted(bounds, highs).tolist()  # pieces
+    for (began, move, _, _, src, dst), low, high in zip(runs, first, last, strict=True):
         used = replay.used.get(move, began + 1)
-        pieces = range(int(np.searchsorted(bounds, low)), int(np.searchsorted(bounds, high)))
-        rows += [(piece, src, dst, move in replay.adding, began, used) for piece in pieces]
+        rows += [(piece, src, dst, move in replay.adding, began, used) for piece in range(low, high)]
+        move_of += [move] * (high - low)
     piece, sender, receiver, adds, start, end_of = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
     moved = np.zeros(len(bounds) - 1, dtype=bool)
     moved[piece] = True
@@ -102,7 +114,6 @@ def _once(replay: Replay, size: int) -> tuple[Raised, tuple[IntArray, IntArray]]
     offset, end = ((units - part * each) * size // each for units in (bounds[:-1], bounds[1:]))
     kept = np.isin(part, np.unique(part[moved]))
     number = np.cumsum(kept) - 1
-    move_of = [move for _, move in _by_transfer(runs, bounds)]
     made = Transfers(
         name=plan.name,
         collective=goal.collective,
@@ -122,7 +133,7 @@ def _once(replay: Replay, size: int) -> tuple[Raised, tuple[IntArray, IntArray]]
         together=_together(replay, move_of),
     )
     when_made, by_its_end = block_order(replay)
-    return Raised(made, *_spread(when_made, move_of)), _spread(by_its_end, move_of)
+    return Raised(made, *_spread(when_made, move_of)), by_its_end, move_of
 
 
 def _together(replay: Replay, move_of: list[int]) -> IntArray | None:
@@ -130,13 +141,6 @@ def _together(replay: Replay, move_of: list[int]) -> IntArray | None:
     if not replay.together:
         return None
     return np.array([replay.together.get(move, -1) for move in move_of], dtype=np.int64)
-
-
-def _by_transfer(runs: list[_Run], bounds: IntArray) -> Iterator[tuple[int, int]]:
-    """The piece and the move of every transfer."""
-    for run in runs:
-        for piece in range(int(np.searchsorted(bounds, run.low)), int(np.searchsorted(bounds, run.high))):
-            yield piece, run.move
 
 
 def _spread(rows: list[IntArray], move: list[int]) -> tuple[IntArray, IntArray]:
@@ -178,9 +182,11 @@ class _Known:
 
     def without(self, ends: Iterable[End]) -> IntArray:
         """The moves but for those of some ends."""
+        spans = [self.span[end] for end in ends if end in self.taken]
+        if not spans:
+            return self.moves
         left = np.ones(len(self.moves), dtype=bool)
-        for end in ends:
-            low, high = self.span.get(end, (0, 0))
+        for low, high in spans:
             left[low:high] = False
         return self.moves[left]
 
@@ -280,7 +286,7 @@ class _Order:
             for channel in op.channels if op.name in TAKES else ():
                 end = (one.block.rank, op.channel_type, channel)
                 one.take(end, self.signals[self.replay.syncs.other[end]])
-            for move in self.made.get((one.block.entry, one.next), ()):
+            for move in self.made.get((one.block.entry, one.next), ()) if op.src else ():
                 if self.replay.moves[move][0] == one.block.rank:
                     self.rows[move] = one.waits()
             one.next += 1
@@ -317,7 +323,7 @@ def _signals(replay: Replay, made: Mapping[tuple[int, int], list[int]]) -> Mappi
     for block in replay.syncs.blocks:
         since: dict[int, list[int]] = defaultdict(list)  # by peer
         for k, op in enumerate(replay.syncs.ops(block)):
-            for move in made.get((block.entry, k), ()):
+            for move in made.get((block.entry, k), ()) if op.src else ():
                 since[replay.moves[move][1]].append(move)
             for channel in op.channels if op.name in GIVES else ():
                 peer = replay.plan.gpus[block.rank].peers[op.channel_type][channel]

@@ -3,11 +3,13 @@
 A clock has an entry for the start of every GPU (1 once it is known to run), for every thread block (the segments,
 between meetings of its threads, that are over) and for every port channel that one puts over (the puts that have
 arrived). Every thread block has four: for data and for mere order, each as of the last meeting of its threads, which
-its accesses go by, and with what has been waited for since.
+its accesses go by, and with what has been waited for since. A clock is never changed once it is made: who comes to know
+more has a new one, so that a signal hands on the one that its giver has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ import numpy as np
 
 from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
-from synth.exchange.mscclpp.plan import Op, Plan
+from synth.exchange.mscclpp.plan import GIVES, TAKES, Op, Plan
 
 Report = Callable[[str, str], None]  # place, message
 MOST_CLOCKS = 2**27  # numbers in all clocks
@@ -33,7 +35,7 @@ class Given(NamedTuple):
     step: int
 
 
-@dataclass
+@dataclass(slots=True)
 class Block:
     """A thread block on its way: next operation, segments between meetings of its threads, and its clocks: as of the
     last meeting, and with what has been waited for since; each for data and for mere order. ``step`` numbers its
@@ -53,9 +55,22 @@ class Block:
 
     def waited_for(self, order: Int32Array, data: Int32Array | None = None) -> None:
         """What is known from now on (to accesses from the next meeting on)."""
-        np.maximum(self.order_waited, order, out=self.order_waited)
+        self.order_waited = np.maximum(self.order_waited, order)
         if data is not None:
-            np.maximum(self.data_waited, data, out=self.data_waited)
+            self.data_waited = np.maximum(self.data_waited, data)
+
+    def ends_segment(self) -> None:
+        """Its threads meet."""
+        self.data = self.data_waited = _with(self.data_waited, self.entry, self.segment)
+        self.order = self.order_waited = _with(self.order_waited, self.entry, self.segment)
+        self.segment += 1
+
+
+def _with(clock: Int32Array, entry: int, value: int) -> Int32Array:
+    """The clock with another value of an entry."""
+    found = clock.copy()
+    found[entry] = value
+    return found
 
 
 class Syncs:
@@ -84,7 +99,7 @@ class Syncs:
             for number, ops in enumerate(gpu.blocks):
                 entries.append((rank, number, entry))
                 entry += 1
-                for op in ops:
+                for op in ops if gpu.peers["port"] else ():
                     for channel in op.channels if op.channel_type == "port" else ():
                         if (rank, number, channel) not in self.port_entry:
                             self.port_entry[rank, number, channel] = entry
@@ -96,7 +111,7 @@ class Syncs:
         for rank, number, at in entries:
             clock = np.zeros(entry, dtype=np.int32)
             clock[rank] = 1
-            self.blocks.append(Block(rank, number, at, clock, clock.copy(), clock.copy(), clock.copy()))
+            self.blocks.append(Block(rank, number, at, clock, clock, clock, clock))
         self.by_entry = {block.entry: block for block in self.blocks}
 
     def _channels(self) -> None:
@@ -123,10 +138,9 @@ class Syncs:
         meeting: dict[tuple[int, int], set[int]] = defaultdict(set)
         for block in self.blocks:
             for op in self.ops(block):
-                gives = op.name in ("signal", "rlxsignal", "pws", "pwsf")
-                if gives or op.name in ("wait", "rlxwait"):
-                    for channel in op.channels:
-                        users["gives" if gives else "takes", block.rank, op.channel_type, channel].add(block.number)
+                way = "gives" if op.name in GIVES else "takes" if op.name in TAKES else ""
+                for channel in op.channels if way else ():
+                    users[way, block.rank, op.channel_type, channel].add(block.number)
                 for semaphore in op.semaphores:
                     users[op.name, block.rank, "semaphore", semaphore].add(block.number)
                 if op.name == "barrier":
@@ -141,19 +155,17 @@ class Syncs:
 
     def _miscounted(self, meeting: Mapping[tuple[int, int], set[int]]) -> None:
         """Barriers that count other than the thread blocks that have them (by rank and barrier)."""
-        for block in self.blocks:
+        for block in self.blocks if meeting else ():
             for k, op in enumerate(self.ops(block)):
-                met = len(meeting[block.rank, op.barrier]) if op.name == "barrier" else 0
-                if op.name == "barrier" and op.parties != met:
+                if op.name == "barrier" and op.parties != (met := len(meeting[block.rank, op.barrier])):
                     text = f"barrier {op.barrier} counts {op.parties} thread blocks, {met} have it"
                     self.fault(self.plan.place(block.rank, block.number, k), text)
 
     def ready(self, block: Block, op: Op) -> bool:
         """Whether a wait, an acquire or a barrier goes on now; a block is noted at the barrier that it is at."""
-        if op.name in ("wait", "rlxwait"):
+        if op.name in TAKES:
             for channel in op.channels:
-                end = (block.rank, op.channel_type, channel)
-                if not self._served(end):
+                if not self._served((block.rank, op.channel_type, channel)):
                     return False
         elif op.name == "sem_acquire":
             for semaphore in op.semaphores:
@@ -171,62 +183,57 @@ class Syncs:
         """All thread blocks of a barrier are there: they know of each other, and go on."""
         there = [self.by_entry[entry] for entry in self.arrived[rank, op.barrier]]
         for block in there:
-            self.join(block)
+            block.ends_segment()
         data = np.maximum.reduce([block.data for block in there])
         order = np.maximum.reduce([block.order for block in there])
         step = 1 + max(block.step for block in there)
         for block in there:
             block.step = step
-            for clock, joint in ((block.data, data), (block.order, order)):
-                np.maximum(clock, joint, out=clock)
-            block.data_waited, block.order_waited = block.data.copy(), block.order.copy()
+            block.data = block.data_waited = data
+            block.order = block.order_waited = order
             block.next += 1
         self.arrived[rank, op.barrier] = []
 
-    def join(self, block: Block) -> None:
-        """The threads of a block meet."""
-        for clock in (block.data_waited, block.order_waited):
-            clock[block.entry] = block.segment
-        block.segment += 1
-        block.data, block.order = block.data_waited.copy(), block.order_waited.copy()
-
-    def do(self, block: Block, op: Op) -> bool:
-        """An operation that is all about order; whether it was one."""
+    def do(self, block: Block, op: Op) -> None:
+        """An operation that is all about order."""
         if op.name == "nop":
-            self.join(block)
+            block.ends_segment()
         elif op.name in ("signal", "rlxsignal"):
             for channel in op.channels:
                 self.give(block, op, channel)
-        elif op.name in ("wait", "rlxwait"):
+        elif op.name in TAKES:
             for channel in op.channels:
                 self.take(block, op, channel)
         elif op.name == "flush":
             for channel in op.channels:
-                self.landed(block, channel, block.data_waited, block.order_waited)
+                self.landed(block, channel)
         elif op.name == "sem_release":
             for semaphore in op.semaphores:
-                known = block.data_waited.copy(), block.order_waited.copy()
-                self.released[block.rank, semaphore].append(Given(*known, block.step))
+                self.released[block.rank, semaphore].append(Given(block.data_waited, block.order_waited, block.step))
         elif op.name == "sem_acquire":
             for semaphore in op.semaphores:
                 self._acquire(block, semaphore)
-        else:
-            return False
-        return True
 
-    def landed(self, block: Block, channel: int, data: Int32Array, order: Int32Array, now: bool = False) -> None:
-        """What the block has put over a port channel before the last meeting of its threads (or even since)."""
+    def landed(self, block: Block, channel: int, now: bool = False) -> None:
+        """The block knows that what it has put over a port channel before the last meeting of its threads (or even
+        since) has arrived."""
+        block.data_waited, block.order_waited = self._with_landed(block, channel, now)
+
+    def _with_landed(self, block: Block, channel: int, now: bool) -> tuple[Int32Array, Int32Array]:
+        """What a block has waited for, of data and of order, and that its puts over a port channel have arrived."""
+        data, order = block.data_waited, block.order_waited
         entry = self.port_entry.get((block.rank, block.number, channel))
-        if entry is not None:
-            known = [n for n, segment in enumerate(block.puts[channel], 1) if now or segment < block.segment]
-            for clock in (data, order):
-                clock[entry] = max(int(clock[entry]), len(known))
+        if entry is None:
+            return data, order
+        puts = block.puts[channel]
+        count = len(puts) if now else bisect_left(puts, block.segment)
+        return _with(data, entry, max(int(data[entry]), count)), _with(order, entry, max(int(order[entry]), count))
 
     def give(self, block: Block, op: Op, channel: int, landed: bool = False) -> None:
         """One signal; what it publishes is what the block knows, and whether its put has ``landed``."""
-        data, order = block.data_waited.copy(), block.order_waited.copy()
+        data, order = block.data_waited, block.order_waited
         if op.channel_type == "port":
-            self.landed(block, channel, data, order, now=landed)
+            data, order = self._with_landed(block, channel, landed)
         end = (block.rank, op.channel_type, channel)
         if end not in self.other:
             peer = self.plan.gpus[block.rank].peers[op.channel_type][channel]
@@ -259,7 +266,7 @@ class Syncs:
             if block.next >= len(ops):
                 continue
             op = ops[block.next]
-            if op.name in ("wait", "rlxwait"):
+            if op.name in TAKES:
                 peers = self.plan.gpus[block.rank].peers[op.channel_type]
                 idle = [c for c in op.channels if not self._served((block.rank, op.channel_type, c))]
                 what = ", ".join(f"gpu {peers[c]} over {op.channel_type} channel {c}" for c in idle)

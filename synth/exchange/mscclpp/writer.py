@@ -26,14 +26,16 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, LimitError
+from synth.exchange.collector import collecting_seldom
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.dealing import Dealing, Parts, groups_of, in_one, in_two
 from synth.exchange.mscclpp.entries import gpu_entry
 from synth.exchange.mscclpp.goals import COLLECTIVES
-from synth.exchange.mscclpp.layout import Layout, Place
+from synth.exchange.mscclpp.landings import Landings
+from synth.exchange.mscclpp.layout import Place
 from synth.exchange.mscclpp.loops import MOST_PASSES, replays
 from synth.exchange.mscclpp.meetings import Meeting, meetings
-from synth.exchange.mscclpp.pieces import cut, needed, rows_of
+from synth.exchange.mscclpp.pieces import cut, needed
 from synth.exchange.mscclpp.plan import (
     ALIGNED,
     EXECUTOR,
@@ -45,7 +47,7 @@ from synth.exchange.mscclpp.plan import (
 )
 from synth.exchange.mscclpp.reader import understood
 from synth.exchange.mscclpp.schedule import Replayed
-from synth.exchange.mscclpp.streams import Act, Acts, acts, notes_on, over
+from synth.exchange.mscclpp.streams import Act, Acts, notes_on, over
 from synth.exchange.mscclpp.switches import Group
 from synth.exchange.transfers import Transfers
 from synth.schedule.collective import REDUCING
@@ -76,6 +78,7 @@ class Planned(NamedTuple):
     replay: Replayed
 
 
+@collecting_seldom()
 def planned(
     transfers: Transfers,
     in_place: bool = False,
@@ -95,10 +98,10 @@ def planned(
     chunks = cut(needed(transfers), instances)
     pieces = max(len(chunks.piece_part), 1)
     groups = max(1, min(thread_blocks, pieces, limits.blocks))
+    landings = Landings(chunks, in_place, ranks_per_node)
     while True:
         try:
-            group = groups_of(chunks, groups, dealt.by)
-            return _checked(chunks, group, in_place, ranks_per_node, limits, dealt)
+            return _checked(landings, groups_of(chunks, groups, dealt.by), limits, dealt)
         except _Limit as limit:
             if groups >= min(pieces, limits.blocks):
                 raise CrowdedError(
@@ -111,19 +114,17 @@ class _Limit(Exception):
     """A thread block would pass a limit of the executor."""
 
 
-def _checked(
-    t: Transfers, group: IntArray, in_place: bool, node: int | None, limits: Limits, dealt: Dealing
-) -> Planned:
+def _checked(landings: Landings, group: IntArray, limits: Limits, dealt: Dealing) -> Planned:
     """The plan, replayed; with puts for what switches do, and with all copies over scratch, where doing
     so at once is a race."""
     wrong: list[Fault] = []
-    found = acts(t, Layout(t, in_place), in_place, node)
+    t, found = landings.t, landings.acts
     apart = in_two(t, group) if dealt.loop else None
     for (chosen, staged), parts in product(
         ((found, False), (Acts(), False), (Acts(), True)), (apart, in_one(t, group))
     ):
         if parts is not None and (chosen is found or found.of or staged):
-            writer = _Writer(t, group, in_place, node, staged, chosen, limits)
+            writer = _Writer(landings, group, staged, chosen, limits)
             writer.arrange(dealt, parts)
             made = writer.plan()
             read = understood(made, limits)
@@ -134,23 +135,14 @@ def _checked(
 
 
 class _Writer:
-    def __init__(
-        self,
-        t: Transfers,
-        group: IntArray,
-        in_place: bool,
-        node: int | None,
-        staged: bool,
-        chosen: Acts,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, landings: Landings, group: IntArray, staged: bool, chosen: Acts, limits: Limits) -> None:
         self.limits, self.pace = limits, 0
-        self.t, self.in_place, self.node, self.staged = t, in_place, node, staged
-        self.rows, self.group = rows_of(t), group
+        self.t = t = landings.t
+        self.in_place, self.node, self.rows, self.group = landings.in_place, landings.node, landings.rows, group
+        self.at, self.landing = landings.of(chosen, staged)
         self.acts = chosen
         self.joined = [[one for one in chosen.groups if rank in one.ranks] for rank in range(t.ranks)]
         self.stored: set[tuple[int, int]] = set()  # a rank's own pieces that an act stores at its own end
-        self.at = Layout(t, in_place)
         self.peers: list[dict[str, list[int]]] = [{"memory": [], "port": []} for _ in range(t.ranks)]
         self.remote: list[dict[tuple[int, str, str], int]] = [{} for _ in range(t.ranks)]
         self.state: dict[tuple[int, int], Place] = {}
@@ -172,7 +164,6 @@ class _Writer:
             raise LimitError(f"{max(chunks):,} chunks, more than {MOST_CHUNKS:,}: the pieces fit no coarser grid")
         blocks = self.dealt()
         self.numbered(blocks)
-        self.landing = [self.place_of(k) for k in range(len(t.piece))]
         for (group, rank), block in blocks.items():
             self.greet(block, group, rank)
             greeted = len(block.ops)
@@ -199,15 +190,6 @@ class _Writer:
             "max_message_size": self.pace * chunks[t.collective == "allgather"] * MOST_PASSES or 2**64 - 1,
             "gpus": gpus,
         }
-
-    def place_of(self, k: int) -> Place:
-        """Where a transfer lands."""
-        dst, piece = self.rows.dst[k], self.rows.piece[k]
-        if self.acts.sums(k):
-            return self.at.own(piece)  # it stays where it is
-        if self.rows.adds[k] or self.staged:
-            return "s", self.at.slot(dst, self.rows.size[piece])
-        return self.at.store(dst, piece)
 
     def dealt(self) -> dict[tuple[int, int], Block]:
         """A thread block for every group and rank that has anything to do, and the transfers of each group and pair."""
