@@ -6,6 +6,7 @@ from. Times in seconds, bandwidth in bytes per second, sizes in bytes.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -21,6 +22,7 @@ from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
 
 LARGEST_VOLUME = 1 << 40  # of a pair in a step, all its entries together: sums of 4096 of them are exact as floats
+MANY_PAIRS = 50_000  # of all steps together, beyond which a file has a step a line
 
 Gpu = Annotated[int, Field(ge=0)]
 Volume = Annotated[int, Field(ge=1, le=LARGEST_VOLUME)]
@@ -89,6 +91,14 @@ class HarvestInstance(Instance):
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
         return list(_faults(raw))
+
+    def to_json(self) -> str:
+        """The instance file's text; where there are very many pairs, with a step a line."""
+        if sum(len(step.pairs or ()) for step in self.steps) <= MANY_PAIRS:
+            return super().to_json()
+        stated = self.model_dump(mode="json", exclude_none=True)
+        steps = ",\n    ".join(json.dumps(step) for step in stated.pop("steps"))
+        return f'{json.dumps(stated, indent=2)[:-2]},\n  "steps": [\n    {steps}\n  ]\n}}\n'
 
     @cached_property
     def demands(self) -> tuple[IntArray, ...]:

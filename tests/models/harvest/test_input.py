@@ -13,6 +13,7 @@ from synth.errors import InputError
 from synth.family import load
 from synth.instance import parse
 from synth_models.harvest import FAMILY
+from synth_models.harvest import instance as harvest_instance
 
 FABRIC = {"port_bandwidth": "1e11", "alpha": "5e-7", "delta": "5e-7", "reconfiguration_delay": "1e-5"}
 GOOD = {"algorithm": "recursive_doubling", "gpus": "8", "ports": "1", "message_bytes": "1e6", **FABRIC}
@@ -80,6 +81,18 @@ def test_volumes_of_a_pair_that_stands_again_add_up():
     assert new.demands[1].tolist() == [[3, 1, 11], [0, 2, 7], [0, 1, 2**40]]
     assert new.pairs[1].tolist() == [[3, 1], [0, 2], [0, 1]]
     assert parse(json.loads(new.to_json()), load(FAMILY.instance), "again") == new
+
+
+def test_a_file_of_very_many_pairs_has_a_step_a_line(monkeypatch):
+    steps = [{"bytes": 8.0, "pairs": [[3, 1], [0, 2]]}, {"bytes": 4.0, "shift": 3}]
+    candidates = [{"name": "a", "links": [[0, 1, 1]]}]
+    usual = parse(raw(steps=steps, candidates=candidates), load(FAMILY.instance), "usual")
+    text = usual.to_json()
+    monkeypatch.setattr(harvest_instance, "MANY_PAIRS", 1)
+    short = usual.to_json()
+    assert json.loads(short) == json.loads(text)
+    assert '\n    {"bytes": 8.0, "pairs": [[3, 1], [0, 2]]},\n    {"bytes": 4.0, "shift": 3}\n' in short
+    assert parse(json.loads(short), load(FAMILY.instance), "again").to_json() == short
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD, ids=[message for _, message in BAD])
