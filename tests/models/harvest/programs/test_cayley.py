@@ -108,9 +108,8 @@ def test_where_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     other = Columns(varies, options())
     other.offer_cayley()
     assert other.made == 0
-    monkeypatch.setattr(cayley, "MOST_PAIRS", 100)
-    columns.offer_cayley()
-    assert columns.made == 0
+    monkeypatch.setattr(cayley, "MOST_PAIRS", 100)  # too many: annealing looks for them (test_regular_groups.py)
+    assert cayley.cayley_targets(lift, 2, demands) is None
 
 
 @pytest.mark.parametrize("gpus", [7, 8])

@@ -16,6 +16,7 @@ begins. With delays that depend on what changes, an interval's price counts the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -30,8 +31,10 @@ from synth_models.harvest.parts.demands import direct_load, fewest_hops, pattern
 from synth_models.harvest.parts.ratings import Ratings
 from synth_models.harvest.parts.shortest_path import cheapest_change, shortest_schedule
 from synth_models.harvest.parts.topologies import Topology
-from synth_models.harvest.programs.column_generation.cayley import cayley_seconds, cayley_targets
+from synth_models.harvest.programs.column_generation.cayley_pools import MOST_GROUPS, apart, pools
+from synth_models.harvest.programs.column_generation.copies import copies, in_all_copies, one_copy
 from synth_models.harvest.programs.column_generation.lifts import Lift, lifts
+from synth_models.harvest.programs.column_generation.regular_groups import regular_lifts
 from synth_models.harvest.programs.column_generation.search import LONG, Demand, anneal, seconds
 from synth_models.harvest.references.baselines import hold_ring
 
@@ -39,6 +42,8 @@ TRIES, TRIES_A_LINK = 400, 60  # moves of a search, and more for every link that
 RESTARTS, MORE_RESTARTS, WORK = 2, 6, 12_000  # from random topologies, beside the best known: more where they are quick
 GAIN = 1e-7  # relative: smaller ones are not pursued
 REACH = 1.15  # searched intervals this much above their price are searched again with less symmetry
+SHARE_OF_COPY, LARGEST_COPY = 0.1, 64  # of the time left that topologies for a copy take; GPUs of a copy
+SHARE = 0.4  # of the time, in which annealing looks for Cayley graphs
 SLACK = 1.05  # topologies within this of the price, by the search's own loads, are rated by concurrent flows
 
 
@@ -98,6 +103,7 @@ class Columns:
         """Make topologies, with less and less symmetry, until none is in reach of its price or time is up."""
         options, steps = self.options, len(self.instance.steps)
         self.offer_cayley()
+        self.offer_copies()
         for level in range(self.instance.gpus.bit_length() + 1):
             done = np.zeros((steps, steps), dtype=bool)
             while (interval := self.most_promising(done)) is not None and not options.out_of_time():
@@ -109,34 +115,78 @@ class Columns:
                 break
 
     def offer_cayley(self) -> None:
-        """Add the topologies of the best schedule over the list and all Cayley graphs of the patterns' renumberings, by
-        the search's own loads. Not where delays depend on what changes."""
-        if self.instance.delay_varies:
+        """Add the topologies of the best schedule over the list and Cayley graphs of the patterns' renumberings, by the
+        search's own loads. Not where delays depend on what changes, or where no group leads from every GPU to every
+        other."""
+        regular = [] if self.instance.delay_varies else self.regular_lifts()
+        if not regular:
             return
-        instance, lift = self.instance, self.lifts_of(range(len(self.ratings.patterns)))[0]
+        instance, lift = self.instance, regular[0]
         kinds = list(zip(self.ratings.pattern_of.tolist(), instance.bytes_per_pair.tolist(), strict=True))
         first: dict[tuple[int, float], int] = {}
         for step, kind in enumerate(kinds):
             first.setdefault(kind, step)
-        if len(lift.sources) > 1:
-            return
         demands = [self.demand(lift, [pattern], step, step) for (pattern, _), step in first.items()]
-        if (targets := cayley_targets(lift, instance.ports, demands)) is None:
-            return
-        seconds_of = cayley_seconds(lift, targets, demands, instance.hop_delay, self.options.out_of_time)
-        if seconds_of is None:
-            return
-        settled = self.ratings.settled[self.ratings.pattern_of]
-        cost = np.where(settled, self.ratings.cost, np.inf)
+        row = [list(first).index(kind) for kind in kinds]
+        random = np.random.default_rng([instance.gpus, self.options.seed])
+        stops = self.options.part(SHARE).out_of_time, self.options.out_of_time
+        sought = self._sought(lift)
+        found = pools(regular, instance.ports, demands, sought, instance.hop_delay, random, stops)
+        cost = np.where(self.ratings.settled[self.ratings.pattern_of], self.ratings.cost, np.inf)
         listed = cost.shape[1]
-        number_of = {kind: number for number, kind in enumerate(first)}
-        cost = np.hstack([cost, instance.alpha + seconds_of[[number_of[kind] for kind in kinds]]])
+        cost = np.hstack([cost, *(instance.alpha + pool.seconds[row] for pool in found)])
         value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
         if value < self.value * (1 - GAIN):
-            for number in np.unique(chosen[chosen >= listed]).tolist():
-                steps = np.flatnonzero(chosen == number)
-                self._list((int(steps[0]), int(steps[-1])), lift.links(targets[[number - listed]]), np.inf)
+            graphs = [(pool.lift, targets) for pool in found for targets in pool.targets]
+            taken, served = np.unique(chosen[chosen >= listed], return_counts=True)
+            for number in taken.tolist():
+                steps, (of, targets) = np.flatnonzero(chosen == number), graphs[number - listed]
+                self._list((int(steps[0]), int(steps[-1])), of.links(targets[None, :]), np.inf)
+            most = graphs[taken[served.argmax()] - listed][0]  # less symmetry is sought in the group that serves most
+            self.groups[tuple(range(len(self.ratings.patterns)))] = lifts(most.generators, instance.gpus)
             self._settle()
+
+    def _sought(self, lift: Lift) -> list[tuple[Demand, float]]:
+        """The intervals for which annealing looks for Cayley graphs, with their prices, less the alpha of their
+        steps."""
+        prices, alpha, found = self.prices(), self.instance.alpha, []
+        for a, b in apart(self._relative_worth()):
+            demand = self.demand(lift, self.heaviest_first(a, b), a, b)
+            found.append((demand, float(prices[a, b]) - (b - a + 1) * alpha))
+        return found
+
+    def regular_lifts(self) -> list[Lift]:
+        """Groups of renumberings that keep all patterns and lead from every GPU to every other in one way each."""
+        largest, rows = self.lifts_of(range(len(self.ratings.patterns)))[0], self.ratings.patterns
+        if len(largest.sources) > 1:
+            return []
+        random = np.random.default_rng([self.instance.gpus, len(rows), self.options.seed])
+        kept = generators(rows, self.instance.gpus)
+        return [largest, *regular_lifts(kept, rows, random, MOST_GROUPS, self.options.out_of_time)]
+
+    def offer_copies(self) -> None:
+        """Add topologies for intervals whose patterns fall apart into copies, made for one of these: the intervals
+        first that have most to gain for their length."""
+        lift = self.lifts_of(range(len(self.ratings.patterns)))[0]
+        if self.instance.delay_varies or len(lift.sources) > 1:
+            return
+        done = set[frozenset[tuple[int, float, int]]]()
+        relative = self._relative_worth()
+        for place in np.argsort(-relative, axis=None, kind="stable").tolist():
+            first, last = divmod(place, relative.shape[1])
+            if relative[first, last] <= 0 or self.options.out_of_time():
+                break
+            of_step = zip(self.ratings.pattern_of.tolist(), self.instance.bytes_per_pair.tolist(), strict=True)
+            kinds = Counter(list(of_step)[first : last + 1])
+            key = frozenset((pattern, size, count) for (pattern, size), count in kinds.items())
+            parts = None if key in done else copies([self.ratings.patterns[k] for k, _ in kinds], lift)
+            done.add(key)
+            if parts is None or not 2 < parts.shape[1] <= LARGEST_COPY or self.worth()[first, last] <= 0:
+                continue
+            smaller = Columns(one_copy(self.instance, first, last, parts[0]), self.options.part(SHARE_OF_COPY))
+            smaller.search()
+            links = smaller.ratings.topologies[int(smaller.chosen[0])].links
+            self.offer((first, last), in_all_copies(links, parts))
 
     def prices(self) -> FloatArray:
         """(30): seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
@@ -150,12 +200,24 @@ class Columns:
         """The same of one interval."""
         return float(self.prices()[first, last])
 
+    def worth(self) -> FloatArray:
+        """By how much the price of steps a to b is above what they take alone, at [a, b]."""
+        sums = np.cumsum([0.0, *self.alone])
+        found: FloatArray = np.maximum(self.prices() - (sums[None, 1:] - sums[:-1, None]), 0.0)
+        return found
+
+    def _relative_worth(self) -> FloatArray:
+        """The same in shares of what the steps take alone."""
+        worth = self.worth()
+        alone = np.where(worth > 0, self.prices() - worth, 1.0)
+        found: FloatArray = np.divide(worth, alone, out=worth.copy(), where=alone > 0)
+        return found
+
     def most_promising(self, done: BoolArray) -> tuple[int, int] | None:
         """The interval not ``done`` (steps, steps) to search next, None if no topology can be worth it: of those that
         have been searched the one whose best topology comes closest to its price, if it is within reach; of the others
         the one whose price is farthest above what its steps take alone."""
-        prices, sums = self.prices(), np.cumsum([0.0, *self.alone])
-        worth = prices - (sums[None, 1:] - sums[:-1, None])
+        prices, worth = self.prices(), self.worth()
         worth[done | (worth <= GAIN * self.value)] = 0.0
         for ends, (seconds_of, _) in self.nearest.items():
             if worth[ends] > 0:
