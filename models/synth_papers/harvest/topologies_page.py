@@ -86,7 +86,7 @@ OWN_LONGER = {  # for the schedules: hundreds of flows on general topologies, ma
     "swing-torus-2x2x16-p6-64-gpus": 60.0,
     "swing-p2-1024-gpus": 240.0,
     "bruck-allgather-r2-p2-1024-gpus": 240.0,
-    "swing-torus-32x32-p4-1024-gpus": 300.0,
+    "swing-torus-32x32-p4-1024-gpus": 400.0,
     "binary-broadcast-p2-1024-gpus": 100.0,
 }
 SHIPPED = {"swing-64-p2": "swing-64-p2", "alltoall-64-p1": "alltoall-direct-64-p1"}  # workloads that are open instances
@@ -260,13 +260,15 @@ def _tried(name: str, gpus: int, ports: int, row: pd.Series, trees: float) -> st
     """The attempts on the schedule and on the bound of an instance, with what they gave."""
     listed, own, bound = (float(row[key]) for key in ("candidates (us)", OWN_US, "certified bound (us)"))
     graphs = f"{comb(gpus + ports - 1, ports):,} Cayley graphs were rated over few hops"
-    rated = "annealing sought Cayley graphs of several groups" if ports > 2 else graphs
+    rated = (
+        f"{graphs}, then annealing sought" if ports <= 2 else "annealing sought Cayley graphs of several groups, then"
+    )
     gained = "no more" if own >= listed * (1 - GAINS) else f"{own:.6g} us"
     with_prices = "Prices and cases of hops" if name in CASES else "Prices of one program an interval"
     more = f"prove {bound:.6g} us" if bound > trees * (1 + GAINS) else "prove no more in their time"
     return (
-        f"Schedule: the listed topologies take {listed:.6g} us. Topologies of its own give {gained}; {rated}, then "
-        f"annealing sought less symmetric ones. Bound: rows of trees alone prove {trees:.6g} us. {with_prices} {more}. "
+        f"Schedule: the listed topologies take {listed:.6g} us. Topologies of its own give {gained}; {rated} "
+        f"less symmetric ones. Bound: rows of trees alone prove {trees:.6g} us. {with_prices} {more}. "
         f"The bound is likely the loose side, as it shares links in fractions."
     )
 

@@ -117,4 +117,4 @@ def _anneal(
             if took < one.took:
                 one.targets, one.took = targets, took
         going.sort(key=lambda one: one.took / max(one.price, LEAST))
-        going = going[: -(-len(going) // FEWER)]
+        going = going[: max(1, len(going) // FEWER)]
