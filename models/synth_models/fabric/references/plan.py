@@ -2,7 +2,7 @@
 
 Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
 whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
-(:mod:`synth_models.fabric.references.demand_parts`). Of small messages every block hops before its rail or behind it.
+(:mod:`synth_models.fabric.references.demand_parts`). Blocks of one size go in slots. Of small messages every block hops before its rail or behind it.
 On other machines blocks go straight. The bound is a cut, or the prices of an earlier demand's linear program
 (:mod:`synth_models.fabric.bounds.many_demands`).
 """
@@ -39,7 +39,9 @@ from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
 from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, MUCH, RelayedRoutes, relayed_plan
+from synth_models.fabric.references.demand_parts.rotation import rotated, ticks_in_turn
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
+from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
@@ -86,6 +88,13 @@ class Planned:
     def gap(self) -> float:
         """(seconds − bound) / seconds; 0 where nothing has to move."""
         return (self.seconds - self.bound) / self.seconds if self.seconds else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the schedule takes no longer than the bound, exactly."""
+        return (
+            isinstance(self._made, Plan) and _seconds(self._made) <= self.proven.seconds or self.seconds <= self.bound
+        )
 
     @cached_property
     def instance(self) -> FabricInstance:
@@ -191,7 +200,7 @@ class Planner:
     def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
         """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
         of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
-        if len(self._node) > MOST_COMPARED or found.seconds <= found.bound:
+        if len(self._node) > MOST_COMPARED or found.optimal:
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
         demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
@@ -289,8 +298,10 @@ class Planner:
         if relayed is not None:
             ticks, latency = relayed.ticks_of(boxed)
             above = math.ceil(bound * relayed.ticks_per_s)
+            if ticks_in_turn(relayed, boxed) == above:
+                return [(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed))), *found]
             if ticks < FEW_LATENCIES * latency:
-                own = (RELAYED, lambda best: _relayed(relayed, boxed, above))
+                own = (RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)))
                 if len(boxed) > MOST_STRAIGHT:
                     return [own if ticks < SOME_LATENCIES * latency else found[0]]
                 return [own, *found] if ticks < latency else [*found, own]
@@ -378,13 +389,12 @@ def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Pl
     found = straight_plan(routes, matrix, below)
     if found is None:
         return None
-    pieces, transfers = found
-    return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+    return _plan(routes, found)
 
 
-def _relayed(routes: RelayedRoutes, matrix: IntArray, bound: int) -> Plan:
-    """The plan whose blocks hop before or behind their rails."""
-    pieces, transfers = relayed_plan(routes, matrix, bound)
+def _plan(routes: StraightRoutes | RelayedRoutes, made: tuple[Pieces, Placed]) -> Plan:
+    """Pieces and their transfers as a plan."""
+    pieces, transfers = made
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
 
 

@@ -133,13 +133,21 @@ def _cut_and_chosen(found: RelayedRoutes, demand: IntArray, bound: int, tried: T
 
 def _in_order(found: RelayedRoutes, bound: int, tried: Try, chosen: Chosen) -> tuple[Pieces, Placed]:
     """The pieces, placed in the order of their moments."""
-    pieces, routes = chosen.pieces, found.routes
-    row, way = _ways(pieces.origin, pieces.goal, chosen.first, chosen.last, found.route)
+    window = max(bound * tried.above - int(found.routes.latency[found.route[0, found.size]]), bound * LEAST)
+    moments = _moments(found, chosen, window, tried.stretched)
+    return chosen.pieces, placed_in_order(found, chosen.pieces, chosen.first, chosen.last, moments)
+
+
+def placed_in_order(
+    found: RelayedRoutes, pieces: Pieces, first: IntArray, last: IntArray, moments: IntArray | FloatArray
+) -> Placed:
+    """The transfers of pieces whose rails are between the ranks ``first`` and ``last``, placed in the order of their
+    moments; shape (pieces,) each."""
+    routes = found.routes
+    row, way = _ways(pieces.origin, pieces.goal, first, last, found.route)
     room = 4 * len(way) * int(np.diff(routes.used).max()) + 1024
-    window = max(bound * tried.above - int(routes.latency[found.route[0, found.size]]), bound * LEAST)
-    order = np.argsort(_moments(found, chosen, window, tried.stretched), kind="stable")
-    begins = np.zeros(len(pieces.bytes), dtype=np.int64)
-    return pieces, placed_along(order, pieces.bytes, begins, row, way, routes, found.resources, room)
+    begins, order = np.zeros(len(pieces.bytes), dtype=np.int64), np.argsort(moments, kind="stable")
+    return placed_along(order, pieces.bytes, begins, row, way, routes, found.resources, room)
 
 
 def _moments(found: RelayedRoutes, chosen: Chosen, window: float, stretched: bool) -> FloatArray:
