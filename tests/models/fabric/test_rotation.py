@@ -54,7 +54,7 @@ def test_slots_end_no_later_than_the_last_block_arrives(seed: int) -> None:
     assert isinstance(plans, Planner)
     routes = plans._relayed
     assert routes is not None
-    matrix, boxed = plans._read(rng.integers(0, 10**6, (len(plans.ranks), len(plans.ranks))))
+    _, boxed = plans._read(rng.integers(0, 10**6, (len(plans.ranks), len(plans.ranks))))
     pieces, sent = rotated(routes, boxed)
     moved = np.zeros_like(boxed)
     np.add.at(moved, (pieces.origin, pieces.goal), pieces.bytes)

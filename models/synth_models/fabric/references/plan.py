@@ -2,9 +2,9 @@
 
 Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
 whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
-(:mod:`synth_models.fabric.references.demand_parts`). Blocks of one size go in slots. Of small messages every block hops before its rail or behind it.
-On other machines blocks go straight. The bound is a cut, or the prices of an earlier demand's linear program
-(:mod:`synth_models.fabric.bounds.many_demands`).
+(:mod:`synth_models.fabric.references.demand_parts`). Blocks of one size go in slots. Of small messages every block
+hops before its rail or behind it. On other machines blocks go straight. The bound is a cut, or the prices of an earlier
+demand's linear program (:mod:`synth_models.fabric.bounds.many_demands`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from synth_models.fabric.references.demand_parts.improved import placed_again
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.matrix import demand_of
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
+from synth_models.fabric.references.demand_parts.rail_dispatch import dispatched
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
 from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, MUCH, RelayedRoutes, relayed_plan
 from synth_models.fabric.references.demand_parts.rotation import rotated, ticks_in_turn
@@ -92,9 +93,8 @@ class Planned:
     @property
     def optimal(self) -> bool:
         """Whether the schedule takes no longer than the bound, exactly."""
-        return (
-            isinstance(self._made, Plan) and _seconds(self._made) <= self.proven.seconds or self.seconds <= self.bound
-        )
+        plan = self._made
+        return _seconds(plan) <= self.proven.seconds if isinstance(plan, Plan) else self.seconds <= self.bound
 
     @cached_property
     def instance(self) -> FabricInstance:
@@ -297,13 +297,15 @@ class Planner:
         relayed = self._relayed
         if relayed is not None:
             ticks, latency = relayed.ticks_of(boxed)
-            above = math.ceil(bound * relayed.ticks_per_s)
+            least = bound * relayed.ticks_per_s
+            above = math.ceil(least)
             if ticks_in_turn(relayed, boxed) == above:
                 return [(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed))), *found]
             if ticks < FEW_LATENCIES * latency:
                 own = (RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)))
                 if len(boxed) > MOST_STRAIGHT:
-                    return [own if ticks < SOME_LATENCIES * latency else found[0]]
+                    busy = (RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, least)))
+                    return [busy, own] if ticks < SOME_LATENCIES * latency else found
                 return [own, *found] if ticks < latency else [*found, own]
         elif self._straight is not None:
             straight = self._straight
@@ -386,14 +388,13 @@ def _cell_faults(given: npt.NDArray[Any]) -> list[Fault]:
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
     """The straight plan, None where it cannot be quicker than the ``best``."""
     below = np.iinfo(np.int64).max if best is None else best.ticks
-    found = straight_plan(routes, matrix, below)
-    if found is None:
+    return _plan(routes, straight_plan(routes, matrix, below))
+
+
+def _plan(routes: StraightRoutes | RelayedRoutes, made: tuple[Pieces, Placed] | None) -> Plan | None:
+    """Pieces and their transfers, if there are any, as a plan."""
+    if made is None:
         return None
-    return _plan(routes, found)
-
-
-def _plan(routes: StraightRoutes | RelayedRoutes, made: tuple[Pieces, Placed]) -> Plan:
-    """Pieces and their transfers as a plan."""
     pieces, transfers = made
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
 
