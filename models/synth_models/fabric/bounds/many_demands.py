@@ -220,11 +220,10 @@ class ManyDemands:
         columns = [np.stack([out, into], axis=1)]
         if self._around_box:
             boxes = len(self._around_box)
-            member = np.zeros((boxes, len(demand)))
-            member[self._box, np.arange(len(demand))] = 1.0
-            out = out - (amounts @ member.T)[np.arange(len(demand)), self._box]
-            into = into - (member @ amounts)[self._box, np.arange(len(demand))]
-            columns += [np.stack([member @ out, member @ into], axis=1), np.stack([out, into], axis=1)]
+            inside = np.where(self._box[:, None] == self._box, amounts, 0.0)
+            out, into = out - inside.sum(axis=1), into - inside.sum(axis=0)
+            around = [np.bincount(self._box, amount, minlength=boxes) for amount in (out, into)]
+            columns += [np.stack(around, axis=1), np.stack([out, into], axis=1)]
         return np.concatenate(columns).reshape(-1)
 
     def _cut_of(self, demand: IntArray) -> Proven:
@@ -236,7 +235,7 @@ class ManyDemands:
         return self._proven(self._cuts[number], self._earning[number], demand)
 
     def _proven(self, cut: Cut, earning: Earning, demand: IntArray) -> Proven:
-        needed = sum(demand[np.ix_(cut.origins[self._ranks], cut.goals[self._ranks])].reshape(-1).tolist())
+        needed = int(demand[np.ix_(cut.origins[self._ranks], cut.goals[self._ranks])].sum())  # below 2^63: MOST_BYTES
         return _of_cut(self._instance, cut, earning.least(self._links, needed)) if needed else NOTHING
 
     def _pair_of(self, demand: IntArray) -> Proven:

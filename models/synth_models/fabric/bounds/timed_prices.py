@@ -167,7 +167,7 @@ class TimedPrices:
     def _end(self, sets: Sets, wanted: IntArray, finer: int) -> int:
         """The last tick, of so much ``finer`` ones, by which the links cannot be paid more than all pairs have to; at
         most the last for which the sets are made, 0 where there is none."""
-        needed = sum(wanted[sets.pairs].tolist())
+        needed = int(wanted[sets.pairs].sum())  # below 2^63: MOST_BYTES
         slope = sum((one.until[1] - one.since[1]) * len(one.links) for one in sets.intervals)
         plain = sum((one.until[0] - one.since[0]) * len(one.links) for one in sets.intervals)
         if not needed or slope <= 0:

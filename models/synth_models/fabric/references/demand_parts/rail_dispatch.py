@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
 from synth_models.fabric.references.demand_parts.relayed_plan import RelayedRoutes, placed_in_order
 from synth_models.fabric.references.demand_parts.straight_plan import cut_blocks
@@ -29,14 +29,15 @@ BUSIEST = 5  # and 5/4 of it no rank sends or receives
 
 
 class Left(NamedTuple):
-    """What has not gone yet. ``many`` pieces from rank i to rank j of another box, at i * ranks + j: the last so many
-    before ``row[i * ranks + j + 1]`` in the ``queue``. How many go from a rank ``to_box`` or come to it ``from_box``,
-    shape (ranks, boxes). In ticks on a rail: ``goal``, ``source``: by rank, shape (ranks,); ``place``: from box b to
-    all ranks of place h, at b * size + h; ``out``, ``into``: by box."""
+    """What has not gone yet. Blocks between two boxes stand together: that from place g of box b to place h of box c
+    has the number ((b * boxes + c) * size + g) * size + h. It has ``many`` pieces: the last so many of the ``queue``
+    before ``row[number + 1]``. How many go from a rank ``to_box`` or come to it ``from_box``, shape (ranks, boxes). In
+    ticks on a rail: ``goal``, ``source``: by rank, shape (ranks,); ``place``: from box b to all ranks of place h, at
+    b * size + h; ``out``, ``into``: by box."""
 
-    many: IntArray
-    row: IntArray
-    queue: IntArray
+    many: Int32Array
+    row: Int32Array
+    queue: Int32Array
     to_box: IntArray
     from_box: IntArray
     goal: IntArray
@@ -96,7 +97,7 @@ def _left(pieces: Pieces, boxes: int, size: int, rail: int) -> Left:
         b, c = i // size, j // size
         if b != c:
             took = pieces.bytes[p] * rail
-            many[i * ranks + j] += 1
+            many[((b * boxes + c) * size + i % size) * size + j % size] += 1
             to_box[i, c] += 1
             from_box[j, b] += 1
             goal[j] += took
@@ -109,16 +110,17 @@ def _left(pieces: Pieces, boxes: int, size: int, rail: int) -> Left:
     for p in range(len(pieces.origin)):
         i, j = pieces.origin[p], pieces.goal[p]
         if i // size != j // size:
-            queue[top[i * ranks + j]] = p
-            top[i * ranks + j] += 1
+            number = ((i // size * boxes + j // size) * size + i % size) * size + j % size
+            queue[top[number]] = p
+            top[number] += 1
     return Left(many, row, queue, to_box, from_box, goal, source, place, out, into)
 
 
 @jit(inlined=True)
-def _gone(left: Left, i: int, j: int, size: int, took: int) -> None:
-    """The first piece from rank i to rank j goes."""
+def _gone(left: Left, number: int, size: int, i: int, j: int, took: int) -> None:
+    """The first piece of a block, from rank i to rank j, goes."""
     b, c = i // size, j // size
-    left.many[i * len(left.goal) + j] -= 1
+    left.many[number] -= 1
     left.to_box[i, c] -= 1
     left.from_box[j, b] -= 1
     left.goal[j] -= took
@@ -129,36 +131,36 @@ def _gone(left: Left, i: int, j: int, size: int, took: int) -> None:
 
 
 @jit(inlined=True)
-def _first(left: Left, k: int) -> int:
+def _first(left: Left, number: int) -> Any:
     """The piece of a block that goes next."""
-    return int(left.queue[left.row[k + 1] - left.many[k]])
-
-
-@jit(inlined=True)
-def _urgency(left: Left, i: int, j: int, size: int) -> int:
-    """How much has to go where a piece from rank i to rank j would go last; -1 where there is none."""
-    if left.many[i * len(left.goal) + j] == 0:
-        return -1
-    return 2 * left.goal[j] + 2 * left.place[i // size * size + j % size] + left.source[i]
+    return left.queue[left.row[number + 1] - left.many[number]]
 
 
 @jit
 def _block(left: Left, size: int, pieces: Pieces, times: Times, x: int, y: int, now: int) -> tuple[int, int]:
-    """The most urgent block for the rail from rank x to rank y: its urgency, -1 if there is none, and its number."""
-    ranks, b, c, g = len(left.goal), x // size, y // size, x % size
-    most, best = _urgency(left, x, y, size), x * ranks + y
+    """The most urgent block for the rail from rank x to rank y, -1 if there is none, and its number: that which has
+    most to go where it would go last."""
+    b, c, g = x // size, y // size, x % size
+    base = (b * len(left.out) + c) * size * size
+    most: Any = np.int64(-1)
+    best: Any = base + g * size + g
+    here = 2 * left.goal[y] + 2 * left.place[b * size + g]
+    if left.many[best] > 0:
+        most = here + left.source[x]
     if now < times.until and left.to_box[x, c] > 0:
         for h in range(size):
-            found = _urgency(left, x, c * size + h, size) if h != g else -1
-            if found > most:
-                k = x * ranks + c * size + h
-                if now + pieces.bytes[_first(left, k)] * times.behind <= times.until:
-                    most, best = found, k
+            number = base + g * size + h
+            if h != g and left.many[number] > 0:
+                found = 2 * left.goal[c * size + h] + 2 * left.place[b * size + h] + left.source[x]
+                if found > most and now + pieces.bytes[_first(left, number)] * times.behind <= times.until:
+                    most, best = found, number
     if now >= times.hop and left.from_box[y, b] > 0:
         for h in range(size):
-            found = _urgency(left, b * size + h, y, size) if h != g else -1
-            if found > most:
-                most, best = found, (b * size + h) * ranks + y
+            number = base + h * size + g
+            if h != g and left.many[number] > 0:
+                found = here + left.source[b * size + h]
+                if found > most:
+                    most, best = found, number
     return most, best
 
 
@@ -168,7 +170,8 @@ def _turns(pieces: Pieces, boxes: int, size: int, times: Times) -> tuple[IntArra
     left, ranks, count = _left(pieces, boxes, size, times.rail), boxes * size, len(pieces.origin)
     start, first, last = np.full(count, -1, np.int64), pieces.origin.copy(), pieces.goal.copy()
     busy_out, busy_in = np.zeros(ranks, np.bool_), np.zeros(ranks, np.bool_)
-    zero, end = np.int64(0), np.int64(0)
+    zero: Any = np.int64(0)
+    end = zero
     events: Any = [(zero, np.int64(count + x)) for x in range(ranks)]  # sorted, and so a heap
     for x in range(ranks):
         heapq.heappush(events, (np.int64(times.hop), np.int64(count + x)))
@@ -182,7 +185,7 @@ def _turns(pieces: Pieces, boxes: int, size: int, times: Times) -> tuple[IntArra
             me = over if side else mine
             if busy_in[me] if side else busy_out[me]:
                 continue
-            most, best, x, y = np.int64(-1), np.int64(-1), np.int64(-1), np.int64(-1)
+            best, x, y, most = zero - 1, zero - 1, zero - 1, zero - 1
             for c in range(boxes):
                 other = c * size + me % size
                 if other == me or (busy_out[other] if side else busy_in[other]):
@@ -197,7 +200,7 @@ def _turns(pieces: Pieces, boxes: int, size: int, times: Times) -> tuple[IntArra
                 took = pieces.bytes[p] * times.rail
                 start[p], first[p], last[p] = now, x, y
                 busy_out[x] = busy_in[y] = True
-                _gone(left, best // ranks, best % ranks, size, took)
+                _gone(left, best, size, pieces.origin[p], pieces.goal[p], took)
                 end = max(end, now + took)
                 heapq.heappush(events, (now + took, np.int64(p)))
     return start, first, last, end
