@@ -3,7 +3,8 @@ boxes ahead, rank to rank.
 
 A slot lasts as long as the largest block takes on a rail. First come blocks that hop behind their rail, then those that
 do neither, last those that hop before it: all in one slot are as far ahead among the boxes and in their box, so that no
-two meet on a link. Where every pair has the same bytes, or nothing, no plan is quicker.
+two meet on a link. Where a box sends or receives nothing but largest blocks, and there is time for the hops, no plan is
+quicker.
 """
 
 from __future__ import annotations
