@@ -210,8 +210,11 @@ def _over_ranks(search: Search, sources: IntArray, over: FloatArray, same: float
         for k in range(search.near_start[t], search.near_start[t + 1]):
             target[filled[search.near[k]]] = t
             filled[search.near[k]] += 1
+    least = np.full(count, np.inf)
+    for k in range(len(search.near)):
+        least[search.near[k]] = min(least[search.near[k]], search.seconds[k])
     for s in sources:
-        best = over[s]
+        best, looked, most = over[s], -np.inf, np.inf
         done = np.zeros(count, np.bool_)
         done[s] = True
         best[s] = direct[s, s]
@@ -225,6 +228,10 @@ def _over_ranks(search: Search, sources: IntArray, over: FloatArray, same: float
             if done[u]:
                 continue
             done[u] = True
+            if best[u] > looked:  # what is farthest comes nearer, if at all, from ranks that are this near
+                looked, most = best[u], best.max() * (1 - same)
+            if best[u] + least[u] >= most:
+                continue
             for k in range(row_start[u], row_start[u + 1]):
                 v = target[k]
                 if not done[v] and best[u] + direct[u, v] < best[v] * (1 - same):
