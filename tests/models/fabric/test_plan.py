@@ -20,6 +20,7 @@ import synth
 from synth.arrays import IntArray
 from synth.errors import InputError
 from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.problem.blocks import blocks_of
 from synth_models.fabric.references.demand_parts.decomposition import decomposed
 from synth_models.fabric.references.demand_parts.rails import on_rails
 from synth_models.fabric.references.plan import Planner
@@ -41,6 +42,8 @@ def test_every_plan_is_replayed_and_every_bound_verified(seed: int) -> None:
     for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
         wanted[place[origin], place[goal]] += size
     assert np.array_equal(wanted, off)
+    stated = blocks_of("demand", found.instance.members, found.instance.bytes, None, found.instance.demand or ())
+    assert all(np.array_equal(getattr(blocks, name), getattr(stated, name)) for name in ("origin", "goal", "bytes"))
 
 
 @pytest.mark.parametrize("seed", some_of(range(24)))

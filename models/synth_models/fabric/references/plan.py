@@ -30,6 +30,7 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.references import direct, fast, spread_out, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
@@ -101,15 +102,14 @@ class Planned:
         """The demand as an instance of family ``fabric``: a block for every pair of ranks that has any bytes."""
         machine, source_target = self.planner.machine, np.nonzero(self.matrix)
         node = np.array(machine.members, dtype=np.int64)
-        columns = [node[place].tolist() for place in source_target]
-        rows = tuple(zip(*columns, self.matrix[source_target].tolist(), strict=True))
+        blocks = Blocks(node[source_target[0]], node[source_target[1]], self.matrix[source_target])
+        rows = tuple(zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True))
         own: dict[str, Any] = {"collective": "demand", "demand": rows, "root": None}
-        own["bytes"] = int(self.matrix.sum()) or 1
-        own["name"] = f"{machine.name[:90]}-demand"
+        own |= {"bytes": int(self.matrix.sum()) or 1, "name": f"{machine.name[:90]}-demand"}
         own["source"] = f"a demand on the machine of {machine.name}"
         instance = BaseModel.model_copy(machine, update=own)  # not validated again: the matrix has been
         instance._file = instance._sha256 = None
-        instance.__dict__.pop("blocks", None)
+        instance.__dict__["blocks"] = blocks
         return instance
 
     @cached_property
