@@ -102,8 +102,10 @@ class stopping:
             _set_timer()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        global owed
         _limits.pop()
         if self.interrupts:
+            owed = False
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self.before)
             signal.signal(signal.SIGCONT, self.continues)
@@ -157,11 +159,32 @@ def shielded() -> Iterator[None]:
         _shields -= 1
 
 
+owed = False
+"""Whether a signal came while numba was at work: a kernel that has ended then calls :func:`pay`."""
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
+    global owed
     if not _limits:
         return
-    if _shields or start_up_costs.going_on() or _unstoppable(frame):
+    if _shields or start_up_costs.going_on() or _importing(frame):
         return  # the timer repeats
+    if _in_numba(frame):
+        owed = True
+        return
+    _stop_now()
+
+
+def pay() -> None:
+    """Do what a signal that came to numba has left to the kernel's end."""
+    global owed
+    if not _shields and threading.current_thread() is threading.main_thread():
+        owed = False
+        if _limits:
+            _stop_now()
+
+
+def _stop_now() -> None:
     if time.monotonic() - _timer.due > PAUSE_S and not _timer.late:
         _timer.late = True  # suspended, or busy in compiled code: SIGCONT is handled after this signal
         return
@@ -194,13 +217,20 @@ def _can_interrupt() -> bool:
     return ours or (signal.getsignal(signal.SIGALRM) == signal.SIG_DFL and signal.getitimer(signal.ITIMER_REAL)[0] == 0)
 
 
-def _unstoppable(frame: FrameType | None) -> bool:
-    """Whether a module is being imported, which would stay broken, numba is at work, which takes it for an error, or a
-    limit is entered or left."""
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, which would stay broken, or a limit is entered or left."""
+    return any(
+        one.f_code.co_filename.startswith("<frozen importlib") or one.f_globals is globals() for one in _callers(frame)
+    )
+
+
+def _in_numba(frame: FrameType | None) -> bool:
+    """Whether numba is at work, which would take a stop for an error. A signal that came while compiled code ran is
+    handled where that hands over its arrays, so for one every few moments there might never be another place."""
+    return any(one.f_globals.get("__name__", "").startswith("numba.") for one in _callers(frame))
+
+
+def _callers(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_globals is globals():
-            return True
-        if frame.f_globals.get("__name__", "").startswith("numba."):
-            return True
+        yield frame
         frame = frame.f_back
-    return False

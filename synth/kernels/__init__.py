@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 
-from synth.clock import start_up_costs
+from synth.clock import deadline, start_up_costs
 from synth.kernels import clock as kernel_clock
 from synth.kernels import quicker_numba
 from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
@@ -66,7 +66,10 @@ class Kernel:
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self._ready is not None and _mode is None and not self.draws:
             start_up_costs.used = True
-            return self._ready(*args, **named)
+            found = self._ready(*args, **named)
+            if deadline.owed:
+                deadline.pay()
+            return found
         if _Call.running is not None:
             return self.plain(*args, **named)
         given = (*args, *named.values())
@@ -107,7 +110,10 @@ class Kernel:
         self._ready, start_up_costs.used = self.compiled, True
         if self.draws:
             _hand_over_draws(to_numba=True)
-        return self._ready(*args, **named)
+        found = self._ready(*args, **named)
+        if deadline.owed:
+            deadline.pay()
+        return found
 
     @cached_property
     def callees(self) -> set[Kernel]:

@@ -184,11 +184,14 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
     assert done in (0, rounds)
 
 
-def test_a_stop_between_kernels_is_no_error() -> None:
-    """The signal may come while numba hands over arrays."""
-    with kernels.mode("compiled"), limited(0.3).in_time():
-        while True:
+def test_a_stop_between_kernels_is_no_error_and_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes while compiled code runs is handled where numba hands over arrays, and not there."""
+    monkeypatch.setattr(deadline, "AGAIN_S", 1000.0)
+    options = limited(0.3)
+    with kernels.mode("compiled"), options.in_time():
+        for _ in range(200_000):
             _many(200_000)
+    assert options.clock.cut
 
 
 @pytest.mark.parametrize("kind", [SystemError, TypeError])
