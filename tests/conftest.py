@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ import cold_start
 import examples
 import forked_command
 import pytest
+import typer.testing
 
 from synth import kernels
 from synth.execution import supervisor
 from synth.solvers.catalogue import known_solvers
 
+typer.testing._get_command = cache(typer.testing._get_command)  # `CliRunner` builds the command once, not every time
 kernels.COMPILING_S /= 4  # the tests run a kernel that they run at all thousands of times: compiled sooner
 
 

@@ -255,11 +255,11 @@ def test_a_thousand_gpus_behind_oversubscribed_leaves(collective: str) -> None:
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_many_slow_spines_are_as_good_as_few_fast_ones(collective: str) -> None:
-    """Six boxes in groups of two: four spines of half a rank's rate, or one of twice as much. Reductions are timed with
-    time reversed, where a slow link in the middle of a route makes the two ends differ."""
+    """Six boxes of two GPUs, in groups of two: four spines of half a rank's rate, or one of twice as much. Reductions
+    are timed with time reversed, where a slow link in the middle of a route makes the two ends differ."""
     found = []
     for spines in (1, 4):
-        instance = made(boxes=6, leaf=2, spines=spines, collective=collective, bytes=2**26)
+        instance = made(boxes=6, gpus=2, leaf=2, spines=spines, collective=collective, bytes=2**26)
         outcome = hierarchical.solve(instance, RunOptions())
         assert outcome.solution is not None
         assert check_schedule(instance, outcome.solution).faults == []

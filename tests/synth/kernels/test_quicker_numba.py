@@ -27,7 +27,7 @@ def kernel(values, by):
         counts[value % by] += 1
     parts = np.empty(len(kept) + 1, np.float64)
     parts[0], parts[1:] = np.inf, np.array(kept) / by
-    return parts.min(), counts, sorted(kept)[::-1], sum(kept) > 3 and -1 in {{1, -1}}
+    return parts.min(), counts, kept[::-1], sum(kept) > 3 and -1 in {{1, -1}}
 
 print(*kernel(np.arange(97, dtype=np.int64) * 53 % 97, 7))
 try:
