@@ -54,14 +54,21 @@ ODD = (
 
 
 @cache
+def published() -> dict[str, list[tuple[str, str]]]:
+    """Return the folder and the text of every published record, by family."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for _, folder, text in verify.records_of([str(path) for path in sorted(PUBLISHED.rglob("records.jsonl"))]):
+        found.setdefault(json.loads(text)["family"], []).append((folder, text))
+    return found
+
+
+@cache
 def records(family: str) -> tuple[dict[str, Any], ...]:
     """Return a family's published records that are small, each whole: its arrays and its instance stand in it."""
     found = []
     checker = verify.Checker()
-    for _, folder, text in verify.records_of([str(path) for path in sorted(PUBLISHED.rglob("records.jsonl"))]):
+    for folder, text in published()[family]:
         record = json.loads(text)
-        if record["family"] != family:
-            continue
         arrays = checker.open_arrays(f"{folder}/{record['solution_file']}") if record["solution_file"] else None
         place = record.pop("record_path") + "/"
         for part, prefix in (("certificate", place + "certificate/"), ("solution", place)):
