@@ -231,6 +231,13 @@ def test_hostile_values_are_faults_and_nothing_else(name: str) -> None:
                 mscclpp.faults(mscclpp.parse(json.dumps(plan)))
 
 
+@pytest.mark.parametrize("name", sorted(name for name in VALID if VALID[name]()["protocol"] == "LL"))
+def test_packets_under_protocol_simple_are_not_replayed(name: str) -> None:
+    plan = VALID[name]() | {"protocol": "Simple"}
+    with pytest.raises(UnsupportedError, match="packets under protocol Simple"):
+        mscclpp.faults(mscclpp.parse(json.dumps(plan)))
+
+
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The way to every value of a file."""
     keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()

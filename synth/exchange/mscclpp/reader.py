@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synth.errors import InputError
-from synth.exchange.mscclpp.operations import Head, OpReading
+from synth.exchange.mscclpp.operations import PACKETS, Head, OpReading
 from synth.exchange.mscclpp.plan import (
     ALIGNED,
     EXECUTOR,
@@ -100,6 +100,8 @@ class _Reading:
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
         if self.values.faults:
             raise InputError(self.values.faults)
+        if not packets and _with_packets(made):
+            self.unsupported["packets"] = "packets under protocol Simple, which has no flags, are not replayed"
         unsupported = tuple(self.unsupported.values())
         return Plan(name, collective, packets, in_place, self.units, made, unsupported, root, most)
 
@@ -188,6 +190,12 @@ class _Reading:
             self.values.fault(place, f"{len(ops) + inner} operations, more than MAX_OPERATION = {most}")
         reader = OpReading(self.values, self.units, self.unsupported, rank, heads, channels, buffers, self.reached)
         return [reader.op(op, (place, ", op ", k)) for k, op in enumerate(ops)]
+
+
+def _with_packets(gpus: list[Gpu]) -> bool:
+    """Whether any operation sends or reads packets."""
+    ops = [op for gpu in gpus for block in gpu.blocks for op in block]
+    return any(op.name in PACKETS for one in ops for op in (one, *one.body))
 
 
 def _group_sizes(gpus: list[Any]) -> set[int]:
