@@ -102,10 +102,10 @@ class stopping:
             _set_timer()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        global owed
+        global put_off
         _limits.pop()
         if self.interrupts:
-            owed = False
+            put_off = False
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, self.before)
             signal.signal(signal.SIGCONT, self.continues)
@@ -159,27 +159,27 @@ def shielded() -> Iterator[None]:
         _shields -= 1
 
 
-owed = False
-"""Whether a signal came while numba was at work: a kernel that has ended then calls :func:`pay`."""
+put_off = False
+"""Whether a signal came while numba was at work: a kernel that has ended then calls :func:`stop_after_all`."""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    global owed
+    global put_off
     if not _limits:
         return
     if _shields or start_up_costs.going_on() or _importing(frame):
         return  # the timer repeats
     if _in_numba(frame):
-        owed = True
+        put_off = True
         return
     _stop_now()
 
 
-def pay() -> None:
-    """Do what a signal that came to numba has left to the kernel's end."""
-    global owed
+def stop_after_all() -> None:
+    """Do what a signal has put off until a kernel's end."""
+    global put_off
     if not _shields and threading.current_thread() is threading.main_thread():
-        owed = False
+        put_off = False
         if _limits:
             _stop_now()
 

@@ -66,10 +66,7 @@ class Kernel:
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self._ready is not None and _mode is None and not self.draws:
             start_up_costs.used = True
-            found = self._ready(*args, **named)
-            if deadline.owed:
-                deadline.pay()
-            return found
+            return self._until_its_end(args, named)
         if _Call.running is not None:
             return self.plain(*args, **named)
         given = (*args, *named.values())
@@ -110,9 +107,13 @@ class Kernel:
         self._ready, start_up_costs.used = self.compiled, True
         if self.draws:
             _hand_over_draws(to_numba=True)
+        return self._until_its_end(args, named)
+
+    def _until_its_end(self, args: Any, named: Any) -> Any:
+        """What the compiled kernel returns; a time limit that has passed meanwhile stops the run then."""
         found = self._ready(*args, **named)
-        if deadline.owed:
-            deadline.pay()
+        if deadline.put_off:
+            deadline.stop_after_all()
         return found
 
     @cached_property

@@ -265,11 +265,16 @@ def _tried(name: str, gpus: int, ports: int, row: pd.Series, trees: float) -> st
     )
     gained = "no more" if own >= listed * (1 - GAINS) else f"{own:.6g} us"
     with_prices = "Prices and cases of hops" if name in CASES else "Prices of one program an interval"
+    loose = (
+        "Either may be the loose side: the bound shares links in fractions, the schedule is what was found in its time"
+        if name in OWN_LONGER
+        else "The bound is likely the loose side, as it shares links in fractions"
+    )
     more = f"prove {bound:.6g} us" if bound > trees * (1 + GAINS) else "prove no more in their time"
     return (
         f"Schedule: the listed topologies take {listed:.6g} us. Topologies of its own give {gained}; {rated} "
         f"less symmetric ones. Bound: rows of trees alone prove {trees:.6g} us. {with_prices} {more}. "
-        f"The bound is likely the loose side, as it shares links in fractions."
+        f"{loose}."
     )
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from synth.errors import Fault
 
-Place = (
-    str | tuple[object, ...]
-)  # where a value stands: a text, or parts of one, which are joined once a fault is found
+Place = str | tuple[object, ...]
+"""Where a value stands: a text, or parts of one, which are joined once a fault is found."""
 
 
 def spelt(place: object) -> str:

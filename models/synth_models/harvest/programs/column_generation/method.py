@@ -122,7 +122,7 @@ class Columns:
         if not regular:
             return
         instance, lift = self.instance, regular[0]
-        kinds = list(zip(self.ratings.pattern_of.tolist(), instance.bytes_per_pair.tolist(), strict=True))
+        kinds = self._kinds()
         first: dict[tuple[int, float], int] = {}
         for step, kind in enumerate(kinds):
             first.setdefault(kind, step)
@@ -145,6 +145,10 @@ class Columns:
             most = graphs[taken[served.argmax()] - listed][0]  # less symmetry is sought in the group that serves most
             self.groups[tuple(range(len(self.ratings.patterns)))] = lifts(most.generators, instance.gpus)
             self._settle()
+
+    def _kinds(self) -> list[tuple[int, float]]:
+        """Of every step the number of its pattern, and the bytes of a pair: steps of one kind take equally long."""
+        return list(zip(self.ratings.pattern_of.tolist(), self.instance.bytes_per_pair.tolist(), strict=True))
 
     def _sought(self, lift: Lift) -> list[tuple[Demand, float]]:
         """The intervals for which annealing looks for Cayley graphs, with their prices, less the alpha of their
@@ -170,16 +174,15 @@ class Columns:
         lift = self.lifts_of(range(len(self.ratings.patterns)))[0]
         if self.instance.delay_varies or len(lift.sources) > 1:
             return
-        done = set[frozenset[tuple[int, float, int]]]()
+        kinds, done = self._kinds(), set[frozenset[tuple[int, float, int]]]()
         relative = self._relative_worth()
         for place in np.argsort(-relative, axis=None, kind="stable").tolist():
             first, last = divmod(place, relative.shape[1])
             if relative[first, last] <= 0 or self.options.out_of_time():
                 break
-            of_step = zip(self.ratings.pattern_of.tolist(), self.instance.bytes_per_pair.tolist(), strict=True)
-            kinds = Counter(list(of_step)[first : last + 1])
-            key = frozenset((pattern, size, count) for (pattern, size), count in kinds.items())
-            parts = None if key in done else copies([self.ratings.patterns[k] for k, _ in kinds], lift)
+            times = Counter(kinds[first : last + 1])
+            key = frozenset((pattern, size, count) for (pattern, size), count in times.items())
+            parts = None if key in done else copies([self.ratings.patterns[k] for k, _ in times], lift)
             done.add(key)
             if parts is None or not 2 < parts.shape[1] <= LARGEST_COPY or self.worth()[first, last] <= 0:
                 continue
