@@ -1030,7 +1030,7 @@ class Mlfm(Instance):
 
     def replay(self, held):
         """Return the number of phases of a table of destinations and routes, each split until no link is shared."""
-        form = one_of(held.get("form"), ("table", "product", "repaired", "columns"), "form")
+        form = one_of(held.get("form"), ("table", "product", "repaired", "columns", "leaves"), "form")
         cover(form == "table", f"form {form}")
         N, dest = self.N, held.array("dest", -1, self.N - 1, (None, self.N))
         shape, absent, route, value, sent = (len(dest) // N, N), [-1] * len(dest), cache(self.route), 0, Counter()

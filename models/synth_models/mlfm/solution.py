@@ -4,8 +4,9 @@ The stored forms share one way to be read, block by block, so that 37.9 million 
 
 * :class:`PhaseTable`: dense arrays, one row per phase.
 * :class:`RepairedPhases`: such phases with some transfers moved to other routes and phases, because of failures.
-* :class:`ColumnPhases`: for a block, flows between columns that all layers make alike, in groups of phases; or flows
-  between leaves, as columns of a single layer.
+* ``ColumnPhases`` (``parts/column_phases.py``): for a block, flows between columns that all layers make alike, in
+  groups of phases; or flows between leaves, as columns of a single layer.
+* ``LeafPhases`` (``parts/leaf_phases.py``): for the whole machine, what follows what on its links, group by group.
 * :class:`ProductPhases`: for a block of n layers, l columns and m servers, phases that act on each coordinate on its
   own: the layer and the slot are shifted, the column follows a small table. n*l*m phases then need l*l*m numbers and
   three per phase (31 thousand instead of 76 million for d = 18).
@@ -26,28 +27,15 @@ from synth.arrays import Int32Array
 from synth.errors import InputError
 from synth.text.untrusted import choice, whole, whole_numbers
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.column_phases import NOTHING, ColumnPhases, Rows
+from synth_models.mlfm.parts.leaf_phases import LeafPhases, packed_links, unpacked_links
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NOTHING = -1
 MOST = 2**20  # of every number in a solution: above all ids and ranks, and sums of two fit 32 bits
 MAX_ROWS = 40_000_000  # of the flat table
 _SIZES = ("layers", "columns", "slots", "length", "groups", "stride")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Some consecutive phases from ``first`` on. All arrays have shape (phases, ranks).
-
-    ``dest`` is the rank that each rank sends to, -1 when it is idle; the others are the route's parts, -1 when absent.
-    """
-
-    first: int
-    dest: Int32Array
-    spine: Int32Array
-    middle: Int32Array
-    second: Int32Array
 
 
 class Phases(Protocol):
@@ -233,79 +221,6 @@ class RepairedPhases:
         return Rows(group * self.slots, dest, spine, middle, second)
 
 
-@dataclass(frozen=True)
-class ColumnPhases:
-    """Flows of a block whose rank ``(i * columns + j) * slots + k`` is server (i, j, k); all layers i make the same.
-
-    ``length`` phases in a row are a group, and so many slots in a row a run of slots. In a group's first phase server
-    (i, ``source``, ``slot``) sends to (i + ``shift``, ``target``, ``first``), layers cyclically, in the next ones to
-    the next slots of the run, cyclically too, always over ``spine`` and, if it crosses two, leaf (i, ``middle``) and
-    ``second``. Leaves are numbered with ``stride`` columns a layer, those of the machine. All arrays have shape (F,),
-    -1 where there is none. Where the block has all columns of the machine, its leaves may stand as the ``columns`` of
-    one layer.
-    """
-
-    layers: int
-    columns: int
-    slots: int
-    length: int
-    groups: int
-    stride: int
-    group: Int32Array
-    source: Int32Array
-    slot: Int32Array
-    target: Int32Array
-    first: Int32Array
-    shift: Int32Array
-    spine: Int32Array
-    middle: Int32Array
-    second: Int32Array
-
-    def __post_init__(self) -> None:
-        if any(values.shape != self.group.shape or values.ndim != 1 for values in self.arrays().values()):
-            raise ValueError("flows are lists of one length")
-        if self.length < 1 or self.slots % self.length:
-            raise ValueError("slots come in runs as long as groups")
-        ends = {"group": self.groups, "source": self.columns, "target": self.columns, "shift": self.layers}
-        for name, most in (ends | {"slot": self.slots, "first": self.slots}).items():
-            values = getattr(self, name)
-            if values.size and not 0 <= values.min() <= values.max() < most:
-                raise ValueError(f"a flow's {name} does not exist")
-        key = (self.group.astype(np.int64) * self.columns + self.source) * self.slots + self.slot
-        if len(np.unique(key)) < key.size:
-            raise ValueError("a server sends two flows in one group")
-
-    def arrays(self) -> dict[str, Int32Array]:
-        """The columns of the flows by name."""
-        return {name: values for name, values in vars(self).items() if isinstance(values, np.ndarray)}
-
-    @property
-    def phases(self) -> int:
-        return self.groups * self.length
-
-    @property
-    def ranks(self) -> int:
-        return self.layers * self.columns * self.slots
-
-    def rows(self, block: int = 64) -> Iterator[Rows]:
-        order = np.argsort(self.group, kind="stable")
-        begins = np.searchsorted(self.group[order], np.arange(self.groups + 1))
-        turn, layer = np.arange(self.length)[:, None, None], np.arange(self.layers)[None, :, None]
-        for group in range(self.groups):
-            flows = order[begins[group] : begins[group + 1]]
-            size = (self.length, self.layers, self.columns, self.slots)
-            dest, spine, middle, second = (np.full(size, NOTHING, np.int32) for _ in range(4))
-            at = (slice(None), slice(None), self.source[flows], self.slot[flows])
-            leaf = (layer + self.shift[flows]) % self.layers * self.columns + self.target[flows]
-            run, place = np.divmod(self.first[flows], self.length)
-            dest[at] = leaf * self.slots + run * self.length + (place + turn) % self.length
-            spine[at], second[at] = self.spine[flows], self.second[flows]
-            over = self.middle[flows]
-            middle[at] = np.where(over < 0, NOTHING, layer * self.stride + over)
-            tables = (part.reshape(self.length, self.ranks) for part in (dest, spine, middle, second))
-            yield Rows(group * self.length, *tables)
-
-
 def pack(solution: Phases) -> dict[str, Any]:
     if isinstance(solution, RepairedPhases):
         moved = {f"moved_{key}": _narrow(values) for key, values in vars(solution.moved).items()}
@@ -314,6 +229,9 @@ def pack(solution: Phases) -> dict[str, Any]:
     if isinstance(solution, ColumnPhases):
         sizes = {name: getattr(solution, name) for name in _SIZES}
         return {"form": "columns"} | sizes | {name: _narrow(values) for name, values in solution.arrays().items()}
+    if isinstance(solution, LeafPhases):
+        links = {name: _narrow(values.astype(np.int32)) for name, values in packed_links(solution).items()}
+        return {"form": "leaves", "length": solution.length} | links
     if isinstance(solution, ProductPhases):
         return {"form": "product"} | _packed_product(solution)
     assert isinstance(solution, PhaseTable)
@@ -330,12 +248,14 @@ def _packed_product(solution: ProductPhases) -> dict[str, Any]:
 
 def unpack(instance: MLFMInstance, packed: Mapping[str, Any]) -> Phases:
     """Raises ``ValueError`` for data of a wrong kind, shape or range; what the numbers mean is the check's."""
-    form = choice(packed, "form", "product", "table", "repaired", "columns")
+    form = choice(packed, "form", "product", "table", "repaired", "columns", "leaves")
     if form == "table":
         names = ("dest", "spine") + (("middle", "second") if "middle" in packed or "second" in packed else ())
         return PhaseTable(*(_table(packed, key, (None, None)) for key in names))
     if form == "columns":
         return _unpacked_columns(instance, packed)
+    if form == "leaves":
+        return _unpacked_leaves(instance, packed)
     shifts = (_table(packed, key, (None,), 0) for key in ("pattern", "layer_shift", "slot_shift"))
     tables = (_table(packed, key, (None, None, None)) for key in ("column", "spine"))
     rule = ProductPhases(whole(packed, "layers", 1, MOST), *shifts, *tables)
@@ -362,6 +282,18 @@ def _unpacked_columns(instance: MLFMInstance, packed: Mapping[str, Any]) -> Colu
     names = [field.name for field in fields(ColumnPhases) if field.name not in _SIZES]
     flows = (_table(packed, name, (None,)) for name in names)
     return ColumnPhases(layers, columns, slots, length, groups, stride, *flows)
+
+
+def _unpacked_leaves(instance: MLFMInstance, packed: Mapping[str, Any]) -> LeafPhases:
+    d = instance.d
+    if instance.ranks != d * d * (d + 1):
+        raise ValueError("the phases are for all servers of the machine, the job has fewer")
+    ranks = {"count": 1, "pattern": 2, "order": 2, "joined": 1, "step": 1, "over": 1}
+    stored = {
+        key: whole_numbers(packed, key, NOTHING if key == "pattern" else 0, MOST, (None,) * number)
+        for key, number in ranks.items()
+    }
+    return unpacked_links(d, whole(packed, "length", 1, d), stored)
 
 
 def _narrow(values: Int32Array) -> Int32Array:

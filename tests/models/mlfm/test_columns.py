@@ -19,9 +19,10 @@ from synth.family import defaults_for, load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.column_phases import ColumnPhases
 from synth_models.mlfm.parts.leaf_problem import working
 from synth_models.mlfm.programs.columns.model import column_problem
-from synth_models.mlfm.solution import ColumnPhases, pack, unpack
+from synth_models.mlfm.solution import pack, unpack
 
 
 def damaged_spines(instance: MLFMInstance) -> MLFMInstance:

@@ -18,9 +18,10 @@ import synth
 from synth.family import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.leaf_phases import LeafPhases, spine_links
 from synth_models.mlfm.parts.leaf_problem import working
 from synth_models.mlfm.references.spine_counts import counted
-from synth_models.mlfm.references.spine_timetable import inside_leaves, spine_links, timetable
+from synth_models.mlfm.references.spine_timetable import timetable
 from synth_models.mlfm.solution import pack, unpack
 
 
@@ -69,9 +70,10 @@ def test_halves_are_joined_in_one_group() -> None:
     assert np.array_equal(made.to[first, at] // 5, onward // 5)
     assert made.second[onward, at].all()
     assert len(first) == made.second.sum() == found.joins[:, 4].sum() == 3 * 2 * 4 * 8
-    inside = inside_leaves(made, each, 4, 5)
-    assert inside is not None
-    assert np.array_equal(np.bincount(inside[1]), np.full(20, each))
+    phases = LeafPhases(4, 2, made.to, made.onto)
+    assert phases.fault is None
+    assert np.array_equal(phases.second, made.second)
+    assert np.array_equal(np.bincount(phases.inside[1]), np.full(20, each))
 
 
 def test_links_of_a_spine() -> None:
@@ -89,7 +91,10 @@ def test_the_same_transfers_packed() -> None:
     record = synth.solve(instance, "spines")
     solution = load(FAMILY.unpack)(instance, record.packed or {})
     assert same_transfers(unpack(instance, pack(solution)), solution)
-    assert replace(solution, groups=solution.groups + 1).phases == 51
+    assert same_transfers(unpack(instance, pack(solution.named)), solution)  # as such schedules were stored before
+    idle = np.full((len(solution.to), 1), -1, dtype=np.int32)
+    longer = replace(solution, **{name: np.append(getattr(solution, name), idle, axis=1) for name in ("to", "onto")})
+    assert (solution.phases, longer.phases, longer.fault) == (50, 50 + solution.length, None)
 
 
 @pytest.mark.parametrize(

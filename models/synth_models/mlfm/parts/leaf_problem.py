@@ -19,7 +19,8 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.errors import SizeLimitError
 from synth.kernels import jit
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
-from synth_models.mlfm.solution import NOTHING, PhaseTable
+from synth_models.mlfm.parts.column_phases import NOTHING
+from synth_models.mlfm.solution import PhaseTable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -17,8 +17,8 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.column_phases import NOTHING
 from synth_models.mlfm.parts.leaf_problem import cut_off, leaf_problem, with_routes
-from synth_models.mlfm.solution import NOTHING
 
 MAX_PLACED = 1_000_000  # transfers of greedy, all to all among 1000 servers
 

@@ -15,8 +15,9 @@ from synth.errors import SizeLimitError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.column_phases import NOTHING, Rows
 from synth_models.mlfm.parts.leaf_problem import LeafProblem, cut_off, leaf_problem, with_routes
-from synth_models.mlfm.solution import NOTHING, Phases, PhaseTable, Rows
+from synth_models.mlfm.solution import Phases, PhaseTable
 
 MAX_DENSE = 16_000_000  # transfers of methods that store every one
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
+from synth_models.mlfm.parts.leaf_phases import spine_links
 from synth_models.mlfm.references.spine_counts import Counted
 
 
@@ -50,12 +51,6 @@ def timetable(usable: BoolArray, found: Counted, each: int, groups: int, seed: i
     joins = found.joins[random.permutation(len(found.joins))]
     joined = _joined(made, joins, untouched, columns, seed)
     return made if joined else None
-
-
-def spine_links(a: int, c: int, leaves: int, columns: int) -> IntArray:
-    """The up-links of a spine, or its down-links."""
-    first = np.arange(0, leaves, columns)
-    return np.concatenate([(first + a) * columns + c, (first + c) * columns + a])
 
 
 @jit
@@ -200,30 +195,3 @@ def _exchange(made: Timetable, up: int, g: int, h: int, columns: int) -> None:
             link = leaf * columns + (a if end else c)
             made.to[link, g], made.to[link, h] = made.to[link, h], made.to[link, g]
             made.came[link, g], made.came[link, h] = made.came[link, h], made.came[link, g]
-
-
-def inside_leaves(made: Timetable, each: int, servers: int, columns: int) -> tuple[IntArray, IntArray] | None:
-    """Groups and leaves of the flows inside leaves, ``each`` of every leaf, where servers of it neither send nor
-    receive; None where there are too few such groups."""
-    leaves = len(made.to) // columns
-    busy = np.zeros((2, leaves, made.to.shape[1]), dtype=np.int64)
-    _ends(made, busy, columns)
-    idle = np.maximum(0, servers - busy.max(axis=0))
-    before = np.cumsum(idle, axis=1) - idle
-    taken = np.clip(each - before, 0, idle)
-    if np.any(taken.sum(axis=1) < each):
-        return None
-    leaf, group = np.nonzero(taken)
-    return np.repeat(group, taken[leaf, group]), np.repeat(leaf, taken[leaf, group])
-
-
-@jit
-def _ends(made: Timetable, busy: IntArray, columns: int) -> None:
-    """How many flows every leaf starts and ends in every group."""
-    for link in range(made.to.shape[0]):
-        for g in range(made.to.shape[1]):
-            if made.to[link, g] >= 0:
-                if not made.second[link, g]:
-                    busy[0, link // columns, g] += 1
-                if made.onto[link, g] < 0:
-                    busy[1, made.to[link, g] // columns, g] += 1

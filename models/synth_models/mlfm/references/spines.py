@@ -18,11 +18,10 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, MLFMInstance
+from synth_models.mlfm.parts.leaf_phases import LeafPhases
 from synth_models.mlfm.parts.leaf_problem import working
-from synth_models.mlfm.parts.server_names import counted_before, receiving_runs, sending_slots
 from synth_models.mlfm.references.spine_counts import counted
-from synth_models.mlfm.references.spine_timetable import Timetable, inside_leaves, timetable
-from synth_models.mlfm.solution import ColumnPhases
+from synth_models.mlfm.references.spine_timetable import timetable
 
 MAX_RANKS = 20_000  # servers: their pairs are replayed
 MAX_FLOWS = 40_000_000
@@ -41,7 +40,7 @@ def solve(instance: MLFMInstance, options: RunOptions) -> Outcome:
         found = _scheduled(instance, usable, phases // length, length, options.seed)
         if found is not None:
             ended: Any = "optimal" if phases == bound.phases else "finished"
-            joined = int(np.count_nonzero(found.middle >= 0))
+            joined = int(np.count_nonzero(found.onto >= 0))
             words = f"{phases // length} groups of {length} phases; {joined} flows over two spines"
             return Outcome(ended, found, message=words, **held)
         if options.out_of_time():
@@ -70,39 +69,12 @@ def _numbers(least: int, instance: MLFMInstance) -> Iterator[tuple[int, int]]:
         yield (-(-least // d) + more) * d, d
 
 
-def _scheduled(instance: MLFMInstance, usable: BoolArray, groups: int, length: int, seed: int) -> ColumnPhases | None:
+def _scheduled(instance: MLFMInstance, usable: BoolArray, groups: int, length: int, seed: int) -> LeafPhases | None:
     """The schedule in so many groups of ``length`` phases, or None."""
     each = instance.d * instance.d // length
     found = counted(usable, each, groups, seed)
     made = None if found is None else timetable(usable, found, each, groups, seed)
-    inside = None if made is None else inside_leaves(made, each, instance.d, instance.columns)
-    if made is None or inside is None:
+    if made is None:
         return None
-    return _named(instance, made, inside, groups, length)
-
-
-def _named(instance: MLFMInstance, made: Timetable, inside: Any, groups: int, length: int) -> ColumnPhases:
-    """The schedule with servers: leaves take the place of columns, in one layer."""
-    columns, number = instance.columns, instance.spine_number
-    link, group = np.nonzero((made.to >= 0) & ~made.second)
-    source, last = link // columns, made.to[link, group].astype(np.int64)
-    onto = made.onto[link, group].astype(np.int64)
-    two = onto >= 0
-    middle, second = np.full(len(link), -1), np.full(len(link), -1)
-    middle[two] = last[two] // columns
-    second[two] = number[middle[two] % columns, onto[two] % columns]
-    last[two] = made.to[onto[two], group[two]]
-    spine = number[source % columns, link % columns]
-    none = np.full(len(inside[0]), -1)
-    group, source = np.concatenate([group, inside[0]]), np.concatenate([source, inside[1]])
-    target = np.concatenate([last // columns, inside[1]])
-    spine, middle, second = (np.concatenate([part, none]) for part in (spine, middle, second))
-    block = Block(layers=1, columns=instance.leaves, servers=instance.d)
-    runs = block.servers // length
-    copy = counted_before(source * instance.leaves + target) // block.servers
-    slot = sending_slots(block, length, groups, group, source, target * runs + copy)
-    run = receiving_runs(block, length, groups, group, target, source * block.servers + slot)
-    first = run * length + counted_before((group * instance.leaves + target) * runs + run)
-    arrays = (group, source, slot, target, first, np.zeros_like(group), spine, middle, second)
-    size = (1, instance.leaves, instance.d, length, groups, columns)
-    return ColumnPhases(*size, *(values.astype(np.int32) for values in arrays))
+    phases = LeafPhases(instance.d, length, made.to, made.onto)
+    return phases if phases.fault is None else None

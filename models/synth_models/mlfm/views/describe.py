@@ -6,7 +6,8 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.solution import Phases, Rows, via
+from synth_models.mlfm.parts.column_phases import Rows
+from synth_models.mlfm.solution import Phases, via
 
 MAX_PHASES = 40  # phases described
 MAX_FLOWS = 30  # transfers described in each

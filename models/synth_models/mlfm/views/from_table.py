@@ -13,7 +13,8 @@ from synth.errors import Fault, InputError
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.solution import MAX_ROWS, MOST, NOTHING, PhaseTable
+from synth_models.mlfm.parts.column_phases import NOTHING
+from synth_models.mlfm.solution import MAX_ROWS, MOST, PhaseTable
 
 COLUMNS = ("phase", "src", "dst", "via")
 

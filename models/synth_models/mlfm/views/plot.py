@@ -10,7 +10,8 @@ from synth.views.discrete_colours import colour_bar, discrete
 from synth.views.figure_style import panels
 from synth.views.occupancy import folded
 from synth_models.mlfm.instance import MLFMInstance
-from synth_models.mlfm.solution import Phases, Rows
+from synth_models.mlfm.parts.column_phases import Rows
+from synth_models.mlfm.solution import Phases
 from synth_models.mlfm.views.describe import link_loads
 
 if TYPE_CHECKING:

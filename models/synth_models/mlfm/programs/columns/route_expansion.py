@@ -19,9 +19,9 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.mlfm.instance import MLFMInstance
+from synth_models.mlfm.parts.column_phases import ColumnPhases
 from synth_models.mlfm.parts.server_names import counted_before, receiving_runs, sending_slots
 from synth_models.mlfm.programs.columns.model import ColumnProblem
-from synth_models.mlfm.solution import ColumnPhases
 
 Pattern = tuple[int, IntArray, IntArray]
 """In how many groups, flows per column route (R,), flows inside a leaf of every column (l,)."""
