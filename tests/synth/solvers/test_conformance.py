@@ -82,10 +82,14 @@ def test_limit(solver: str, slack: bool) -> None:
     given(solver, "limit")
     program, planted = market_split(80, 10, slack)
     solve(COVER, solver)  # imports and licences take their time once
-    options = RunOptions(0.4)
-    result, point = solve(program, solver, options, track=3.0)
-    keeps_its_word(result)
-    assert (result.termination, result.has_point) == ("limit", slack)
+    for seconds in (0.4, 6.0):  # on a busy machine a solver has found no point within 0.4 s
+        options = RunOptions(seconds)
+        result, point = solve(program, solver, options, track=3.0)
+        keeps_its_word(result)
+        assert result.termination == "limit"
+        if result.has_point == slack:
+            break
+    assert result.has_point == slack
     assert result.bound is None or result.bound <= planted + 1e-6
     if slack:
         assert program.holds(point)
