@@ -11,7 +11,7 @@ from models.fabric.small_machines import machine, random_instance, random_transf
 
 from synth.arrays import IntArray
 from synth_models.fabric.check.replay import check_schedule
-from synth_models.fabric.scheduling import cells, lines, list_scheduling
+from synth_models.fabric.scheduling import at_once, cells, lines, list_scheduling
 from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, completion, timed
 from synth_models.fabric.scheduling.reservations import Uses
 
@@ -114,6 +114,69 @@ def test_nothing_waits_while_it_could_run(beside: int, monkeypatch: pytest.Monke
         ]
         assert len(held) == len(set(held))
     assert waited
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_most_urgent_starts_at_once(seed: int) -> None:
+    """Against looking at all transfers in every tick: random uses, some resources occupied after another one only."""
+    random, followed = np.random.default_rng(seed), 0
+    for k in range(60):
+        uses, resources, followers, missing = _random_uses(random)
+        if k % 2:
+            uses, resources = _followed(random, uses, resources), resources + 1
+            followed += len(at_once._decisive(uses, resources).resource) < len(uses.resource)
+        priority = random.integers(0, 9, len(missing))
+        start, in_time = at_once.started_at_once(uses, resources, followers, priority, missing, 60.0)
+        assert in_time
+        assert start.tolist() == _tick_by_tick(uses, resources, followers, priority, missing)
+    assert followed
+
+
+def test_who_waits_for_ever_does_not_start() -> None:
+    uses = Uses(np.arange(4), np.zeros(3, np.int64), np.zeros(3, np.int64), np.full(3, 2))
+    rows = np.array([0, 1, 1, 1])
+    never = Followers(rows, np.array([1]), np.array([cells.NEVER]))
+    start, in_time = at_once.started_at_once(uses, 1, never, np.arange(3), np.array([0, 1, 0]), 60.0)
+    assert (start.tolist(), in_time) == ([0, -1, 2], True)
+    started = at_once.started_at_once(uses, 1, never, np.arange(3), np.array([0, 1, 0]), -1.0)
+    assert not started[1]
+
+
+def _followed(random: np.random.Generator, uses: Uses, resources: int) -> Uses:
+    """A new resource is occupied a tick after resource 0, at most as long."""
+    at = np.flatnonzero(uses.resource == 0) + 1
+    shorter = np.maximum(uses.duration[at - 1] - random.integers(0, 2, len(at)), 1)
+    columns = [np.insert(uses.resource, at, resources), np.insert(uses.offset, at, uses.offset[at - 1] + 1)]
+    row = uses.row + np.searchsorted(at, uses.row, side="right")
+    return Uses(row, *columns, np.insert(uses.duration, at, shorter))
+
+
+def _tick_by_tick(uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray) -> list[int]:
+    """In every tick the most urgent transfer that is ready and finds all it needs free starts, as long as there is
+    one."""
+    count = len(missing)
+    start, ready, waits = [-1] * count, [0] * count, missing.tolist()
+    free = [0] * resources
+    now = 0
+    while -1 in start:
+        can = [
+            (priority[i], i)
+            for i in range(count)
+            if start[i] < 0 and waits[i] == 0 and ready[i] <= now
+            if all(free[uses.resource[k]] <= now + uses.offset[k] for k in range(uses.row[i], uses.row[i + 1]))
+        ]
+        if not can:
+            now += 1
+            continue
+        i = min(can)[1]
+        start[i] = now
+        for k in range(uses.row[i], uses.row[i + 1]):
+            end = now + int(uses.offset[k]) + int(uses.duration[k])
+            free[uses.resource[k]] = max(free[uses.resource[k]], end)
+        for s in range(followers.row[i], followers.row[i + 1]):
+            j = followers.transfer[s]
+            ready[j], waits[j] = max(ready[j], now + int(followers.lag[s])), waits[j] - 1
+    return start
 
 
 def _random_uses(random: np.random.Generator) -> tuple[Uses, int, Followers, IntArray]:

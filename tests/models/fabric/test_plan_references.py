@@ -13,9 +13,11 @@ from models.fabric.small_machines import machine
 
 import synth
 from synth.arrays import IntArray
+from synth.options import RunOptions
 from synth.planning import Planning
+from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import direct
+from synth_models.fabric.references import direct, pair_paths
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand
 from synth_models.fabric.references.plan import REFERENCES, Planner
 from synth_models.fabric.scheduling import moves
@@ -194,6 +196,22 @@ def test_every_step_of_spread_out_waits_for_the_steps_before() -> None:
     links = [(*way, 1.0) for r in range(4) for way in ((r, 4), (4, r))]
     everybody = machine(5, links, (4,), collective="alltoall", bytes=4)
     assert synth.solve(everybody, "spread_out").value == 3
+
+
+@pytest.mark.parametrize("method", ["direct", "two_step"])
+def test_many_blocks_start_at_once(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With many transfers the most urgent of all that can start does: replayed, and about as quick as from lines."""
+    plans = many(2)
+    matrix = np.random.default_rng(3).integers(1, 9000, (16, 16))
+    instance = plans.plan(matrix).instance
+    seconds = []
+    for most in (pair_paths.MOST_TRIED, 10):
+        monkeypatch.setattr(pair_paths, "MOST_TRIED", most)
+        outcome = REFERENCES[method](instance, RunOptions(None).started_now())
+        verdict = check_schedule(instance, outcome.solution)
+        assert verdict.faults == []
+        seconds.append(verdict.value)
+    assert seconds[0] != seconds[1] < 1.5 * seconds[0]
 
 
 def test_blocks_keep_their_numbers_in_a_reference_schedule(tmp_path: Any) -> None:

@@ -11,14 +11,15 @@ from models.fabric.planned_demands import many
 
 import synth
 from synth.arrays import IntArray
+from synth_models.fabric.references.demand_parts.balanced_plan import balanced_plan
 from synth_models.fabric.references.demand_parts.rail_dispatch import CELLS, Times, _turns, dispatched
 from synth_models.fabric.references.demand_parts.straight_plan import cut_blocks
 from synth_models.fabric.references.plan import Planner
 
 
 @cache
-def planner(machine: str) -> Planner:
-    found = synth.Planner(machine, boxes=14)
+def planner(machine: str, boxes: int = 14) -> Planner:
+    found = synth.Planner(machine, boxes=boxes)
     assert isinstance(found, Planner)
     return found
 
@@ -92,3 +93,17 @@ def test_one_rank_that_stands_out_is_left_to_others() -> None:
     assert dispatched(routes, boxed, plans._bounds.strongest(boxed).seconds * routes.ticks_per_s) is None
     _, boxed = plans._read(np.full((64, 64), CELLS))
     assert dispatched(routes, boxed, plans._bounds.strongest(boxed).seconds * routes.ticks_per_s) is None
+
+
+def test_about_equal_ranks_are_dispatched_up_to_twenty_latencies() -> None:
+    """192 H100, 512 KiB a rank: rails are busy for some latencies. The balanced plan alone is slower."""
+    plans = planner("dgx-h100", 24)
+    routes = plans._relayed
+    assert routes is not None
+    assert plans._layout is not None
+    matrix, boxed = plans._read(np.random.default_rng(0).integers(1, 2**20 // 192, (192, 192)))
+    ticks, latency = routes.ticks_of(boxed)
+    assert 3 * latency < ticks < 20 * latency
+    found = plans._by_pieces(matrix, boxed)
+    assert found.by == "relayed"
+    assert found.seconds < balanced_plan(plans._layout, boxed).ticks / plans._layout.ticks_per_s

@@ -9,7 +9,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_at_once
 from synth_models.fabric.scheduling.moves import along, in_chunks
 from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.scheduling.routes_in_turn import Edges
@@ -28,22 +28,23 @@ def turns(instance: FabricInstance, origin: IntArray, goal: IntArray) -> IntArra
     return found
 
 
-def best_paths(instance: FabricInstance, options: RunOptions, name: str, edges: Edges) -> Outcome:
-    """Every block along its edges; the quickest over numbers of chunks."""
+def best_paths(instance: FabricInstance, options: RunOptions, name: str, way: Edges | Transfers) -> Outcome:
+    """Every block along its edges, or by what :func:`once` makes of these; the quickest over numbers of chunks."""
     if len(instance.blocks) > MOST_BLOCKS:
         return Outcome("unsupported", message=f"{len(instance.blocks)} blocks: at most {MOST_BLOCKS} are supported")
-    known: dict[int, Transfers] = {}
+    known = [way] if isinstance(way, Transfers) else []
 
     def make(count: int) -> Schedule | None:
-        template = known.get(0)
-        if template is None:
-            template = known[0] = once(instance, instance.blocks.bytes, edges)
+        if isinstance(way, Edges) and not known:
+            known.append(once(instance, instance.blocks.bytes, way))
+        template = known[0]
         if count > 1 and count * len(template.piece) > MOST_TRIED:
             return None
         block, nth, size = _pieces(instance.blocks.bytes, count)
         rows = np.full((count, len(instance.blocks)), -1, dtype=np.int64)
         rows[nth, block] = np.arange(len(block))
-        return timed(instance, in_chunks(template, rows, block, size, lambda step, chunk: step * count + chunk))
+        cut = in_chunks(template, rows, block, size, lambda step, chunk: step * count + chunk)
+        return (timed_at_once if len(template.piece) > MOST_TRIED else timed)(instance, cut)
 
     most = min(MOST_CHUNKS, int(instance.blocks.bytes.max(initial=1)))
     found = chunks.best_number(instance, options, make, most)

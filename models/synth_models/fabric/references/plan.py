@@ -15,14 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
 from synth.arrays import IntArray
-from synth.errors import Fault, InputError, UnsupportedError
+from synth.errors import InputError, UnsupportedError
 from synth.family import Outcome, Verdict
 from synth.options import RunOptions
 from synth_models.fabric.bounds.many_demands import ManyDemands
@@ -36,7 +36,7 @@ from synth_models.fabric.references import direct, fast, spread_out, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.improved import placed_again
 from synth_models.fabric.references.demand_parts.layout import Layout
-from synth_models.fabric.references.demand_parts.matrix import demand_of
+from synth_models.fabric.references.demand_parts.matrix import demand_of, read_matrix
 from synth_models.fabric.references.demand_parts.one_plan import Corner, OnePlan, left_of
 from synth_models.fabric.references.demand_parts.rail_dispatch import dispatched
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand, ReferenceBounds, alike
@@ -44,6 +44,7 @@ from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, MUC
 from synth_models.fabric.references.demand_parts.rotation import rotated, ticks_in_turn
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed
+from synth_models.fabric.references.pair_paths import best_paths
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
@@ -53,7 +54,9 @@ MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes ar
 MOST_ALONE = 1024  # and where they are not
 MOST_COMPARED = 1024  # and up to which no reference is quicker
 FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
-SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried
+SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried,
+MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
+NEARLY = Fraction(3, 200)  # which nothing else is tried
 BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
 REFERENCES = {
     "direct": direct.solve,
@@ -61,6 +64,14 @@ REFERENCES = {
     "fast": fast.solve,
     "spread_out": spread_out.solve,
 }
+
+
+class Maker(NamedTuple):
+    """What makes a ``kind`` of plan, given the best by then; behind it nothing is tried if the gap is ``enough``."""
+
+    kind: str
+    make: Callable[[Plan | None], Plan | None]
+    enough: Fraction = SMALL_GAP
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +226,13 @@ class Planner:
                     continue  # the same as ``direct``, which either ran or was too slow
                 directly = self._references.sent if name == "direct" else directly
                 if least < found.seconds and (found.by != name or instance is not None):
-                    outcome = solve_it(instance or found.instance, RunOptions(None).started_now())
+                    on, options, sent = (
+                        instance or found.instance,
+                        RunOptions(None).started_now(),
+                        self._references.sent,
+                    )
+                    routed = sent if name in ("direct", "two_step") else None
+                    outcome = solve_it(on, options) if routed is None else best_paths(on, options, name, routed)
                     found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found
 
@@ -275,12 +292,13 @@ class Planner:
         what method ``direct`` makes."""
         best: Plan | None = None
         by, all_made, bound = BALANCED, list[tuple[str, Plan]](), empty.proven.seconds
-        for kind, make in self._makers(boxed, bound):
-            if best is None or _seconds(best) * (1 - (ENOUGH if by == RELAYED else SMALL_GAP)) > bound:
+        enough = SMALL_GAP
+        for kind, make, small in self._makers(boxed, bound):
+            if best is None or _seconds(best) * (1 - enough) > bound:
                 made = make(best)
                 all_made += [] if made is None else [(kind, made)]
                 if made is not None and (best is None or made.ticks < best.ticks):
-                    best, by = made, kind
+                    best, by, enough = made, kind, small
         for kind, made in all_made if len(boxed) <= MOST_STRAIGHT else ():
             if best is not None and _seconds(best) * (1 - MUCH) > bound:
                 again = placed_again(made, self.resources)
@@ -289,27 +307,29 @@ class Planner:
             return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
         return replace(empty, seconds=float_above(_seconds(best)), by=by, _made=best)
 
-    def _makers(self, boxed: IntArray, bound: Fraction) -> list[tuple[str, Callable[[Plan | None], Plan | None]]]:
-        """The kinds of plans in the order in which they are tried, each given the best by then."""
-        layout, found = self._layout, list[tuple[str, Callable[[Plan | None], Plan | None]]]()
+    def _makers(self, boxed: IntArray, bound: Fraction) -> list[Maker]:
+        """The kinds of plans in the order in which they are tried."""
+        layout, found = self._layout, list[Maker]()
         if layout is not None:
-            found.append((BALANCED, lambda best: balanced_plan(layout, boxed)))
+            found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
         relayed = self._relayed
         if relayed is not None:
             ticks, latency = relayed.ticks_of(boxed)
             least = bound * relayed.ticks_per_s
             above = math.ceil(least)
             if ticks_in_turn(relayed, boxed) == above:
-                return [(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed))), *found]
+                return [Maker(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed))), *found]
+            own = Maker(RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)), ENOUGH)
+            if len(boxed) > MOST_STRAIGHT:
+                busy = Maker(RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, least)), ENOUGH)
+                if ticks < SOME_LATENCIES * latency:
+                    return [busy, own]
+                return [busy._replace(enough=NEARLY), *found] if ticks < MANY_LATENCIES * latency else found
             if ticks < FEW_LATENCIES * latency:
-                own = (RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)))
-                if len(boxed) > MOST_STRAIGHT:
-                    busy = (RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, least)))
-                    return [busy, own] if ticks < SOME_LATENCIES * latency else found
                 return [own, *found] if ticks < latency else [*found, own]
         elif self._straight is not None:
             straight = self._straight
-            found.append((STRAIGHT, lambda best: _straight(straight, boxed, best)))
+            found.append(Maker(STRAIGHT, lambda best: _straight(straight, boxed, best)))
         return found
 
     def _replaced(self, found: Planned, outcome: Outcome, by: str, on: FabricInstance | None = None) -> Planned:
@@ -352,37 +372,6 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     words = f"{found.by}, {schedule.transfers} transfers"
     proven = found.proven
     return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words)
-
-
-def read_matrix(demand: npt.ArrayLike, ranks: int) -> IntArray:
-    """Whole bytes from rank to rank as an array of its own, shape (ranks, ranks). Raises :class:`InputError`."""
-    try:
-        given = np.array(demand)
-    except (ValueError, OverflowError):
-        raise InputError("rows of unequal length, or numbers of more than 64 bits") from None
-    if given.shape != (ranks, ranks):
-        shape = " x ".join(map(str, given.shape)) or "one number"
-        raise InputError(f"is {shape}: must be {ranks} x {ranks}, a row and a column for every rank")
-    if given.dtype.kind not in "iuf":
-        raise InputError("does not hold numbers of at most 64 bits")
-    faults = list(_cell_faults(given))
-    if faults:
-        raise InputError(faults)
-    matrix: IntArray = given.astype(np.int64)
-    off = matrix[~np.eye(ranks, dtype=bool)]
-    if off.astype(np.float64).sum() > MOST_BYTES:
-        raise InputError(f"its sum is more than {MOST_BYTES} bytes (256 TiB), the most that an instance holds")
-    return matrix
-
-
-def _cell_faults(given: npt.NDArray[Any]) -> list[Fault]:
-    """The first cells that are no whole number of bytes in range."""
-    wrong = ~np.isfinite(given) | (given < 0) | (given > MOST_BYTES)
-    if given.dtype.kind == "f":
-        wrong |= ~wrong & (given != np.floor(np.where(wrong, 0, given)))
-    where = np.argwhere(wrong)[:5].tolist()
-    words = f"must be a whole number of bytes in 0..{MOST_BYTES}"
-    return [Fault(f"row {i}, column {j}", words, given[i, j].item(), True) for i, j in where]
 
 
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:

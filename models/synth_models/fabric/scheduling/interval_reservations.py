@@ -68,36 +68,49 @@ def reserve(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
     return True
 
 
-@jit
+@jit(inlined=True)
 def reserve_earliest(
     first: IntArray, capacity: IntArray, length: IntArray, begin: IntArray, end: IntArray, top: IntArray,
-    resource: IntArray, offset: IntArray, duration: IntArray, now: int,
+    resource: IntArray, offset: IntArray, entry: int, duration: IntArray, now: int, at: IntArray,
 ) -> int:  # fmt: skip
     """Occupy what one transfer needs as early as it is free from ``now`` on; its start. The same as :func:`earliest`
-    and :func:`reserve` of a transfer with these uses, in half the time: columns of :class:`Intervals` and :class:`Uses`
-    that come one by one have their references counted once."""
-    count = len(resource)
+    and :func:`reserve` of a transfer with these uses, all of different resources, in a third of the time: columns
+    of :class:`Intervals` and :class:`Uses` that come one by one have their references counted once, and every place is
+    looked for once. Its uses are those from ``entry`` on, as many as it has durations; ``at``: room for their
+    places."""
+    count = len(duration)
     start, k, settled = now, 0, 0
     while settled < count:
-        x, t = resource[k], start + offset[k]
+        x, t = resource[entry + k], start + offset[entry + k]
         last = first[x] + length[x]
         i = _place_of(first[x], last, end, t)
         while i < last and begin[i] < t + duration[k]:
             t = end[i]
             i += 1
-        if t - offset[k] > start:
-            start, settled = t - offset[k], 0
+        at[k] = i - first[x]
+        if t - offset[entry + k] > start:
+            start, settled = t - offset[entry + k], 0
         settled += 1
         k = k + 1 if k + 1 < count else 0
     for k in range(count):
-        x, t = resource[k], start + offset[k]
+        x, t = resource[entry + k], start + offset[entry + k]
         last = first[x] + length[x]
-        i = _place_of(first[x], last, end, t)
+        i = first[x] + at[k]
         left, right = i > first[x] and end[i - 1] == t, i < last and begin[i] == t + duration[k]
-        if left and not right:
+        if left and right:
+            end[i - 1] = end[i]
+            for j in range(i, last - 1):
+                begin[j], end[j] = begin[j + 1], end[j + 1]
+            length[x] -= 1
+        elif left:
             end[i - 1] = t + duration[k]
-        elif right and not left:
+        elif right:
             begin[i] = t
+        elif length[x] < capacity[x]:
+            for j in range(last, i, -1):
+                begin[j], end[j] = begin[j - 1], end[j - 1]
+            length[x] += 1
+            begin[i], end[i] = t, t + duration[k]
         elif not _occupy(Intervals(first, capacity, length, begin, end, top), x, t, duration[k]):
             break
     return int(start)

@@ -19,8 +19,8 @@ from synth_models.fabric.scheduling.reservations import Uses
 BITS = 5  # of a place, that choose one bit of a word
 WORD = 1 << BITS
 MOST_BESIDE = 1 << 23  # uses that lie beside places; of more, only one copy is kept
-_DE_BRUIJN = 0x077CB531  # times a power of two: its upper five of 32 bits are different for each
-_LOWEST = np.array(
+DE_BRUIJN = 0x077CB531  # times a power of two: its upper five of 32 bits are different for each
+LOWEST = np.array(
     [0, 1, 28, 2, 29, 14, 24, 3, 30, 22, 20, 15, 25, 17, 4, 8, 31, 27, 13, 23, 21, 19, 16, 7, 26, 12, 18, 6, 11, 5, 10,
      9], dtype=np.int64,
 )  # fmt: skip
@@ -46,15 +46,16 @@ class Lines(NamedTuple):
     level: IntArray
 
 
-def empty_lines(uses: Uses, resources: int, order: IntArray) -> Lines:
-    """Lines where nobody waits, those in front first that come first in ``order``, a permutation of the transfers."""
+def empty_lines(uses: Uses, resources: int, order: IntArray, beside: bool = False) -> Lines:
+    """Lines where nobody waits, those in front first that come first in ``order``, a permutation of the transfers.
+    ``beside``: what they occupy lies beside their places, however much memory that takes."""
     levels, words = [0], len(uses.resource) // WORD + 1
     while words > 1:
         levels.append(levels[-1] + words)
         words = words // WORD + 1
     bits, level = np.zeros(levels[-1] + words, dtype=np.int64), np.array(levels, dtype=np.int64)
-    lengths = np.diff(uses.row)
-    return Lines(*_places(uses, resources, order, int((lengths**2).sum()) <= MOST_BESIDE), bits, level)
+    beside = beside or int((np.diff(uses.row) ** 2).sum()) <= MOST_BESIDE
+    return Lines(*_places(uses, resources, order, beside), bits, level)
 
 
 @jit
@@ -124,9 +125,9 @@ def next_in_line(bits: IntArray, level: IntArray, place: int, end: int) -> int:
             found = bits[level[up] + (p >> BITS)] >> (p & (WORD - 1))
     if found == 0:
         return -1
-    p += _LOWEST[(((found & -found) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
+    p += LOWEST[(((found & -found) * DE_BRUIJN) & 0xFFFFFFFF) >> 27]
     while up > 0:
         up -= 1
         found = bits[level[up] + p]
-        p = (p << BITS) + _LOWEST[(((found & -found) * _DE_BRUIJN) & 0xFFFFFFFF) >> 27]
+        p = (p << BITS) + LOWEST[(((found & -found) * DE_BRUIJN) & 0xFFFFFFFF) >> 27]
     return int(p) if p < end else -1

@@ -8,7 +8,7 @@ for it. Nothing waits while it could run, so a bad priority costs time, never va
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
+from synth_models.fabric.scheduling.at_once import started_at_once
 from synth_models.fabric.scheduling.cells import NEVER, placed_in_cells
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.lines import Lines, empty_lines, join, leave, next_in_line
@@ -132,11 +133,23 @@ def timed(
 def timed_alike(instance: FabricInstance, transfers: Transfers) -> Schedule:
     """:func:`timed`, but of links that are looked at in the same tick, that comes first which has most transfers, not
     that of the least number: the same transfers have the same times, whatever the numbers of their links."""
+    return _listed(instance, transfers, list_scheduled, _most_used_first)
+
+
+def timed_at_once(instance: FabricInstance, transfers: Transfers) -> Schedule:
+    """:func:`timed`, but of what could start at one moment the priority alone decides; quicker where many wait."""
+    return _listed(instance, transfers, started_at_once, lambda resource: resource)
+
+
+def _listed(
+    instance: FabricInstance, transfers: Transfers, kernel: Callable[..., Any], numbered: Callable[[IntArray], IntArray]
+) -> Schedule:
+    """The transfers with the start times of this kernel, their resources in another order."""
     ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
     hops, uses, resources = _occupied(instance, transfers, ticks, False)
-    uses = uses._replace(resource=_most_used_first(uses.resource))
+    uses = uses._replace(resource=numbered(uses.resource))
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
-    found = list_scheduled(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
+    found = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
     return _schedule_of(instance, transfers, ticks, hops, found)
 
 

@@ -141,7 +141,7 @@ def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now:
     u, v = routes.used[r], routes.used[r + 1]
     start = reserve_earliest(
         reserved.first, reserved.capacity, reserved.length, reserved.begin, reserved.end, reserved.top,
-        routes.resource[u:v], routes.offset[u:v], routes.per_byte[u:v] * amount, now,
+        routes.resource, routes.offset, u, routes.per_byte[u:v] * amount, now, np.zeros(v - u, np.int64),
     )  # fmt: skip
     return start, start + routes.latency[r] + routes.slowest[r] * amount
 
@@ -162,7 +162,7 @@ def placed_along(
     first, capacity, length, begin, end, full = new_intervals(resources, room)
     used, resource, offset, per_byte = routes.used, routes.resource, routes.offset, routes.per_byte
     latency, slowest = routes.latency, routes.slowest
-    duration = np.zeros(np.diff(used).max(), np.int64)
+    duration, at = np.zeros((2, np.diff(used).max()), np.int64)
     top: Any = np.int64(0)
     for p in order:
         now = begins[p]
@@ -172,7 +172,7 @@ def placed_along(
             for k in range(v - u):
                 duration[k] = per_byte[u + k] * amount[p]
             start = reserve_earliest(
-                first, capacity, length, begin, end, full, resource[u:v], offset[u:v], duration[: v - u], now
+                first, capacity, length, begin, end, full, resource, offset, u, duration[: v - u], now, at
             )
             now = start + latency[r] + slowest[r] * amount[p]
             piece[top], route[top], starts[top], ends[top] = p, r, start, now
