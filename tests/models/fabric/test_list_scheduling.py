@@ -12,7 +12,8 @@ from models.fabric.small_machines import machine, random_instance, random_transf
 from synth.arrays import IntArray
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.scheduling import at_once, cells, lines, list_scheduling
-from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, completion, timed
+from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.scheduling.reservations import Uses
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]

@@ -16,6 +16,7 @@ from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
 from synth.kernels.clock import now as now_s
 from synth_models.fabric.scheduling.cells import NEVER
+from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.lines import (
     BITS,
     DE_BRUIJN,
@@ -46,7 +47,7 @@ class Turns(NamedTuple):
 
 
 def started_at_once(
-    uses: Uses, resources: int, followers: Any, priority: IntArray, missing: IntArray, seconds: float
+    uses: Uses, resources: int, followers: Followers, priority: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
     """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds; the
     rest is then missing. Complexity: n log n in transfers, and those that are looked at while their other end is
@@ -179,7 +180,7 @@ def _occupy(
 
 @jit
 def _at_once(
-    lines: Lines, uses: Uses, turns: Turns, followers: Any, place: IntArray, order: IntArray, missing: IntArray,
+    lines: Lines, uses: Uses, turns: Turns, followers: Followers, place: IntArray, order: IntArray, missing: IntArray,
     seconds: float,
 ) -> tuple[IntArray, bool]:  # fmt: skip
     """:func:`started_at_once` with lines where nobody waits yet; ``order``: the transfers by priority, ``place``: that

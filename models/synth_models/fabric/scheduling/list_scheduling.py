@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.at_once import started_at_once
 from synth_models.fabric.scheduling.cells import NEVER, placed_in_cells
+from synth_models.fabric.scheduling.followers import Followers, with_lags
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.lines import Lines, empty_lines, join, leave, next_in_line
 from synth_models.fabric.scheduling.reservations import (
@@ -249,47 +250,11 @@ def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     return start, waiting[order]
 
 
-class Followers(NamedTuple):
-    """Who waits for transfer i: ``transfer[row[i]:row[i + 1]]``, each for ``lag`` ticks from the start of i on,
-    :data:`NEVER` if i never comes to where it starts; less than 0 where a source may still wait for it after the start.
-    ``row``: shape (transfers + 1,)."""
-
-    row: IntArray
-    transfer: IntArray
-    lag: IntArray
-
-
 def followers_of(machine: Machine, transfers: Transfers, hops: gathering.HopTimes) -> Followers:
     """Who waits for every transfer, with the lag of each."""
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
     rows = waiting_for(transfers)
-    return _followers(*rows, transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves)
-
-
-@jit
-def _followers(
-    row: IntArray,
-    transfer: IntArray,
-    route_start: IntArray,
-    link: IntArray,
-    src: IntArray,
-    dst: IntArray,
-    arrival: IntArray,
-    leaves: IntArray,
-) -> Followers:
-    """With the lag of each: until what it waits for has arrived at the nodes from which it leaves."""
-    lag = np.full(len(transfer), NEVER, dtype=np.int64)
-    for i in range(len(row) - 1):
-        for s in range(row[i], row[i + 1]):
-            for j in range(route_start[transfer[s]], route_start[transfer[s] + 1]):
-                if leaves[j] < 0:
-                    continue
-                node = src[link[j]]
-                for k in range(route_start[i], route_start[i + 1]):
-                    if dst[link[k]] == node:
-                        lag[s] = max(lag[s], arrival[k] - leaves[j])
-                        break
-    return Followers(row, transfer, lag)
+    return with_lags(*rows, transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves)
 
 
 def list_scheduled(

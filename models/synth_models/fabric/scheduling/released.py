@@ -17,10 +17,10 @@ from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling import moves as moving
+from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.gathering import gathering
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.list_scheduling import (
-    Followers,
     Transfers,
     followers_of,
     list_scheduled,

@@ -22,8 +22,9 @@ from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.cells import NEVER
+from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import Followers, Transfers, followers_of, most_seconds
+from synth_models.fabric.scheduling.list_scheduling import Transfers, followers_of, most_seconds
 from synth_models.fabric.scheduling.reservations import (
     Uses,
     earliest_behind,
