@@ -26,6 +26,9 @@ CLUSTERS = (
     ("dgx-h100", 8, 0.15, SMALL),
     ("dgx-a100", 8, 0.15, SMALL),
     ("dgx-h100", 64, 0.02, LARGE),
+    ("dgx-a100", 64, 0.02, LARGE),
+    ("dgx-h100", 64, 0.04, SMALL),
+    ("dgx-a100", 64, 0.04, SMALL),
 )
 WORDS = {LARGE: "large", SMALL: "small"}
 SKEWS = (0.5, 1.0, 1.5)
