@@ -18,8 +18,8 @@ from synth.family import get_family, load
 from synth.making import make
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import box_transfers, hierarchical
-from synth_models.fabric.references.box_rails import AROUND
+from synth_models.fabric.references import box_allreduce, box_transfers, hierarchical
+from synth_models.fabric.references.box_rails import AROUND, BESIDE
 from synth_models.fabric.references.box_sends import Plan
 from synth_models.fabric.references.share_weights import (
     ALONE,
@@ -134,6 +134,54 @@ def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: P
         crossing = np.logical_or.reduceat(slow[sends.link], first)
         [own] = {int(v) for v in (*net.src[slow], *net.dst[slow]) if v in instance.members}
         assert set(dealt.rank[sends.piece[crossing]]) <= ({own} if failure.endswith("nvswitch 1/2") else set())
+
+
+@pytest.mark.parametrize(("machine", "worth"), [("dgx-h100", 0.03), ("dgx-a100", 0.008)])
+def test_shares_beside_a_slow_port_unload_its_box(
+    machine: str, worth: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two boxes, a port at half its rate. The busiest link is busy for longer where no rank of that box gets pieces
+    over its own rail instead, by these shares of the bound; with these it is within 0.8 % of it."""
+    instance = without(tmp_path, "link 0/gpu0 0/nvswitch 1/2", machine=machine, boxes=2, bytes="64MiB")
+    bound = synth.solve(instance, "bound", time_limit=30).bound
+    assert bound is not None
+    busiest = []
+
+    def counted(down: np.ndarray, up: np.ndarray, lost: np.ndarray, kinds: int) -> np.ndarray:
+        weight = least_busy(down, up, lost, kinds)
+        busiest.append(float(((down + up) @ weight + lost).max()) * instance.bytes / bound)
+        return weight
+
+    monkeypatch.setattr(box_allreduce, "least_busy", counted)
+    for ways in (BESIDE, WAYS):
+        monkeypatch.setattr(box_allreduce, "WAYS", ways)
+        hierarchical._made(instance, Plan(weighed=True), 16)
+    before, after = busiest
+    assert 1 <= after < 1.008
+    assert before - after > worth
+
+
+def test_a_piece_beside_a_box_comes_to_one_rank_of_it_over_its_rail(tmp_path: Path) -> None:
+    """Three boxes of three, a slow port: in its box every other rank but the one where the piece comes in takes its
+    turn, and gets the piece over its own rail from a box that has it."""
+    instance = without(tmp_path, "link 0/gpu0 0/nvswitch 1/2", machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
+    dealt = Dealt(np.repeat(np.array(instance.members), 4), np.full(36, BESIDE))
+    sends = box_transfers.transfers_of(instance, [[4096] * 36], Plan(weighed=True), dealt_to=dealt)
+    net = instance.machine.network
+    source = net.src[sends.link[sends.route_start[:-1]]].tolist()
+    target = net.dst[sends.link[sends.route_start[1:] - 1]].tolist()
+    box = {rank: b for b, ranks in enumerate(instance.boxes) for rank in ranks}
+    entered: dict[int, list[int]] = {}
+    for piece, u, v in zip(sends.piece.tolist(), source, target, strict=True):
+        if box[v] == 0 and box[u] != 0:
+            entered.setdefault(piece, []).append(v)
+            assert u % 3 == v % 3
+    own = {piece: int(rank) for piece, rank in enumerate(dealt.rank)}
+    beside: dict[int, set[int]] = {}
+    for piece, rank in own.items():
+        assert len(entered[piece]) == (1 if box[rank] == 0 else 2)
+        beside.setdefault(rank, set()).update(v for v in entered[piece] if v % 3 != rank % 3)
+    assert all(ranks == {v for v in instance.boxes[0] if v % 3 != rank % 3} for rank, ranks in beside.items())
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from synth_models.fabric.solution import Schedule
 
 QUICK = 300_000  # transfers of both ways, up to which two orders more are tried
 BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
+IDLE = 3  # times what no allreduce can use of a link, which one with a lag leaves idle at its ends
 UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
 
 
@@ -61,7 +62,7 @@ def of_unequal_shares(instance: FabricInstance, there: FabricInstance, sizes: li
         shares = [seconds_of_shares(one, transfers_of(one, probe, plan, dealt_to=part), len(roots)) for part in parts]
         seconds.append(np.concatenate(shares, axis=1))
     down_s, up_s = seconds
-    lost = lost_seconds(instance) / instance.bytes
+    lost = lost_seconds(instance) * (IDLE if plan.lag else 1) / instance.bytes
     weight = least_busy(down_s, up_s, lost, ways)
     dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
     found = [_turn_by_turn(instance, there, sizes, plan._replace(by_chunk=True), dealt_to)]

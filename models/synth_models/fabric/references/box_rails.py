@@ -17,6 +17,7 @@ from synth_models.fabric.scheduling.box_routes import PairRoutes
 MOST_TURNS = 840
 BY_CUT_OFF, BY_ANY = 1, 2  # who spreads a piece in a box instead of the rank that it comes to
 AROUND = 3  # nobody else does, but the piece keeps to links that have their whole rate
+BESIDE = 4  # nobody else does, but one rank of the first box gets the piece over its own rail
 
 
 class Rails(NamedTuple):
@@ -103,6 +104,21 @@ class Rails(NamedTuple):
             mine = (how == BY_CUT_OFF) & (box == b)
             if len(lacking):
                 found[mine] = lacking[turn[mine] % len(lacking)]
+        return found
+
+    def beside(self, holder: IntArray, turn: IntArray) -> IntArray:
+        """The rank of the first box that gets a piece of ``holder`` over its own rail instead of inside that box, one
+        after the other in turn but for the one by which it comes to the box; NOBODY where that has no rail of its
+        own."""
+        first = np.zeros_like(holder)
+        enters = np.where(self.box[holder] == 0, holder, self.between(holder, first, turn)[1])
+        others = max(1, int(self.size[0]) - 1)
+        rank = self.rank[0, (self.number[enters] + 1 + turn % others) % self.size[0]]
+        away = np.arange(len(self.size)) != 0
+        straight = (self.leaves[rank] == rank[:, None])[:, away].all(axis=1)
+        mates = self.rank[1:, self.number[rank]].T  # (pieces, other boxes)
+        straight &= (self.enters[mates, 0] == rank[:, None]).all(axis=1)
+        found: IntArray = np.where(straight & (rank != enters), rank, NOBODY)
         return found
 
     def between(self, at: IntArray, box: IntArray, turn: IntArray | int) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth_models.fabric.references.box_rails import AROUND, Around, Rails
+from synth_models.fabric.references.box_rails import AROUND, BESIDE, Around, Rails
 from synth_models.fabric.references.box_trees import NOBODY, Placed
 from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.references.share_weights import Dealt
@@ -222,8 +222,8 @@ def from_everyone(
     later, left_out = 0, None
     if isinstance(around, OverRails):
         later, left_out, around = count * chunks_each, around.ranks, None
-    elif around is not None and helped is not None:
-        left_out = _left_out(around, holder, helped)
+    elif helped is not None:
+        left_out = _left_out(rails, around, holder, helped, turn)
     sends = Collected(rails, plan.chain, around, left_out)
     first_step = chunk * (count if plan.by_chunk else 1)
     helper = None if helped is None else rails.helpers(holder, turn, helped)
@@ -242,12 +242,18 @@ def from_everyone(
     return sends.all()
 
 
-def _left_out(around: Around, holder: IntArray, helped: IntArray) -> BoolArray | None:
+def _left_out(
+    rails: Rails, around: Around | None, holder: IntArray, helped: IntArray, turn: IntArray
+) -> BoolArray | None:
     """The ranks that do not get a piece inside their box, shape (pieces, nodes); None where there are none."""
-    if not around.apart.any():
-        return None
-    found: BoolArray = around.apart & ((helped == AROUND) & ~around.apart[holder])[:, None]
-    return found
+    found = np.zeros((len(holder), len(rails.box)), dtype=bool)
+    if around is not None:
+        nodes = len(rails.box)  # up to the last rank; switches get no pieces
+        found |= around.apart[:nodes] & ((helped == AROUND) & ~around.apart[holder])[:, None]
+    piece = np.flatnonzero(helped == BESIDE)
+    rank = rails.beside(holder[piece], turn[piece])
+    found[piece[rank != NOBODY], rank[rank != NOBODY]] = True
+    return found if found.any() else None
 
 
 def _beside(

@@ -20,7 +20,8 @@ direct route to another box, what libraries run is tried as well (:mod:`synth_mo
 
 Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
 much: :mod:`synth_models.fabric.references.share_weights`), turn by turn. Where links are slow, some of these go around
-them: over other rails, or to the rank behind a slow link over its own rail instead of inside its box.
+them: over other rails, or to the rank behind a slow link over its own rail instead of inside its box. Others come to
+another rank of that box over its rail, so that the box, whose links have less to give, has less to carry.
 
 Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
 also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a

@@ -25,8 +25,8 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 ALONE = 0.1
 HELP = 0.01
-HELPED = 3  # ways: not, and two; around slow links is one more
-WAYS = HELPED + 1
+HELPED = 3  # ways: not, and two; around and beside slow links are two more
+WAYS = HELPED + 2
 BUSIEST = 8  # links that are compared when a piece is dealt out
 LEAST_SHARE = 1e-6  # of the whole, below which a share is none
 DIGITS = 9  # by which rows of the linear program are told apart
@@ -89,8 +89,8 @@ def in_turn(down: FloatArray, up: FloatArray, weight: FloatArray) -> bool:
 @dataclass(frozen=True, eq=False)
 class Dealt:
     """The rank that sums up each piece of an allreduce, shape (pieces,), and how it is ``helped``: who spreads it in
-    each box (:meth:`synth_models.fabric.references.box_rails.Rails.helpers`), or whether it goes around slow links, one
-    of :data:`WAYS` numbers."""
+    each box (:meth:`synth_models.fabric.references.box_rails.Rails.helpers`), whether it goes around slow links, or
+    beside a box of slow links to one rank of it: one of :data:`WAYS` numbers."""
 
     rank: IntArray
     helped: IntArray
