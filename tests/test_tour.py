@@ -61,7 +61,7 @@ def test_the_readme_shows_the_tour(tmp_path: Path) -> None:
 
     records = [record for record in read_all([tmp_path / "records"]) if not isinstance(record, Exception)]
     cut = {record["instance"] for record in records if record["stopped_by"] == "clock"}
-    assert len(cut) <= 2  # on a busy machine
+    assert len(cut) < 6  # of twelve, on a busy machine
 
     def plain(text: str) -> list[str]:
         """Without the method (which of several equal ones is named first depends on the order in which they ended) and
