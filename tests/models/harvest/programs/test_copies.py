@@ -10,6 +10,7 @@ from synth.options import RunOptions
 from synth_models.harvest.check.replay import check_schedule
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.profiles import profile, step_time
+from synth_models.harvest.parts.shortest_path import shortest_schedule
 from synth_models.harvest.programs.column_generation.copies import copies, in_all_copies, one_copy
 from synth_models.harvest.programs.column_generation.method import Columns
 
@@ -80,3 +81,22 @@ def test_four_copies_take_as_long_as_one() -> None:
     verdict = check_schedule(four.instance, four.ratings.schedule(four.chosen))
     assert verdict.ok
     assert verdict.value == pytest.approx(four.value, rel=1e-9)
+
+
+def bruck(gpus: int, delay: float) -> Columns:
+    """Bruck's allgather of 4 MiB on two ports."""
+    keys = {"algorithm": "bruck_allgather", "gpus": gpus, "ports": 2, "message_bytes": 2**22}
+    return columns_of(made(**keys, reconfiguration_delay=delay))
+
+
+def best_of_all(columns: Columns) -> float:
+    """Seconds of the best schedule over the list and all Cayley graphs that are rated."""
+    return shortest_schedule(columns._with_graphs(), lambda step: columns.paid[step])[0]
+
+
+def test_no_schedule_over_the_graphs_off_the_list_is_better() -> None:
+    columns = bruck(16, 3e-6)
+    columns.offer_cayley()
+    columns.offer_copies()
+    assert columns.graph_cost.shape == (4, 2 * 136)  # of two groups
+    assert columns.value <= best_of_all(columns) * (1 + 1e-6)

@@ -80,6 +80,8 @@ class Columns:
         self.groups: dict[tuple[int, ...], list[Lift]] = {}
         self.nearest: dict[tuple[int, int], tuple[float, IntArray]] = {}
         self.folded: dict[tuple[Lift, int], IntArray | None] = {}
+        self.graphs: list[tuple[Lift, IntArray]] = []  # Cayley graphs that are rated, most of them not on the list,
+        self.graph_cost = np.empty((len(instance.steps), 0))  # and their seconds, shape (steps, graphs)
         self._settle()
 
     def _settle(self) -> None:
@@ -94,10 +96,14 @@ class Columns:
         self.options.held.offer(lambda: self.ratings.schedule(chosen, topologies), self.value, self.ratings.tried())
         settled = self.ratings.settled[self.ratings.pattern_of]
         cost = np.where(settled, self.ratings.cost, np.inf)
-        self.before = _arrivals(cost, [delays.before(step) for step in range(len(cost))])
+        self._reach(cost, [delays.before(step) for step in range(len(cost))])
+
+    def _reach(self, cost: FloatArray, paid: Sequence[float | FloatArray]) -> None:
+        """Note the least times before and after every step, over topologies with this ``cost`` (steps, topologies)."""
+        self.before = _arrivals(cost, paid)
         # backwards a change from one topology to another is paid before the later step
-        turned = [np.asarray(delays.before(step)) for step in range(len(cost) - 1, 0, -1)]
-        self.after = _arrivals(cost[::-1], [0.0, *(paid.T if paid.ndim else float(paid) for paid in turned)])[::-1]
+        turned = [np.asarray(paid[step]) for step in range(len(cost) - 1, 0, -1)]
+        self.after = _arrivals(cost[::-1], [0.0, *(one.T if one.ndim else float(one) for one in turned)])[::-1]
 
     def search(self) -> None:
         """Make topologies, with less and less symmetry, until none is in reach of its price or time is up."""
@@ -132,19 +138,30 @@ class Columns:
         stops = self.options.part(SHARE).out_of_time, self.options.out_of_time
         sought = self._sought(lift)
         found = pools(regular, instance.ports, demands, sought, instance.hop_delay, random, stops)
-        cost = np.where(self.ratings.settled[self.ratings.pattern_of], self.ratings.cost, np.inf)
-        listed = cost.shape[1]
-        cost = np.hstack([cost, *(instance.alpha + pool.seconds[row] for pool in found)])
-        value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
-        if value < self.value * (1 - GAIN):
-            graphs = [(pool.lift, targets) for pool in found for targets in pool.targets]
-            taken, served = np.unique(chosen[chosen >= listed], return_counts=True)
-            for number in taken.tolist():
-                steps, (of, targets) = np.flatnonzero(chosen == number), graphs[number - listed]
-                self._list((int(steps[0]), int(steps[-1])), of.links(targets[None, :]), np.inf)
-            most = graphs[taken[served.argmax()] - listed][0]  # less symmetry is sought in the group that serves most
+        self.graphs = [(pool.lift, targets) for pool in found for targets in pool.targets]
+        self.graph_cost = np.hstack([self.graph_cost, *(instance.alpha + pool.seconds[row] for pool in found)])
+        most = self._join_graphs()
+        if most is not None:  # less symmetry is sought in the group that serves most
             self.groups[tuple(range(len(self.ratings.patterns)))] = lifts(most.generators, instance.gpus)
-            self._settle()
+
+    def _with_graphs(self) -> FloatArray:
+        """Seconds of every step on the list's topologies, then on the graphs."""
+        cost = np.where(self.ratings.settled[self.ratings.pattern_of], self.ratings.cost, np.inf)
+        return np.hstack([cost, self.graph_cost])
+
+    def _join_graphs(self) -> Lift | None:
+        """Put the graphs of the best schedule over list and graphs on the list, if that lowers the value; the group of
+        the one that serves most steps."""
+        cost, listed = self._with_graphs(), len(self.ratings.topologies)
+        value, chosen = shortest_schedule(cost, lambda step: self.paid[step])
+        if value >= self.value * (1 - GAIN) or not (chosen >= listed).any():
+            return None
+        taken, served = np.unique(chosen[chosen >= listed], return_counts=True)
+        for number in taken.tolist():
+            steps, (of, targets) = np.flatnonzero(chosen == number), self.graphs[number - listed]
+            self._list((int(steps[0]), int(steps[-1])), of.links(targets[None, :]), np.inf)
+        self._settle()
+        return self.graphs[int(taken[served.argmax()]) - listed][0]
 
     def _kinds(self) -> list[tuple[int, float]]:
         """Of every step the number of its pattern, and the bytes of a pair: steps of one kind take equally long."""
@@ -170,11 +187,12 @@ class Columns:
 
     def offer_copies(self) -> None:
         """Add topologies for intervals whose patterns fall apart into copies, made for one of these: the intervals
-        first that have most to gain for their length."""
+        first that have most to gain for their length. The steps before and after may be on graphs off the list."""
         lift = self.lifts_of(range(len(self.ratings.patterns)))[0]
         if self.instance.delay_varies or len(lift.sources) > 1:
             return
         kinds, done = self._kinds(), set[frozenset[tuple[int, float, int]]]()
+        self._reach(self._with_graphs(), self.paid)
         relative = self._relative_worth()
         for place in np.argsort(-relative, axis=None, kind="stable").tolist():
             first, last = divmod(place, relative.shape[1])
@@ -189,7 +207,11 @@ class Columns:
             smaller = Columns(one_copy(self.instance, first, last, parts[0]), self.options.part(SHARE_OF_COPY))
             smaller.search()
             links = smaller.ratings.topologies[int(smaller.chosen[0])].links
-            self.offer((first, last), in_all_copies(links, parts))
+            if self._list((first, last), in_all_copies(links, parts), self.price(first, last) * (1 - GAIN)):
+                self._settle()
+                self._join_graphs()
+                self._reach(self._with_graphs(), self.paid)
+        self._settle()
 
     def prices(self) -> FloatArray:
         """(30): seconds that a topology for steps a to b may take at most to lower the value, at [a, b]."""
@@ -341,7 +363,7 @@ class Columns:
         return best
 
 
-def _arrivals(cost: FloatArray, paid: list[float | FloatArray]) -> FloatArray:
+def _arrivals(cost: FloatArray, paid: Sequence[float | FloatArray]) -> FloatArray:
     """Least seconds of the steps up to every step, shape (steps,); ``paid[i]`` before step i."""
     total = cost[0].copy()
     found = [total.min()]
