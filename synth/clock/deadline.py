@@ -8,8 +8,10 @@ does not ask is stopped by :func:`stopping`, and the run hands back what it held
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +25,7 @@ from synth.clock import start_up_costs
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
 AGAIN_S = 0.2  # between two signals: compiled code and callbacks may swallow one
+REFERENCES = ("weakref", "_weakrefset")  # modules whose callbacks run when an object has gone
 AT_ONCE_S = 1e-6  # until a limit that has passed already stops a block
 
 
@@ -167,7 +170,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     global put_off
     if not _limits:
         return
-    if _shields or start_up_costs.going_on() or _importing(frame):
+    if _shields or start_up_costs.going_on() or _importing(frame) or _dropped(frame):
         return  # the timer repeats
     if _in_numba(frame):
         put_off = True
@@ -221,6 +224,15 @@ def _importing(frame: FrameType | None) -> bool:
     """Whether a module is being imported, which would stay broken, or a limit is entered or left."""
     return any(
         one.f_code.co_filename.startswith("<frozen importlib") or one.f_globals is globals() for one in _callers(frame)
+    )
+
+
+def _dropped(frame: FrameType | None) -> bool:
+    """Whether Python would drop a stop and go on: what a garbage collection calls, and the hook for what is dropped."""
+    hooks = {getattr(getattr(hook, "func", hook), "__code__", None) for hook in (*gc.callbacks, sys.unraisablehook)}
+    return any(
+        one.f_code in hooks or one.f_code.co_name == "__del__" or one.f_globals.get("__name__") in REFERENCES
+        for one in _callers(frame)
     )
 
 

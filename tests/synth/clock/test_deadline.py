@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -138,6 +140,45 @@ def _kernel(seconds: float) -> int:
 @jit
 def _many(number: int) -> Any:
     return np.zeros(number)
+
+
+def busy(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+class Slow:
+    """Takes longer to go than a limit lasts."""
+
+    def __del__(self) -> None:
+        busy(0.6)
+
+
+def slow_collection(phase: str, info: dict[str, int]) -> None:
+    if phase == "start":
+        busy(0.6)
+
+
+@pytest.mark.parametrize("by", ["collection", "finaliser"])
+def test_no_stop_is_dropped_by_a_garbage_collection(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a collection calls takes longer than the limit: nothing is dropped there, and the block behind it stops."""
+    dropped: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
+    options = limited(0.05)
+    if by == "collection":
+        gc.callbacks.append(slow_collection)
+    try:
+        with options.in_time():
+            if by == "collection":
+                gc.collect()
+            Slow()
+            loop_for_ever()
+    finally:
+        if by == "collection":
+            gc.callbacks.remove(slow_collection)
+    assert options.clock.cut
+    assert dropped == []
 
 
 def test_kernels_read_the_clock() -> None:

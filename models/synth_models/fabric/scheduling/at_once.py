@@ -77,7 +77,7 @@ def _decisive(uses: Uses, resources: int) -> Uses:
                 before[x], later[x] = last, after
             if last == x or last != before[x] or after != later[x] or after < 0 or duration[k] > duration[k - 1]:
                 follows[x] = False
-    starts, kept = np.zeros_like(row), np.zeros(len(resource), np.int64)
+    starts, kept = np.zeros(len(row), np.int64), np.zeros(len(resource), np.int64)
     top: Any = np.int64(0)
     for i in range(len(row) - 1):
         for k in range(row[i], row[i + 1]):
