@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import some
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from models.mlfm.damaged_machines import damaged
 from models.mlfm.slow_replay import replay
@@ -95,6 +95,13 @@ def test_no_servers_for_more_flows_than_transfers() -> None:
     assert LeafPhases(2, 1, to[:, 1:], onto[:, 1:]).fault is None
 
 
+def test_no_flow_comes_back_to_its_leaf() -> None:
+    """Leaf 0 of MLFM(2) sends over the spine of columns 0 and 1 to itself."""
+    to = np.full((18, 1), -1, dtype=np.int32)
+    to[1, 0] = 1
+    assert LeafPhases(2, 1, to, np.full_like(to, -1)).fault == "a flow ends at the leaf where it began"
+
+
 def test_a_smaller_job_has_none() -> None:
     with pytest.raises(ValueError, match="all servers of the machine"):
         unpack(damaged(3, 2, 4, 3), stored()[1])
@@ -102,6 +109,7 @@ def test_a_smaller_job_has_none() -> None:
 
 @settings(max_examples=some(200), deadline=None, derandomize=True)
 @given(st.sampled_from(ARRAYS), st.integers(0, 2**30), st.integers(-1, 12))
+@example("pattern", 6, 0)  # a flow back to its leaf
 def test_one_entry_changed(key: str, place: int, value: int) -> None:
     """It is refused, or the check says of what is left what the slow replay says."""
     instance, packed = stored()

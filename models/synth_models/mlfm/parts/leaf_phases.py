@@ -79,6 +79,8 @@ class LeafPhases:
         """Why the flows cannot have servers; None where they can, by König."""
         each = self.d * self.d // self.length
         _, source, target, _ = self._between()
+        if np.any(source == target):
+            return "a flow ends at the leaf where it began"
         if np.bincount(source * self.leaves + target).max(initial=0) > each:
             return f"a leaf has more than {each} flows to another one"
         if np.any(np.sum(self.d - self._busy.max(axis=0), axis=1) < each):
