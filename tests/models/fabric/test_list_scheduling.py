@@ -12,7 +12,7 @@ from models.fabric.small_machines import machine, random_instance, random_transf
 from synth.arrays import IntArray
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.scheduling import at_once, cells, lines, list_scheduling
-from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.followers import NEVER, Followers
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
 from synth_models.fabric.scheduling.reservations import Uses
 
@@ -136,7 +136,7 @@ def test_the_most_urgent_starts_at_once(seed: int) -> None:
 def test_who_waits_for_ever_does_not_start() -> None:
     uses = Uses(np.arange(4), np.zeros(3, np.int64), np.zeros(3, np.int64), np.full(3, 2))
     rows = np.array([0, 1, 1, 1])
-    never = Followers(rows, np.array([1]), np.array([cells.NEVER]))
+    never = Followers(rows, np.array([1]), np.array([NEVER]))
     start, in_time = at_once.started_at_once(uses, 1, never, np.arange(3), np.array([0, 1, 0]), 60.0)
     assert (start.tolist(), in_time) == ([0, -1, 2], True)
     started = at_once.started_at_once(uses, 1, never, np.arange(3), np.array([0, 1, 0]), -1.0)
@@ -227,7 +227,7 @@ def _one_start_after_the_other(uses: Any, followers: Any, priority: Any, missing
         taken |= wanted
         start[i] = at * suits.ticks
         for s in range(followers.row[i], followers.row[i + 1]):
-            if followers.lag[s] != cells.NEVER:
+            if followers.lag[s] != NEVER:
                 j = followers.transfer[s]
                 ready[j] = max(ready[j], start[i] + max(int(followers.lag[s]), 0))
                 waits[j] -= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from synth.arrays import IntArray
@@ -32,12 +34,10 @@ def best_paths(instance: FabricInstance, options: RunOptions, name: str, way: Ed
     """Every block along its edges, or by what :func:`once` makes of these; the quickest over numbers of chunks."""
     if len(instance.blocks) > MOST_BLOCKS:
         return Outcome("unsupported", message=f"{len(instance.blocks)} blocks: at most {MOST_BLOCKS} are supported")
-    known = [way] if isinstance(way, Transfers) else []
+    routed = cache(lambda: way if isinstance(way, Transfers) else once(instance, instance.blocks.bytes, way))
 
     def make(count: int) -> Schedule | None:
-        if isinstance(way, Edges) and not known:
-            known.append(once(instance, instance.blocks.bytes, way))
-        template = known[0]
+        template = routed()
         if count > 1 and count * len(template.piece) > MOST_TRIED:
             return None
         block, nth, size = _pieces(instance.blocks.bytes, count)

@@ -15,8 +15,7 @@ import numpy as np
 from synth.arrays import Int32Array, IntArray
 from synth.kernels import jit
 from synth.kernels.clock import now as now_s
-from synth_models.fabric.scheduling.cells import NEVER
-from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.followers import Followers, becomes_ready
 from synth_models.fabric.scheduling.lines import (
     BITS,
     DE_BRUIJN,
@@ -228,14 +227,8 @@ def _at_once(
                 start[i] = now
                 _occupy(lines, uses, turns, when, waiting, wake, events, i, now)
                 for s in range(followers.row[i], followers.row[i + 1]):
-                    j = followers.transfer[s]
-                    if followers.lag[s] == NEVER:
-                        waits[j] = -count - 1  # the piece never comes to where j starts
-                        continue
-                    ready[j] = max(ready[j], now + max(followers.lag[s], 0))
-                    waits[j] -= 1
-                    if waits[j] == 0:
-                        heapq.heappush(events, (ready[j], new, j))
+                    if becomes_ready(followers, ready, waits, s, now):
+                        heapq.heappush(events, (ready[followers.transfer[s]], new, followers.transfer[s]))
                 continue
             if when[x] > now:
                 continue

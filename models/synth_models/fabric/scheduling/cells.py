@@ -21,6 +21,7 @@ import numpy as np
 from synth.arrays import IntArray, WordArray
 from synth.kernels import jit
 from synth.kernels.clock import now as now_s
+from synth_models.fabric.scheduling.followers import NEVER
 from synth_models.fabric.scheduling.reservations import Uses
 
 BITS, MOST = 64, 64  # of a word; cells of a transfer
@@ -30,7 +31,6 @@ COARSE = 32  # cells of the longest duration where no cell suits all times
 ROOM = 2**26  # words of all resources at most
 DOUBLINGS = 6  # of the time that there are cells for
 LOOK = 1000  # transfers between looks at the clock
-NEVER = -(2**62)  # the lag behind what never comes
 
 
 class Cells(NamedTuple):

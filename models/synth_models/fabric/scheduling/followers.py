@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.kernels import jit
-from synth_models.fabric.scheduling.cells import NEVER
+
+NEVER = -(2**62)  # the lag behind what never comes
 
 
 class Followers(NamedTuple):
@@ -45,3 +46,15 @@ def with_lags(
                         lag[s] = max(lag[s], arrival[k] - leaves[j])
                         break
     return Followers(row, transfer, lag)
+
+
+@jit(inlined=True)
+def becomes_ready(followers: Followers, ready: IntArray, waits: IntArray, entry: int, now: Any) -> bool:
+    """Note for the follower at this entry that what it waits for starts ``now``: whether that was the last, so that it
+    is ready at ``ready``. ``waits``: for how many each transfer still waits; for ever where one never comes to it."""
+    lag, i = followers.lag[entry], followers.transfer[entry]
+    if lag == NEVER:
+        return False
+    ready[i] = max(ready[i], now + max(lag, 0))
+    waits[i] -= 1
+    return bool(waits[i] == 0)

@@ -23,8 +23,8 @@ from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.at_once import started_at_once
-from synth_models.fabric.scheduling.cells import NEVER, placed_in_cells
-from synth_models.fabric.scheduling.followers import Followers, with_lags
+from synth_models.fabric.scheduling.cells import placed_in_cells
+from synth_models.fabric.scheduling.followers import NEVER, Followers, becomes_ready, with_lags
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.lines import Lines, empty_lines, join, leave, next_in_line
 from synth_models.fabric.scheduling.reservations import (
@@ -354,13 +354,8 @@ def _reserve_and_release(
         x = uses.resource[k]
         free[x] = max(free[x], now + uses.offset[k] + uses.duration[k])
     for s in range(followers.row[i], followers.row[i + 1]):
-        j = followers.transfer[s]
-        if followers.lag[s] == NEVER:
-            waits[j] = -len(waits) - 1  # the piece never comes to where j starts
-            continue
-        ready[j] = max(ready[j], now + max(followers.lag[s], 0))
-        waits[j] -= 1
-        if waits[j] == 0:
+        if becomes_ready(followers, ready, waits, s, now):
+            j = followers.transfer[s]
             heapq.heappush(events, (ready[j], np.int64(0), priority[j], np.int64(j)))
 
 
@@ -383,12 +378,9 @@ def placed_in_gaps(
         start[i] = earliest_in_gap(reserved, uses, i, ready[i])
         reserve_in_gap(reserved, uses, i, start[i])
         for s in range(followers.row[i], followers.row[i + 1]):
-            j = followers.transfer[s]
-            if followers.lag[s] != NEVER:
-                ready[j] = max(ready[j], start[i] + max(followers.lag[s], 0))
-                waits[j] -= 1
-                if waits[j] == 0:
-                    heapq.heappush(heap, (priority[j], j))
+            if becomes_ready(followers, ready, waits, s, start[i]):
+                j = followers.transfer[s]
+                heapq.heappush(heap, (priority[j], j))
     return start, True
 
 

@@ -21,8 +21,7 @@ from synth.kernels import jit
 from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.scheduling.cells import NEVER
-from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.followers import NEVER, Followers, becomes_ready
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.list_scheduling import Transfers, followers_of, most_seconds
 from synth_models.fabric.scheduling.reservations import (
@@ -76,7 +75,7 @@ def _first_come(
     """Start ticks, -1 for a transfer that never becomes ready, and whether that took no more than so many seconds.
     Complexity: n log n, times the links of a route."""
     until, looks = now_s() + seconds, 0
-    row, transfer, lag = followers
+    row, transfer = followers.row, followers.transfer
     count = len(missing)
     start = np.full(count, -1, dtype=np.int64)
     ready, waits = np.zeros(count, dtype=np.int64), missing.copy()
@@ -102,13 +101,8 @@ def _first_come(
             if waits[j] == 0:
                 heapq.heappush(heap, (ready[j], j))
         for s in range(row[i], row[i + 1]):
-            j = transfer[s]
-            if lag[s] == NEVER:
-                continue
-            ready[j] = max(ready[j], start[i] + max(lag[s], 0))
-            waits[j] -= 1
-            if waits[j] == 0:
-                heapq.heappush(heap, (ready[j], j))
+            if becomes_ready(followers, ready, waits, s, start[i]):
+                heapq.heappush(heap, (ready[transfer[s]], transfer[s]))
     return start, True
 
 
