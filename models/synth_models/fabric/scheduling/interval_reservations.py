@@ -44,6 +44,21 @@ def new_intervals(resources: int, room: int) -> Intervals:
     )
 
 
+@jit
+def intervals_of(most: IntArray) -> Intervals:
+    """Nothing reserved; room for so many intervals of every resource, shape (resources,), which are never moved."""
+    row = np.cumsum(most)
+    pool = row[-1] if len(row) else 0
+    return Intervals(
+        row - most,
+        most,
+        np.zeros(len(most), dtype=np.int64),
+        np.empty(pool, dtype=np.int64),
+        np.empty(pool, dtype=np.int64),
+        np.array([pool, 0], dtype=np.int64),
+    )
+
+
 @jit(inlined=True)
 def earliest(reserved: Intervals, uses: Uses, i: int, start: int) -> int:
     """The first start of transfer i from ``start`` on at which all it occupies is free."""
@@ -74,18 +89,21 @@ def reserve_earliest(
     resource: IntArray, offset: IntArray, entry: int, duration: IntArray, now: int, at: IntArray,
 ) -> int:  # fmt: skip
     """Occupy what one transfer needs as early as it is free from ``now`` on; its start. The same as :func:`earliest`
-    and :func:`reserve` of a transfer with these uses, all of different resources, in a third of the time: columns
-    of :class:`Intervals` and :class:`Uses` that come one by one have their references counted once, and every place is
-    looked for once. Its uses are those from ``entry`` on, as many as it has durations; ``at``: room for their
-    places."""
+    and :func:`reserve` of a transfer with these uses, all of different resources, in a third of the time: columns of
+    :class:`Intervals` and :class:`Uses` that come one by one have their references counted once, and every place is
+    looked for once, and further on from there. Its uses are those from ``entry`` on, as many as it has durations;
+    ``at``: room for their places."""
     count = len(duration)
-    start, k, settled = now, 0, 0
+    start, k, settled, looked = now, 0, 0, 0
     while settled < count:
         x, t = resource[entry + k], start + offset[entry + k]
         last = first[x] + length[x]
-        i = _place_of(first[x], last, end, t)
-        while i < last and begin[i] < t + duration[k]:
-            t = end[i]
+        i = first[x] + at[k]
+        if looked < count:
+            i = _place_of(first[x], last, end, t)
+        looked += 1
+        while i < last and (end[i] <= t or begin[i] < t + duration[k]):
+            t = max(t, end[i])
             i += 1
         at[k] = i - first[x]
         if t - offset[entry + k] > start:

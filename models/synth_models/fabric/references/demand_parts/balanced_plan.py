@@ -24,7 +24,6 @@ from synth_models.fabric.solution import Schedule
 CELLS = 32  # of the time on the rails, that no piece is longer than,
 MOST_EXACT = 16  # boxes between which the decomposition is exact,
 QUANTA = 1024  # and of how many quanta the longest row or column is between more
-ROOM = 8  # reserved intervals a piece, to begin with
 AHEAD = 8  # th of that time, and so many of the longest
 WAITS = 4  # latencies, before its turn is the earliest that a piece goes to its rail, between more boxes
 HOT = 3  # th of the longest time inside a box, from which on a pair there may also go over other boxes,
@@ -61,12 +60,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     if moved.any():
         pieces = in_turn(pieces, around(moved, boxes, size, AROUND_CELLS, until))
     ahead = turns if boxes <= MOST_EXACT else turns // AHEAD + WAITS * int(routes.latency.max()) // rail
-    room = ROOM
-    while True:
-        transfers = placed(pieces, layout, ahead, room)
-        if len(transfers.piece) or not len(pieces.bytes):
-            break
-        room *= 4
+    transfers = placed(pieces, layout, ahead)
     return Plan(pieces, transfers, routes, int(transfers.end.max(initial=0)), layout.ticks_per_s)
 
 

@@ -26,18 +26,15 @@ def placed_again(plan: Plan, resources: int) -> Plan:
     way, hops = transfers.route[in_order], np.bincount(transfers.piece, minlength=count)
     row = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
     turned = np.repeat(row[:-1] + row[1:] - 1, hops) - np.arange(row[-1])
-    room = 4 * len(way) * int(np.diff(routes.used).max(initial=1)) + 1024
     begins = np.zeros(count, dtype=np.int64)
     back = placed_along(
         _latest_first(transfers.piece, transfers.end, count), pieces.bytes, begins, row, way[turned],
-        _backwards(routes), resources, room,
+        _backwards(routes), resources,
     )  # fmt: skip
-    if len(back.piece) < len(way):
-        return plan
     order = _latest_first(back.piece, back.end, count)
-    made = placed_along(order, pieces.bytes, begins, row, way, routes, resources, room)
+    made = placed_along(order, pieces.bytes, begins, row, way, routes, resources)
     ticks = int(made.end.max(initial=0))
-    return plan._replace(transfers=made, ticks=ticks) if len(made.piece) == len(way) and ticks < plan.ticks else plan
+    return plan._replace(transfers=made, ticks=ticks) if ticks < plan.ticks else plan
 
 
 def _latest_first(piece: IntArray, end: IntArray, count: int) -> IntArray:

@@ -136,7 +136,7 @@ def _first(left: Left, number: int) -> Any:
     return left.queue[left.row[number + 1] - left.many[number]]
 
 
-@jit
+@jit(inlined=True)
 def _block(left: Left, size: int, pieces: Pieces, times: Times, x: int, y: int, now: int) -> tuple[int, int]:
     """The most urgent block for the rail from rank x to rank y, -1 if there is none, and its number: that which has
     most to go where it would go last."""

@@ -145,9 +145,8 @@ def placed_in_order(
     moments; shape (pieces,) each."""
     routes = found.routes
     row, way = _ways(pieces.origin, pieces.goal, first, last, found.route)
-    room = 4 * len(way) * int(np.diff(routes.used).max()) + 1024
     begins, order = np.zeros(len(pieces.bytes), dtype=np.int64), np.argsort(moments, kind="stable")
-    return placed_along(order, pieces.bytes, begins, row, way, routes, found.resources, room)
+    return placed_along(order, pieces.bytes, begins, row, way, routes, found.resources)
 
 
 def _moments(found: RelayedRoutes, chosen: Chosen, window: float, stretched: bool) -> FloatArray:
@@ -195,11 +194,10 @@ def _busiest(demand: IntArray, size: int) -> tuple[int, int]:
     return int(most), int(within)
 
 
-@jit
 def _pieces(demand: IntArray, size: int, across: int, within: int) -> Pieces:
     """As :func:`cut_blocks`, the largest first."""
     found = cut_blocks(demand, size, across, within)
-    order = np.argsort(-found.bytes, kind="mergesort")
+    order = np.argsort(-found.bytes, kind="stable")
     return Pieces(found.origin[order], found.goal[order], found.rail, found.bytes[order], found.turn[order])
 
 
@@ -210,7 +208,7 @@ def _chosen(
 ) -> tuple[IntArray, IntArray, IntArray]:  # fmt: skip
     """The kind of every piece, and the ranks between which its rail is."""
     count = len(origin)
-    load = np.zeros((KINDS, resources), np.int64)
+    load = np.zeros((resources, KINDS), np.int64)
     kind, first, last = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     for p in range(count):
         if origin[p] // size == goal[p] // size:
@@ -273,10 +271,10 @@ def _ways(
 def _add(load: IntArray, routes: RouteTable, r: int, amount: int, kind: int) -> None:
     """Count the ticks of a piece on all that a route occupies."""
     for e in range(routes.used[r], routes.used[r + 1]):
-        load[kind, routes.resource[e]] += routes.per_byte[e] * amount
+        load[routes.resource[e], kind] += routes.per_byte[e] * amount
 
 
-@jit
+@jit(inlined=True)
 def _cost(
     load: IntArray, routes: RouteTable, route: IntArray, i: int, first: int, last: int, j: int, amount: int, kind: int,
     target: float,
@@ -296,9 +294,9 @@ def _cost(
     cost, full = 0.0, 0.0
     for e in range(routes.used[rail], routes.used[rail + 1]):
         x = routes.resource[e]
-        both, own = load[BOTH, x], routes.per_byte[e] * amount
-        behind, before = both + load[BEHIND, x], both + load[BEFORE, x]
-        every = behind + load[BEFORE, x] + load[ALONE, x]
+        both, own = load[x, BOTH], routes.per_byte[e] * amount
+        behind, before = both + load[x, BEHIND], both + load[x, BEFORE]
+        every = behind + load[x, BEFORE] + load[x, ALONE]
         cost += _power((every + own) / room) - _power(every / room)
         full = max(full, (every + own) / room)
         if kind == BEHIND:
@@ -329,6 +327,6 @@ def _held(load: IntArray, routes: RouteTable, r: int, amount: int, late: float) 
     """What a hop inside a box costs."""
     cost = 0.0
     for e in range(routes.used[r], routes.used[r + 1]):
-        held, own = load[INSIDE, routes.resource[e]], routes.per_byte[e] * amount
+        held, own = load[routes.resource[e], INSIDE], routes.per_byte[e] * amount
         cost += _power((held + own) / late) - _power(held / late)
     return cost

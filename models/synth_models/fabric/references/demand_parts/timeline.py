@@ -17,7 +17,7 @@ from synth.kernels import jit
 from synth_models.fabric.references.demand_parts.decomposition import Stages
 from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable
 from synth_models.fabric.references.demand_parts.rails import Parts
-from synth_models.fabric.scheduling.interval_reservations import Intervals, new_intervals, reserve_earliest
+from synth_models.fabric.scheduling.interval_reservations import Intervals, intervals_of, reserve_earliest
 
 INSIDE = -1  # instead of a rail: the piece stays in its box
 AROUND = -2  # and less, -2 - c: it goes from rank to rank of its box over box c
@@ -149,19 +149,22 @@ def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now:
 @jit
 def placed_along(
     order: IntArray, amount: IntArray, begins: IntArray, row: IntArray, way: IntArray, routes: RouteTable,
-    resources: int, room: int,
+    resources: int,
 ) -> Placed:  # fmt: skip
     """The transfers of pieces of ``amount`` bytes, placed piece after piece in this order, none before the piece
-    ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``. ``room``: for so many reserved intervals; no
-    transfers where it is too small."""
-    most: Any = np.int64(0)
-    for p in order:
-        most += row[p + 1] - row[p]
-    piece, route = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    starts, ends = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    first, capacity, length, begin, end, full = new_intervals(resources, room)
+    ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``."""
     used, resource, offset, per_byte = routes.used, routes.resource, routes.offset, routes.per_byte
     latency, slowest = routes.latency, routes.slowest
+    most: Any = np.int64(0)
+    uses = np.zeros(resources, np.int64)
+    for p in order:
+        most += row[p + 1] - row[p]
+        for w in range(row[p], row[p + 1]):
+            for e in range(used[way[w]], used[way[w] + 1]):
+                uses[resource[e]] += 1
+    first, capacity, length, begin, end, full = intervals_of(uses)
+    piece, route = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    starts, ends = np.zeros(most, np.int64), np.zeros(most, np.int64)
     duration, at = np.zeros((2, np.diff(used).max()), np.int64)
     top: Any = np.int64(0)
     for p in order:
@@ -177,10 +180,7 @@ def placed_along(
             now = start + latency[r] + slowest[r] * amount[p]
             piece[top], route[top], starts[top], ends[top] = p, r, start, now
             top += 1
-        if full[1]:
-            top = np.int64(0)
-            break
-    return Placed(piece[:top], route[:top], starts[:top], ends[:top])
+    return Placed(piece, route, starts, ends)
 
 
 @jit
@@ -216,14 +216,13 @@ def ways(pieces: Pieces, boxes: int, size: int) -> tuple[IntArray, IntArray]:
     return row, way[:top]
 
 
-def placed(pieces: Pieces, layout: Layout, ahead: int, room: int) -> Placed:
+def placed(pieces: Pieces, layout: Layout, ahead: int) -> Placed:
     """The transfers of the pieces, placed piece after piece. Nothing goes to its rail more than ``ahead`` bytes of a
-    rail before its turn. ``room``: for so many reserved intervals a piece; no transfers where it is too small."""
+    rail before its turn."""
     boxes, size = layout.boxes, layout.size
     between = (pieces.origin // size * boxes + pieces.goal // size) * size + np.maximum(pieces.rail, 0)
     begins = np.maximum(pieces.turn - ahead, 0) * layout.routes.slowest[between]
     begins[pieces.rail < 0] = 0
-    count = len(pieces.bytes)
     row, way = ways(pieces, boxes, size)
-    order = np.arange(count, dtype=np.int64)
-    return placed_along(order, pieces.bytes, begins, row, way, layout.routes, layout.resources, room * count + 1024)
+    order = np.arange(len(pieces.bytes), dtype=np.int64)
+    return placed_along(order, pieces.bytes, begins, row, way, layout.routes, layout.resources)
