@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import cache, cached_property, update_wrapper
 from importlib import import_module
@@ -30,7 +30,7 @@ import numpy as np
 from synth.clock import deadline, start_up_costs
 from synth.kernels import clock as kernel_clock
 from synth.kernels import quicker_numba
-from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, names_in, plain, result
+from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, made_from, names_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,8 +78,13 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """numba's dispatcher, made at the first call that needs it."""
-        return _compiler()(self.function, self.inlined)
+        """numba's dispatcher, made at the first call that needs it. What is in its cache on disk counts as long as
+        neither the file nor anything that is linked in from others has changed; numba itself looks at the file."""
+        found = _compiler()(self.function, self.inlined)
+        with suppress(AttributeError):  # no cache, or another numba's
+            file = found._cache._cache_file
+            file._source_stamp = (file._source_stamp, self.linked)
+        return found
 
     @cached_property
     def inner(self) -> Any:
@@ -127,6 +132,15 @@ class Kernel:
             found |= new
             todo += new
         return found
+
+    @cached_property
+    def linked(self) -> str:
+        """A digest of what its compiled form is made of: code and constants of this kernel and of those it calls."""
+        names = [(kernel.function.__module__, kernel.function.__qualname__, kernel) for kernel in self.callees]
+        made_of = [
+            words for *_, kernel in sorted(names, key=lambda row: row[:2]) for words in made_from(kernel.function)
+        ]
+        return hashlib.sha256("\n".join(made_of).encode(errors="backslashreplace")).hexdigest()
 
     @cached_property
     def draws(self) -> bool:

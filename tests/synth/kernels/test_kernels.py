@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -302,6 +303,73 @@ def test_numba_is_imported_where_a_compiled_form_is_on_disk(tmp_path: Path, plac
         assert run() == ["True", "False", "False"]
     run("compile")
     assert run() == ["True", "True", "False"]
+
+
+CALLING = """
+import sys
+import numpy as np
+from synth import kernels
+from synth.kernels import jit
+from called import Pair, twice
+
+@jit
+def count(pair):
+    return twice(pair.first) - pair.last
+
+def main():
+    with kernels.mode("compiled"):
+        print(count(Pair(3, 5)), sum(count.compiled.stats.cache_hits.values()))
+"""
+CALLED = """
+from typing import NamedTuple
+from synth.kernels import jit
+
+class Pair(NamedTuple):
+    {first}: int
+    {last}: int
+
+TIMES = {times}
+
+@jit
+def twice(number):
+    return number * TIMES{more}
+"""
+AS_IT_WAS = {"first": "first", "last": "last", "times": "2", "more": ""}
+
+
+def test_a_compiled_form_is_not_kept_when_what_it_calls_changes(tmp_path: Path) -> None:
+    """The file of the caller is the same each time: what was compiled before is compiled again."""
+    (tmp_path / "calling.py").write_text(CALLING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+
+    def run(**changed: str) -> list[str]:
+        (tmp_path / "called.py").write_text(CALLED.format(**{**AS_IT_WAS, **changed}))
+        command = [sys.executable, "-B", "-c", "import calling; calling.main()"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path)
+        return done.stdout.split()
+
+    assert run() == ["1", "0"]
+    assert run() == ["1", "1"]
+    assert run(more=" + 1") == ["2", "0"]
+
+
+def test_a_digest_tells_what_would_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of a kernel in another file, a number there, the order of fields; and nothing else."""
+
+    def digest(**changed: str) -> str:
+        for name, text in (("called", CALLED.format(**{**AS_IT_WAS, **changed})), ("calling", CALLING)):
+            module = types.ModuleType(name)
+            monkeypatch.setitem(sys.modules, name, module)
+            exec(text, vars(module))
+        return str(module.count.linked)
+
+    try:
+        assert digest() == digest() == digest(more="  # as it was")
+        changes = [{"more": " + 1"}, {"times": "4"}, {"first": "last", "last": "first"}]
+        assert len({digest(), *(digest(**changed) for changed in changes)}) == 4
+    finally:
+        for name in ("twice", "count"):
+            kernels.KERNELS.pop(("called" if name == "twice" else "calling", name))
 
 
 def test_whoever_compiles_linear_algebra_has_it() -> None:
