@@ -41,7 +41,8 @@ def no_slower(plans: Planning, matrix: IntArray) -> None:
         assert record.value is not None, record["message"]
         assert found.bound <= record.value
         assert found.seconds <= record.value, method
-        assert bounds.least(method, demand, np.inf) <= record.value, method
+        for enough in (record.value / 2, np.inf):  # the first bound that would do, and the best
+            assert bounds.least(method, demand, enough) <= record.value, method
 
 
 def demand_of(plans: Planner, matrix: IntArray) -> Demand:

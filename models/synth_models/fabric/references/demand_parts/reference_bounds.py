@@ -77,8 +77,8 @@ class ReferenceBounds:
         return row * ROUNDED
 
     def _of_fast(self, demand: Demand, enough: float) -> float:
-        """By what stays in a box; where that is not enough, by what has to be balanced before the first stage, and the
-        fullest rails, stage after stage."""
+        """By what stays in a box; where that is not enough, by what has to be balanced before the first stage and then
+        the fullest rails: those of one box, which take part in one stage after the other, or of all, stage by stage."""
         layout = self._layout
         if layout is None:
             return np.inf
@@ -97,9 +97,12 @@ class ReferenceBounds:
             fullest = -(-between // size)
             over = amounts.sum(axis=3) - fullest[:, None, :]  # what the sender's own rail has no room for
             over[np.arange(boxes), :, np.arange(boxes)] = 0
-            balanced = np.maximum(over, 0).sum(axis=2) * each.min(axis=2)
-            staged = _stage_after_stage(decomposed(fullest), fullest, routes.latency[rail], routes.slowest[rail])
-            ticks = max(ticks, float(balanced.max()) + staged)
+            balanced = float((np.maximum(over, 0).sum(axis=2) * each.min(axis=2)).max())
+            alone = np.where(fullest > 0, routes.latency[rail] + routes.slowest[rail].astype(np.float64) * fullest, 0)
+            staged = max(float(alone.sum(axis=0).max()), float(alone.sum(axis=1).max()))
+            if (balanced + staged) / layout.ticks_per_s * ROUNDED < enough:
+                staged = _stage_after_stage(decomposed(fullest), fullest, routes.latency[rail], routes.slowest[rail])
+            ticks = max(ticks, balanced + staged)
         return ticks / layout.ticks_per_s * ROUNDED
 
     def _of_spread_out(self, demand: Demand, enough: float) -> float:
