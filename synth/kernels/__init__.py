@@ -30,7 +30,8 @@ import numpy as np
 from synth.clock import deadline, start_up_costs
 from synth.kernels import clock as kernel_clock
 from synth.kernels import quicker_numba
-from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, made_from, names_in, plain, result
+from synth.kernels.code import made_from, names_in
+from synth.kernels.interpreted import DRAWS, Saved, Unlike, arrays_in, plain, result
 
 F = TypeVar("F", bound=Callable[..., Any])
 
