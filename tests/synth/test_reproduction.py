@@ -196,7 +196,7 @@ def test_a_missing_instance_is_named(tmp_path):
 def test_the_short_form_of_a_page_twice(tmp_path, monkeypatch, name, more_than):
     """A second run changes no byte of pages, tables and figures, and no record. Data that are missing are told of."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(topologies_page, "OPEN", ("bruck-allgather-8-p2", "swing-8-p2"))  # not the largest
+    monkeypatch.setattr(topologies_page, "OPEN", ("binomial-broadcast-8-p2", "demand-6-bulk-p2"))  # quick ones
     contents = []
     for _ in range(2):
         words = ["--quick", "--out", str(tmp_path), "--data", str(tmp_path / "none")]
