@@ -271,8 +271,7 @@ def save_picture(figure: Figure, folder: Path, name: str, style: FigureStyle) ->
     if style == SCREEN_STYLE:
         save(figure, file, bbox_inches="tight", dpi=110)
     else:
-        for suffix in SUFFIXES:
-            save(figure, file.with_suffix(suffix), style)
+        save(figure, *map(file.with_suffix, SUFFIXES), style=style)
     return file
 
 

@@ -114,10 +114,11 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
             printed = figures.draw(name, told, records)
             if printed is None:
                 continue
-            for suffix in look.formats:
-                (folder / "figures").mkdir(exist_ok=True)
-                files.append(folder / "figures" / f"{name}.{suffix}")
-                save(printed, files[-1])
+            written = [folder / "figures" / f"{name}.{suffix}" for suffix in look.formats]
+            if written:
+                written[0].parent.mkdir(exist_ok=True)
+                save(printed, *written)
+            files += written
         figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
         assert figure is not None
         drawn.append((name, figure))

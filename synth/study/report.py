@@ -28,6 +28,7 @@ from synth.study.chart import natural
 from synth.study.figures import by_family
 from synth.study.table import COLUMNS, WRONG, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
+from synth.views.figure_style import SCREEN_DPI, laid_out
 from synth.views.frames import Frames
 
 MOST_ANIMATIONS = 40
@@ -332,7 +333,7 @@ def _svg(figure: Figure, name: str) -> str:
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}), laid_out(figure, SCREEN_DPI):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :].replace("#000000", "currentColor")

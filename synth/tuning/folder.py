@@ -48,9 +48,8 @@ def write(
     if style is None:
         return table, files
     with drawing(style):
-        for suffix in ("svg", "pdf"):
-            files.append(folder / f"bandwidth.{suffix}")
-            save(tables.figure(table, title), files[-1])
+        files += [folder / f"bandwidth.{suffix}" for suffix in ("svg", "pdf")]
+        save(tables.figure(table, title), *files[-2:])
     return table, files
 
 

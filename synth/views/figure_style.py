@@ -114,18 +114,37 @@ def panels(figure: Any, count: int, **how: Any) -> list[Any]:
     return list(figure.subplots(count, 1, squeeze=False, **how)[:, 0])
 
 
-def save(figure: Figure, path: Path, style: FigureStyle | None = None, **how: Any) -> None:
+def save(figure: Figure, *paths: Path, style: FigureStyle | None = None, **how: Any) -> None:
     """Write the figure as the style (default: the current one) wants it: ``.pdf`` with TrueType fonts, ``.svg`` with
     text, ``.png``. The same figure gives the same bytes. Raises ``OSError``."""
     import matplotlib as mpl
 
     style = style or current()
     fit(figure, style)
-    suffix = path.suffix.lower()
     metadata: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
     how = {"dpi": PAPER_DPI if style.printed else SCREEN_DPI} | how
-    with mpl.rc_context({**BASE, "svg.hashsalt": path.stem}):
-        figure.savefig(path, metadata=metadata.get(suffix), **how)
+    with mpl.rc_context(BASE), laid_out(figure, how["dpi"]):
+        for path in paths:
+            with mpl.rc_context({"svg.hashsalt": path.stem}):
+                figure.savefig(path, metadata=metadata.get(path.suffix.lower()), **how)
+
+
+@contextmanager
+def laid_out(figure: Figure, dpi: float) -> Iterator[None]:
+    """The figure's layout is made once, for a PNG of ``dpi``, not again by whoever saves it in here. For every file
+    matplotlib would draw the whole figure for that first."""
+    engine, before = figure.get_layout_engine(), figure.dpi
+    if engine is None:
+        yield
+        return
+    figure.dpi = dpi
+    engine.execute(figure)
+    figure.dpi = before
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def fit(figure: Figure, style: FigureStyle) -> None:

@@ -19,7 +19,17 @@ from typer.testing import CliRunner
 from synth.cli.main import app
 from synth.views import figure_style
 from synth.views.discrete_colours import discrete, ink
-from synth.views.figure_style import MOST_LINES, FigureStyle, drawing, looks, read_width, save, size_axis, size_word
+from synth.views.figure_style import (
+    MOST_LINES,
+    SUFFIXES,
+    FigureStyle,
+    drawing,
+    looks,
+    read_width,
+    save,
+    size_axis,
+    size_word,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORD = "results/published/xtree/equimesh-3x3-c2/pull.json"
@@ -44,13 +54,36 @@ def test_a_pdf_has_no_type_3_font(tmp_path: Path, style: FigureStyle) -> None:
     with drawing(style):
         figure = Figure()
         figure.subplots().set(title="α β → ≤ ×", xlabel="size [MiB]")
-        save(figure, tmp_path / "a.pdf", style)
+        save(figure, tmp_path / "a.pdf", style=style)
     found = fonts((tmp_path / "a.pdf").read_bytes())
     assert b"Type3" not in found
     assert b"CIDFontType2" in found or b"TrueType" in found
     with mpl.rc_context({"pdf.fonttype": 3}):  # what matplotlib does by itself, and this test sees
         figure.savefig(tmp_path / "b.pdf")
     assert b"Type3" in fonts((tmp_path / "b.pdf").read_bytes())
+
+
+def test_files_written_together_are_those_written_alone(tmp_path: Path) -> None:
+    """Byte for byte, and the PNG is matplotlib's own: one layout is as good as three."""
+
+    def drawn() -> Figure:
+        figure = Figure(layout="constrained")
+        for axes in figure.subplots(1, 2):
+            axes.set(title="α β → ≤ ×", xlabel="size [MiB]", ylabel="a long name of an axis")
+        return figure
+
+    together, alone = ([tmp_path / how / f"a{suffix}" for suffix in SUFFIXES] for how in ("together", "alone"))
+    for folder in ("together", "alone"):
+        (tmp_path / folder).mkdir()
+    figure, again = drawn(), drawn()
+    engine = figure.get_layout_engine()
+    save(figure, *together)
+    assert figure.get_layout_engine() is engine
+    for path in alone:
+        save(again, path)
+    assert [path.read_bytes() for path in together] == [path.read_bytes() for path in alone]
+    drawn().savefig(tmp_path / "a.png", dpi=figure_style.SCREEN_DPI)
+    assert together[SUFFIXES.index(".png")].read_bytes() == (tmp_path / "a.png").read_bytes()
 
 
 def test_every_figure_is_written_by_save() -> None:
