@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from synth.errors import InputError
 from synth.records import lock
@@ -114,11 +115,7 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
             printed = figures.draw(name, told, records)
             if printed is None:
                 continue
-            written = [folder / "figures" / f"{name}.{suffix}" for suffix in look.formats]
-            if written:
-                written[0].parent.mkdir(exist_ok=True)
-                save(printed, *written)
-            files += written
+            files += _written(printed, folder / "figures", name, look.formats)
         figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
         assert figure is not None
         drawn.append((name, figure))
@@ -131,6 +128,15 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     )
     report.write(files[-1], ran, told, drawn, records, prepared.instances)
     return Collected(folder, table, tuple(files))
+
+
+def _written(figure: Figure, folder: Path, name: str, formats: tuple[str, ...]) -> list[Path]:
+    """The files of a figure, one for each format."""
+    if formats:
+        folder.mkdir(exist_ok=True)
+    found = [folder / f"{name}.{suffix}" for suffix in formats]
+    save(figure, *found)
+    return found
 
 
 def _differences(prepared: PreparedStudy, records: list[Record]) -> Iterator[str]:

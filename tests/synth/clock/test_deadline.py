@@ -152,12 +152,12 @@ class Slow:
     """Takes longer to go than a limit lasts."""
 
     def __del__(self) -> None:
-        busy(0.6)
+        busy(0.4)
 
 
 def slow_collection(phase: str, info: dict[str, int]) -> None:
     if phase == "start":
-        busy(0.6)
+        busy(0.4)
 
 
 @pytest.mark.parametrize("by", ["collection", "finaliser"])
