@@ -228,6 +228,8 @@ def test_what_a_kernel_left_undone_is_never_taken_for_done(
 def test_a_stop_between_kernels_is_no_error_and_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that comes while compiled code runs is handled where numba hands over arrays, and not there."""
     monkeypatch.setattr(deadline, "AGAIN_S", 1000.0)
+    with kernels.mode("compiled"):
+        _many(1)  # numba is imported, which would let the only signal pass
     options = limited(0.3)
     with kernels.mode("compiled"), options.in_time():
         for _ in range(200_000):
