@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -16,6 +17,7 @@ from synth.study import load, measures
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@cache
 def file_of(module: str) -> Path | None:
     for base in (ROOT, ROOT / "models"):
         path = base.joinpath(*module.split("."))
@@ -31,15 +33,21 @@ def reached(module: str, seen: set[Path]) -> set[Path]:
     if file is None or file in seen:
         return seen
     seen.add(file)
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in nodes_of(file):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("synth_models"):
             for name in ("", *(f".{alias.name}" for alias in node.names)):
                 reached(f"{node.module}{name}", seen)
     return seen
 
 
+@cache
+def nodes_of(file: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(file.read_text())))
+
+
+@cache
 def draws_at_random(file: Path) -> bool:
-    nodes = list(ast.walk(ast.parse(file.read_text())))
+    nodes = nodes_of(file)
     return any(isinstance(node, ast.Attribute) and node.attr in ("seed", "default_rng", "random") for node in nodes)
 
 
