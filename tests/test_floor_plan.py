@@ -80,7 +80,8 @@ def imported(node: ast.AST, package: list[str]) -> Iterator[str]:
         yield from (".".join(filter(None, (*above, node.module, alias.name))) for alias in node.names)
     typing_only = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
     for child in node.orelse if typing_only else ast.iter_child_nodes(node):
-        yield from imported(child, package)
+        if not isinstance(child, ast.expr):  # no import is part of one
+            yield from imported(child, package)
 
 
 def room(module: str, family: str) -> str:
