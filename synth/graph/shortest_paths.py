@@ -110,6 +110,7 @@ class PathTrees:
         self._keys = ordered[self._begins]
         self._pair = np.repeat(np.arange(len(self._keys)), np.diff(self._begins, append=len(key)))
         self._start = rows_by(self._keys // max(nodes, 1), nodes)[0]
+        self._arcs: Any = None  # as scipy reads them, with the lengths asked about last
 
     def distances(self, length: FloatArray, sources: AnyIntArray) -> FloatArray:
         """Return the distance from each source to each node, shape (sources, nodes), infinite without a path.
@@ -148,4 +149,9 @@ class PathTrees:
         with uncounted():
             from scipy.sparse import csr_array
 
-        return csr_array((least, self._keys % max(self._nodes, 1), self._start), shape=(self._nodes, self._nodes))
+        if self._arcs is None:
+            self._arcs = csr_array(
+                (least, self._keys % max(self._nodes, 1), self._start), shape=(self._nodes, self._nodes)
+            )
+        self._arcs.data = least
+        return self._arcs

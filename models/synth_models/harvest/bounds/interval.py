@@ -236,16 +236,18 @@ class Relaxation:
 
     def _state_rows(self, program: GrowingProgram) -> None:
         """The rows that the program does not have yet, each divided by its largest coefficient."""
-        at, columns, values, right = [], [], [], []
-        for number, row in enumerate(self.rows[len(self.scale) :]):
+        start, columns, values, right = [0], [], [], []
+        for row in self.rows[len(self.scale) :]:
             of_unit = {variable: float(c * self.unit_of[variable]) for variable, c in row.coefficient.items()}
             scale = max(abs(c) for c in of_unit.values())
-            at += [number] * len(of_unit)
+            start.append(start[-1] + len(of_unit))
             columns += [self.column[variable] for variable in of_unit]
             values += [c / scale for c in of_unit.values()]
             right.append(float(row.right) / scale)
             self.scale.append(scale)
-        program.add(csr_array((values, (at, columns)), shape=(len(right), len(self.column))), np.array(right))
+        matrix = csr_array((values, columns, start), shape=(len(right), len(self.column)))
+        matrix.sort_indices()
+        program.add(matrix, np.array(right))
 
     def _separate(self, point: FloatArray) -> list[Row]:
         shared, rows = self.shared, []
