@@ -185,7 +185,7 @@ def test_views(sides: tuple[int, ...], rings: tuple[bool, ...], tmp_path: Path) 
     instance = grid(sides, rings, 2)
     circuits = grid_relay(instance, options())
     table = load(FAMILY.table)(instance, circuits)
-    assert replayed(instance, Circuits.of(*(table[name] for name in COLUMNS))) == circuits.steps
+    assert replayed(instance, Circuits.of(*(table[name].tolist() for name in COLUMNS))) == circuits.steps
     assert load(FAMILY.describe)(instance, circuits).startswith("step   1 (")
     load(FAMILY.plot)(instance, circuits, "relay").savefig(tmp_path / "x.png")
     frames = load(FAMILY.frames)(instance, circuits)

@@ -81,7 +81,7 @@ def blocks_of(
     if n == 1 and collective != "demand":
         rows = []
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    return Blocks(table[:, 0], table[:, 1], table[:, 2])
+    return Blocks(*np.ascontiguousarray(table.T))  # with gaps, kernels would be compiled for such columns too
 
 
 def rounded_size(collective: str, size: int, ranks: int) -> int:

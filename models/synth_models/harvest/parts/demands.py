@@ -18,7 +18,7 @@ LOAD_HALVINGS = 40  # of a range of loads
 
 def volumes(pairs: IntArray) -> IntArray:
     """Volume of every row, shape (pairs,)."""
-    return pairs[:, 2] if pairs.shape[1] == 3 else np.ones(len(pairs), dtype=np.int64)
+    return np.ascontiguousarray(pairs[:, 2]) if pairs.shape[1] == 3 else np.ones(len(pairs), dtype=np.int64)
 
 
 def relative_volumes(pairs: IntArray) -> FloatArray:
