@@ -132,10 +132,10 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
 
 def _written(figure: Figure, folder: Path, name: str, formats: tuple[str, ...]) -> list[Path]:
     """The files of a figure, one for each format."""
-    if formats:
-        folder.mkdir(exist_ok=True)
     found = [folder / f"{name}.{suffix}" for suffix in formats]
-    save(figure, *found)
+    if found:
+        folder.mkdir(exist_ok=True)
+        save(figure, *found)
     return found
 
 

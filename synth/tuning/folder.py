@@ -48,9 +48,9 @@ def write(
     if style is None:
         return table, files
     with drawing(style):
-        files += [folder / f"bandwidth.{suffix}" for suffix in ("svg", "pdf")]
-        save(tables.figure(table, title), *files[-2:])
-    return table, files
+        pictures = [folder / f"bandwidth.{suffix}" for suffix in ("svg", "pdf")]
+        save(tables.figure(table, title), *pictures)
+    return table, files + pictures
 
 
 def _nodes(instance: object) -> int:
