@@ -118,10 +118,9 @@ def test_intervals(asked: list[tuple[list[Entry], int]], random: Any, room: int)
         start = intervals.earliest(reserved, uses, i, now)
         assert start == ticks.first(entries, now)
         at_once = intervals.Intervals(*(column.copy() for column in reserved))
-        begins, count = int(uses.row[i]), len(entries)
-        lasts, room_at = uses.duration[begins : begins + count], np.zeros(count, dtype=np.int64)
-        earliest = intervals.reserve_earliest
-        assert earliest(*at_once, uses.resource, uses.offset, begins, lasts, now, room_at) == start
+        room_at, between = np.zeros(len(entries), dtype=np.int64), (int(uses.row[i]), int(uses.row[i + 1]))
+        earliest, columns = intervals.reserve_earliest, (uses.resource, uses.offset, uses.duration)
+        assert earliest(*at_once, *columns, *between, now, room_at) == start
         if not intervals.reserve(reserved, uses, i, start):
             assert reserved.top[1] == at_once.top[1] == 1
             assert room < 8 * intervals.EACH

@@ -86,49 +86,51 @@ def reserve(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
 @jit(inlined=True)
 def reserve_earliest(
     first: IntArray, capacity: IntArray, length: IntArray, begin: IntArray, end: IntArray, top: IntArray,
-    resource: IntArray, offset: IntArray, entry: int, duration: IntArray, now: int, at: IntArray,
+    resource: IntArray, offset: IntArray, duration: IntArray, entry: int, beyond: int, now: int, at: IntArray,
 ) -> int:  # fmt: skip
     """Occupy what one transfer needs as early as it is free from ``now`` on; its start. The same as :func:`earliest`
     and :func:`reserve` of a transfer with these uses, all of different resources, in a third of the time: columns of
     :class:`Intervals` and :class:`Uses` that come one by one have their references counted once, and every place is
-    looked for once, and further on from there. Its uses are those from ``entry`` on, as many as it has durations;
-    ``at``: room for their places."""
-    count = len(duration)
-    start, k, settled, looked = now, 0, 0, 0
-    while settled < count:
-        x, t = resource[entry + k], start + offset[entry + k]
-        last = first[x] + length[x]
-        i = first[x] + at[k]
-        if looked < count:
-            i = _place_of(first[x], last, end, t)
-        looked += 1
-        while i < last and (end[i] <= t or begin[i] < t + duration[k]):
-            t = max(t, end[i])
+    looked for once, and further on from there. Its uses are ``entry:beyond``; ``at``: room for their places."""
+    start, k, settled, looked = now, entry, 0, entry
+    while settled < beyond - entry:
+        x, t, lasts = resource[k], start + offset[k], duration[k]
+        low = first[x]
+        last = low + length[x]
+        if looked < beyond:
+            i = _place_of(low, last, end, t)
+            looked += 1
+        else:
+            i = at[k - entry]
+            while i < last and end[i] <= t:
+                i += 1
+        while i < last and begin[i] < t + lasts:
+            t = end[i]
             i += 1
-        at[k] = i - first[x]
-        if t - offset[entry + k] > start:
-            start, settled = t - offset[entry + k], 0
+        at[k - entry] = i
+        if t - offset[k] > start:
+            start, settled = t - offset[k], 0
         settled += 1
-        k = k + 1 if k + 1 < count else 0
-    for k in range(count):
-        x, t = resource[entry + k], start + offset[entry + k]
-        last = first[x] + length[x]
-        i = first[x] + at[k]
-        left, right = i > first[x] and end[i - 1] == t, i < last and begin[i] == t + duration[k]
+        k = k + 1 if k + 1 < beyond else entry
+    for k in range(entry, beyond):
+        x, t, i = resource[k], start + offset[k], at[k - entry]
+        until, low = t + duration[k], first[x]
+        last = low + length[x]
+        left, right = i > low and end[i - 1] == t, i < last and begin[i] == until
         if left and right:
             end[i - 1] = end[i]
             for j in range(i, last - 1):
                 begin[j], end[j] = begin[j + 1], end[j + 1]
             length[x] -= 1
         elif left:
-            end[i - 1] = t + duration[k]
+            end[i - 1] = until
         elif right:
             begin[i] = t
         elif length[x] < capacity[x]:
             for j in range(last, i, -1):
                 begin[j], end[j] = begin[j - 1], end[j - 1]
             length[x] += 1
-            begin[i], end[i] = t, t + duration[k]
+            begin[i], end[i] = t, until
         elif not _occupy(Intervals(first, capacity, length, begin, end, top), x, t, duration[k]):
             break
     return int(start)

@@ -26,13 +26,13 @@ def placed_again(plan: Plan, resources: int) -> Plan:
     way, hops = transfers.route[in_order], np.bincount(transfers.piece, minlength=count)
     row = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
     turned = np.repeat(row[:-1] + row[1:] - 1, hops) - np.arange(row[-1])
-    begins = np.zeros(count, dtype=np.int64)
+    none = np.zeros(count, dtype=np.int64)
     back = placed_along(
-        _latest_first(transfers.piece, transfers.end, count), pieces.bytes, begins, row, way[turned],
-        _backwards(routes), resources,
+        _latest_first(transfers.piece, transfers.end, count), pieces.bytes, none, none, row,
+        way[turned], _backwards(routes), resources,
     )  # fmt: skip
     order = _latest_first(back.piece, back.end, count)
-    made = placed_along(order, pieces.bytes, begins, row, way, routes, resources)
+    made = placed_along(order, pieces.bytes, none, none, row, way, routes, resources)
     ticks = int(made.end.max(initial=0))
     return plan._replace(transfers=made, ticks=ticks) if ticks < plan.ticks else plan
 

@@ -5,7 +5,7 @@ at once. So every block takes the way that leaves its links most room for what c
 for all; blocks of busy ranks may hop on both sides. Each piece has a moment at which it would cross its rail if that
 carried one kind after the other, its blocks to one box after the other, without a pause: until the end, where the
 busier of the piece's two ends has less to carry, or each as long as it takes. In that order pieces are placed as early
-as all links are free.
+as all links are free: all hops before rails, and then all on rails and behind them.
 """
 
 from __future__ import annotations
@@ -142,11 +142,12 @@ def placed_in_order(
     found: RelayedRoutes, pieces: Pieces, first: IntArray, last: IntArray, moments: IntArray | FloatArray
 ) -> Placed:
     """The transfers of pieces whose rails are between the ranks ``first`` and ``last``, placed in the order of their
-    moments; shape (pieces,) each."""
+    moments: first to their rails, then over them and on; shape (pieces,) each."""
     routes = found.routes
     row, way = _ways(pieces.origin, pieces.goal, first, last, found.route)
     begins, order = np.zeros(len(pieces.bytes), dtype=np.int64), np.argsort(moments, kind="stable")
-    return placed_along(order, pieces.bytes, begins, row, way, routes, found.resources)
+    before = (pieces.origin != first).astype(np.int64)
+    return placed_along(order, pieces.bytes, begins, before, row, way, routes, found.resources)
 
 
 def _moments(found: RelayedRoutes, chosen: Chosen, window: float, stretched: bool) -> FloatArray:

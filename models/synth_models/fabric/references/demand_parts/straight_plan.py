@@ -67,11 +67,11 @@ def straight_plan(straight: StraightRoutes, demand: IntArray, below: int) -> tup
     for cells in CELLS:
         pieces = _blocks(demand, max(most // cells, 1))
         row, way = _ways(straight, pieces)
-        begins = np.zeros(len(pieces.bytes), dtype=np.int64)
+        none = np.zeros(len(pieces.bytes), dtype=np.int64)
         orders = [pieces.turn] if cells > 1 else [pieces.turn, -pieces.bytes]
         for keys in orders:
             order = np.argsort(keys, kind="stable")
-            found = placed_along(order, pieces.bytes, begins, row, way, straight.routes, straight.resources)
+            found = placed_along(order, pieces.bytes, none, none, row, way, straight.routes, straight.resources)
             if best is None or found.end.max() < best[1].end.max():
                 best = pieces, found
     return best

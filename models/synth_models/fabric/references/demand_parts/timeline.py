@@ -21,6 +21,7 @@ from synth_models.fabric.scheduling.interval_reservations import Intervals, inte
 
 INSIDE = -1  # instead of a rail: the piece stays in its box
 AROUND = -2  # and less, -2 - c: it goes from rank to rank of its box over box c
+FETCHED = 1024  # transfers that are placed one after the other, and fetched together before that
 
 
 class Pieces(NamedTuple):
@@ -141,46 +142,116 @@ def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now:
     u, v = routes.used[r], routes.used[r + 1]
     start = reserve_earliest(
         reserved.first, reserved.capacity, reserved.length, reserved.begin, reserved.end, reserved.top,
-        routes.resource, routes.offset, u, routes.per_byte[u:v] * amount, now, np.zeros(v - u, np.int64),
+        routes.resource[u:v], routes.offset[u:v], routes.per_byte[u:v] * amount, 0, v - u, now,
+        np.zeros(v - u, np.int64),
     )  # fmt: skip
     return start, start + routes.latency[r] + routes.slowest[r] * amount
 
 
 @jit
 def placed_along(
-    order: IntArray, amount: IntArray, begins: IntArray, row: IntArray, way: IntArray, routes: RouteTable,
-    resources: int,
+    order: IntArray, amount: IntArray, begins: IntArray, ahead: IntArray, row: IntArray, way: IntArray,
+    routes: RouteTable, resources: int,
 ) -> Placed:  # fmt: skip
     """The transfers of pieces of ``amount`` bytes, placed piece after piece in this order, none before the piece
-    ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``."""
-    used, resource, offset, per_byte = routes.used, routes.resource, routes.offset, routes.per_byte
-    latency, slowest = routes.latency, routes.slowest
-    most: Any = np.int64(0)
-    uses = np.zeros(resources, np.int64)
-    for p in order:
-        most += row[p + 1] - row[p]
-        for w in range(row[p], row[p + 1]):
-            for e in range(used[way[w]], used[way[w] + 1]):
-                uses[resource[e]] += 1
-    first, capacity, length, begin, end, full = intervals_of(uses)
-    piece, route = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    starts, ends = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    duration, at = np.zeros((2, np.diff(used).max()), np.int64)
+    ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``. All go over so many of them as are ``ahead``
+    before any goes over the others: what comes early on a link and what comes late are then placed one after the other.
+    """
+    first, capacity, length, begin, end, full = intervals_of(_uses_of(way, routes, resources))
+    most, each = len(way), np.diff(routes.used).max()
+    piece, route = np.empty(most, np.int64), np.empty(most, np.int64)
+    starts, ends = np.empty(most, np.int64), np.empty(most, np.int64)
+    longest = 0
+    for p in range(len(row) - 1):
+        longest = max(longest, row[p + 1] - row[p])
+    next_ones = _new_next(FETCHED + longest, each)
+    from_when, span, entry = next_ones.begins, next_ones.span, next_ones.row
+    resource, offset, duration = next_ones.resource, next_ones.offset, next_ones.duration
+    come, at = begins.copy(), np.zeros(each, np.int64)
     top: Any = np.int64(0)
-    for p in order:
-        now = begins[p]
-        for w in range(row[p], row[p + 1]):
+    now: Any = np.int64(0)
+    for half in range(2):
+        gone: Any = np.int64(0)
+        while gone < len(order):
+            gone, count = _fetch(next_ones, order, gone, half, amount, come, ahead, row, way, routes)
+            for n in range(count):
+                if from_when[n] >= 0:
+                    now = from_when[n]
+                start = reserve_earliest(
+                    first, capacity, length, begin, end, full, resource, offset, duration, entry[n], entry[n + 1], now,
+                    at,
+                )  # fmt: skip
+                now = start + span[n]
+                piece[top], route[top] = next_ones.piece[n], next_ones.route[n]
+                starts[top], ends[top] = start, now
+                if half == 0:
+                    come[piece[top]] = now
+                top += 1
+    return Placed(piece[:top], route[:top], starts[:top], ends[:top])
+
+
+class _Next(NamedTuple):
+    """The transfers that are placed next: of which ``piece``, over which ``route``, from when on at the earliest
+    (``begins``, -1: when the one before has come), how long until each has come (``span``), and what it occupies in the
+    entries ``row[n]:row[n + 1]`` (:class:`~synth_models.fabric.scheduling.reservations.Uses`)."""
+
+    piece: IntArray
+    route: IntArray
+    begins: IntArray
+    span: IntArray
+    row: IntArray
+    resource: IntArray
+    offset: IntArray
+    duration: IntArray
+
+
+@jit
+def _new_next(most: int, each: int) -> _Next:
+    """Room for so many transfers, which occupy so many resources each."""
+    return _Next(
+        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.zeros(most + 1, np.int64), np.empty(most * each, np.int64), np.empty(most * each, np.int64),
+        np.empty(most * each, np.int64),
+    )  # fmt: skip
+
+
+@jit
+def _fetch(
+    found: _Next, order: IntArray, gone: int, half: int, amount: IntArray, begins: IntArray, ahead: IntArray,
+    row: IntArray, way: IntArray, routes: RouteTable,
+) -> tuple[int, int]:  # fmt: skip
+    """The next :data:`FETCHED` transfers or a few more, of pieces from ``order[gone]`` on, the first or the second
+    ``half`` of their ways; how many pieces are ``gone`` then, and how many transfers that are. What is far apart in
+    memory is fetched here, where nothing has to wait for it."""
+    top, entry = 0, 0
+    while gone < len(order) and top < FETCHED:
+        p = order[gone]
+        gone += 1
+        middle = row[p] + ahead[p]
+        low, high = (middle, row[p + 1]) if half else (row[p], middle)
+        for w in range(low, high):
             r = way[w]
-            u, v = used[r], used[r + 1]
-            for k in range(v - u):
-                duration[k] = per_byte[u + k] * amount[p]
-            start = reserve_earliest(
-                first, capacity, length, begin, end, full, resource, offset, u, duration[: v - u], now, at
-            )
-            now = start + latency[r] + slowest[r] * amount[p]
-            piece[top], route[top], starts[top], ends[top] = p, r, start, now
+            found.piece[top], found.route[top], found.begins[top] = p, r, begins[p] if w == low else -1
+            found.span[top] = routes.latency[r] + routes.slowest[r] * amount[p]
+            for e in range(routes.used[r], routes.used[r + 1]):
+                found.resource[entry], found.offset[entry] = routes.resource[e], routes.offset[e]
+                found.duration[entry] = routes.per_byte[e] * amount[p]
+                entry += 1
             top += 1
-    return Placed(piece, route, starts, ends)
+            found.row[top] = entry
+    return gone, top
+
+
+@jit
+def _uses_of(way: IntArray, routes: RouteTable, resources: int) -> IntArray:
+    """How many of these routes occupy each resource, shape (resources,)."""
+    times, uses = np.zeros(len(routes.latency), np.int64), np.zeros(resources, np.int64)
+    for r in way:
+        times[r] += 1
+    for r in range(len(times)):
+        for e in range(routes.used[r], routes.used[r + 1]):
+            uses[routes.resource[e]] += times[r]
+    return uses
 
 
 @jit
@@ -224,5 +295,5 @@ def placed(pieces: Pieces, layout: Layout, ahead: int) -> Placed:
     begins = np.maximum(pieces.turn - ahead, 0) * layout.routes.slowest[between]
     begins[pieces.rail < 0] = 0
     row, way = ways(pieces, boxes, size)
-    order = np.arange(len(pieces.bytes), dtype=np.int64)
-    return placed_along(order, pieces.bytes, begins, row, way, layout.routes, layout.resources)
+    order, ahead = np.arange(len(pieces.bytes), dtype=np.int64), np.zeros(len(pieces.bytes), dtype=np.int64)
+    return placed_along(order, pieces.bytes, begins, ahead, row, way, layout.routes, layout.resources)
