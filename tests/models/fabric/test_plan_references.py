@@ -17,7 +17,7 @@ from synth.options import RunOptions
 from synth.planning import Planning
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import direct, pair_paths
+from synth_models.fabric.references import direct, pair_paths, two_step
 from synth_models.fabric.references.demand_parts.reference_bounds import Demand
 from synth_models.fabric.references.plan import REFERENCES, Planner
 from synth_models.fabric.scheduling import moves
@@ -93,6 +93,37 @@ def test_never_slower_on_many_ranks(boxes: int, seed: int) -> None:
     most 600 bytes a pair, ``direct`` ends 2 ps before a plan of ours."""
     rng = np.random.default_rng(seed)
     no_slower(many(boxes), skewed_demand(rng, 8 * boxes))
+
+
+@pytest.mark.parametrize("seed", some_of(range(90)))
+def test_sums_over_own_rails_are_no_more_than_the_loads_of_all_routes(seed: int) -> None:
+    """What ``two_step`` takes at least by routes that have no equal, and by all as it chooses them: the same between
+    eight DGX boxes, where none has."""
+    rng = np.random.default_rng(seed)
+    plans = many(8) if seed % 3 == 0 else boxed_at_random(rng)
+    matrix = (random_demand if seed % 3 else skewed_demand)(rng, len(plans.ranks))
+    np.fill_diagonal(matrix, 0)
+    if not matrix.any():
+        return
+    bounds, demand = plans._references, demand_of(plans, matrix)
+    summed = bounds._of_own_rails(bounds._layout, demand, np.inf)
+    routed = bounds._of_routes(demand, two_step.edges, np.inf)
+    assert summed <= routed * (1 + 1e-12)
+    assert seed % 3 or summed == pytest.approx(routed)
+
+
+def boxed_at_random(rng: np.random.Generator) -> Planner:
+    """A random machine whose ranks are in boxes of two or three, with direct routes in boxes and on rails."""
+    while True:
+        instance = random_machine(rng)
+        ranks, size = list(instance.members), int(rng.integers(2, 4))
+        if len(ranks) < 4 or len(ranks) % size:
+            continue
+        ranks = rng.permutation(ranks).tolist()
+        instance.__dict__["boxes"] = [tuple(ranks[k : k + size]) for k in range(0, len(ranks), size)]
+        plans = Planner(instance)
+        if plans._layout is not None:
+            return plans
 
 
 @pytest.mark.parametrize("seed", [5, 38, 60])

@@ -127,6 +127,17 @@ def sent_in_turn(routes: Routes, edges: Edges, size: IntArray) -> Sent | None:
     return sent if done else None
 
 
+def only_routes(routes: Routes, source: IntArray, target: IntArray) -> tuple[IntArray, IntArray] | None:
+    """``start`` and ``link``: what goes from rank ``source[i]`` to rank ``target[i]`` goes over the links
+    ``link[start[i]:start[i + 1]]``, whatever the load; none where there is more than one quickest way, or the quickest
+    is over another rank, or both are the same. None for a large machine."""
+    known = _known(routes)
+    if known is None:
+        return None
+    search, over = _to_ranks(routes, known.distance, source)
+    return _only(search, known, over, source, target, _scratch(search), SAME)
+
+
 def quickest(routes: Routes) -> FloatArray | None:
     """Seconds of the quickest way from rank to rank, over ranks too, in the order of ``machine.ranks``: shape (ranks,
     ranks), infinite where there is none. None for a large machine."""
@@ -326,6 +337,30 @@ def _keep(search: Search, known: Known, source: int, target: int, scratch: Scrat
         for k in range(links):
             known.link[top + 1 + k] = scratch.best[k]
         known.top[0] = top + 1 + links
+
+
+@jit
+def _only(
+    search: Search, known: Known, over: FloatArray, source: IntArray, target: IntArray, scratch: Scratch, same: float
+) -> tuple[IntArray, IntArray]:
+    """As :func:`only_routes`."""
+    count, bandwidths, top = len(source), len(search.least), 0
+    start, link, use = np.zeros(count + 1, np.int64), np.zeros(4 * count, np.int64), np.zeros(len(search.src))
+    for n in range(count):
+        first, at = search.place[source[n]], search.place[target[n]]
+        if first != at and search.direct[first, at] <= over[first, at] * (1 + same) < np.inf:
+            row = first * bandwidths + search.row[first, at]
+            if known.place[row, at] == 0:
+                _least_busy(search, known, use, source[n], target[n], scratch, same)
+            found = known.place[row, at]
+            if found > 0:
+                length = known.link[found]
+                if top + length > len(link):
+                    link = _longer(link, top, length)
+                link[top : top + length] = known.link[found + 1 : found + 1 + length]
+                top += length
+        start[n + 1] = top
+    return start, link[:top]
 
 
 @jit

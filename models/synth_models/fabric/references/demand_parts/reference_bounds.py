@@ -1,8 +1,9 @@
 """What the references take for a demand at least: quicker than to run them, so that only those run that may be quicker.
 
-``direct`` and ``two_step``: their routes, as they choose them. Whatever the number of chunks, a link is occupied for
-all bytes that go over it, or for those of farther ways only, after the latencies of the way there and before those of
-the way on. ``fast``: its stages on one rail, each of which waits for the one before; what stays in a box goes over its
+``direct`` and ``two_step``: their routes, as they choose them; for ``two_step`` between equal boxes at first only those
+that have no equal, with all that goes over them. Whatever the number of chunks, a link is occupied for all bytes that
+go over it, or for those of farther ways only, after the latencies of the way there and before those of the way on.
+``fast``: its stages on one rail, each of which waits for the one before; what stays in a box goes over its
 ranks' links.
 ``spread_out``: a chain of transfers that wait for each other, each of which takes the quickest way or longer.
 """
@@ -21,14 +22,14 @@ from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.references import direct, spread_out, two_step
 from synth_models.fabric.references.demand_parts.decomposition import Stages, decomposed
 from synth_models.fabric.references.demand_parts.layout import Layout
+from synth_models.fabric.references.demand_parts.load_rows import Carried, heads_and_tails, longest_row, over_own_rails
 from synth_models.fabric.references.pair_paths import once
 from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.moves import MANY_EDGES
 from synth_models.fabric.scheduling.routes import MOST_THRESHOLDS, Routes
-from synth_models.fabric.scheduling.routes_in_turn import Edges, quickest
+from synth_models.fabric.scheduling.routes_in_turn import Edges, only_routes, quickest
 
 ROUNDED = 1 - 1e-9  # floats here are sums of at most a few million numbers
-SETS = 3  # of what a link carries
-APART = 1e-12  # seconds by which a way is farther than another
 ROUNDED_OVER_RANKS = 1 - 1e-6  # and of ways that are no slower than the quickest but for so much
 
 
@@ -60,21 +61,47 @@ class ReferenceBounds:
             return self._of_fast(demand, enough)
         if name == "spread_out":
             return self._of_spread_out(demand, enough)
-        return self._of_routes(demand, direct.edges if name == "direct" else two_step.edges, enough)
+        if name == "two_step":
+            return self._of_two_step(demand, enough)
+        return self._of_routes(demand, direct.edges, enough)
+
+    def _of_two_step(self, demand: Demand, enough: float) -> float:
+        """By the sums over routes that have no equal; where these are not enough, by all routes."""
+        if self._layout is not None and len(demand.size) >= MANY_EDGES:
+            summed = self._of_own_rails(self._layout, demand, enough)
+            if summed >= enough:
+                return summed
+        return self._of_routes(demand, two_step.edges, enough)
+
+    def _of_own_rails(self, layout: Layout, demand: Demand, enough: float) -> float:
+        """By what every rank sends each box over its own rail, and what is handed on there."""
+        boxes, size, node = layout.boxes, layout.size, layout.node.reshape(layout.boxes, layout.size)
+        routes = Routes.of(self._machine, int(demand.size.max()))
+        rails = only_routes(routes, np.repeat(node, boxes), np.tile(node.T, (boxes, 1)).reshape(-1))
+        hops = only_routes(routes, np.repeat(node, size), np.repeat(node, size, axis=0).reshape(-1))
+        if rails is None or hops is None:
+            return 0.0
+        return self._by_rows(over_own_rails(demand.boxed, *rails, *hops, self._latency, boxes, size), enough)
 
     def _of_routes(
         self, demand: Demand, edges: Callable[[FabricInstance, IntArray, IntArray], Edges], enough: float
     ) -> float:
         """By the longest row of loads. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
-        machine = self._machine.machine
-        net = machine.network
         self.sent = sent = once(self._machine, demand.size, edges(self._machine, demand.origin, demand.goal))
-        bandwidth, latency = np.asarray(net.bandwidth, dtype=np.float64), np.asarray(net.latency, dtype=np.float64)
-        row = _longest_row(
-            sent.piece_bytes[sent.piece], sent.route_start, sent.link, _after(sent), bandwidth, latency,
-            machine.group, len(machine.group_names), enough / ROUNDED,
-        )  # fmt: skip
-        return row * ROUNDED
+        head, left = heads_and_tails(sent.route_start, sent.link, _after(sent), self._latency)
+        return self._by_rows(Carried(sent.piece_bytes[sent.piece], sent.route_start, sent.link, head, left), enough)
+
+    def _by_rows(self, carried: Carried, enough: float) -> float:
+        """By the longest row of loads."""
+        machine = self._machine.machine
+        bandwidth = np.asarray(machine.network.bandwidth, dtype=np.float64)
+        groups = len(machine.group_names)
+        return ROUNDED * longest_row(carried, bandwidth, self._latency, machine.group, groups, enough / ROUNDED)
+
+    @cached_property
+    def _latency(self) -> FloatArray:
+        """Seconds of every link."""
+        return np.asarray(self._machine.machine.network.latency, dtype=np.float64)
 
     def _of_fast(self, demand: Demand, enough: float) -> float:
         """By what stays in a box; where that is not enough, by what has to be balanced before the first stage and then
@@ -164,63 +191,6 @@ def _stage_after_stage(stages: Stages, fullest: IntArray, latency: IntArray, slo
                 longest = max(longest, latency[b, c] + float(slowest[b, c]) * amount)
         total += longest
     return total
-
-
-@jit
-def _longest_row(
-    size: IntArray, start: IntArray, link: IntArray, after: IntArray, bandwidth: FloatArray, latency: FloatArray,
-    group: IntArray, groups: int, enough: float,
-) -> float:  # fmt: skip
-    """The most seconds from the beginning until a link or a group is done and what it carried last has arrived, by all
-    that it carries, by what goes farther than the nearest of that, and so on, and the same by where it comes from.
-    Transfers of ``size`` bytes along ``link[start[i]:start[i + 1]]``, which stand behind those that bring their
-    pieces. Nothing more is looked for than ``enough``."""
-    count, links = len(size), len(bandwidth)
-    span, head, tail = np.zeros(count), np.zeros(count), np.zeros(count)
-    for i in range(count):
-        for p in range(start[i], start[i + 1]):
-            span[i] += latency[link[p]]
-        if after[i] >= 0:
-            head[i] = head[after[i]] + span[after[i]]
-    for i in range(count - 1, -1, -1):
-        if after[i] >= 0:
-            tail[after[i]] = max(tail[after[i]], span[i] + tail[i])
-    most = 0.0
-    for by_head in range(2):
-        above = np.full(links + groups, -np.inf)
-        for _ in range(SETS):
-            amount, held = np.zeros(links, np.int64), np.zeros(groups)
-            first, last = np.full(links + groups, np.inf), np.full(links + groups, np.inf)
-            for i in range(count):
-                begin, left = head[i], span[i] + tail[i]
-                for p in range(start[i], start[i + 1]):
-                    e = link[p]
-                    g = group[e]
-                    far = begin if by_head else left
-                    if far > above[e]:
-                        amount[e] += size[i]
-                        first[e], last[e] = min(first[e], begin), min(last[e], left)
-                    if g >= 0 and far > above[links + g]:
-                        again, longest = False, size[i] / bandwidth[e]
-                        for q in range(start[i], start[i + 1]):
-                            if group[link[q]] == g:
-                                again = again or q < p
-                                longest = max(longest, size[i] / bandwidth[link[q]])
-                        held[g] += 0.0 if again else longest
-                        first[links + g], last[links + g] = min(first[links + g], begin), min(last[links + g], left)
-                    begin += latency[e]
-                    left -= latency[e]
-            for e in range(links):
-                if amount[e] > 0:
-                    most = max(most, first[e] + amount[e] / bandwidth[e] + last[e])
-            for g in range(groups):
-                if held[g] > 0:
-                    most = max(most, first[links + g] + held[g] + last[links + g])
-            if most >= enough:
-                return most
-            for x in range(links + groups):
-                above[x] = (first[x] if by_head else last[x]) + APART
-    return most
 
 
 @jit

@@ -295,5 +295,5 @@ def placed(pieces: Pieces, layout: Layout, ahead: int) -> Placed:
     begins = np.maximum(pieces.turn - ahead, 0) * layout.routes.slowest[between]
     begins[pieces.rail < 0] = 0
     row, way = ways(pieces, boxes, size)
-    order, ahead = np.arange(len(pieces.bytes), dtype=np.int64), np.zeros(len(pieces.bytes), dtype=np.int64)
-    return placed_along(order, pieces.bytes, begins, ahead, row, way, layout.routes, layout.resources)
+    order, none = np.arange(len(pieces.bytes), dtype=np.int64), np.zeros(len(pieces.bytes), dtype=np.int64)
+    return placed_along(order, pieces.bytes, begins, none, row, way, layout.routes, layout.resources)
