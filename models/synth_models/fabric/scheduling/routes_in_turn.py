@@ -401,8 +401,9 @@ def _sent(
     known_place, known_link, best, way, begin = known.place, known.link, scratch.best, scratch.link, scratch.begin
     piece, source, target, count = edges.piece, edges.source, edges.target, len(edges.piece)
     use, links, bandwidths = _uses(search, load), len(times), len(search.least)
-    edge, after = np.zeros(2 * count, np.int64), np.zeros(2 * count, np.int64)
-    start, link = np.zeros(2 * count + 1, np.int64), np.zeros(8 * count, np.int64)
+    edge, after = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
+    start, link = np.empty(2 * count + 1, np.int64), np.empty(8 * count, np.int64)
+    start[0] = 0
     holder, brought = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
     top, end, held = 0, 0, 0
     for n in range(count):
