@@ -117,15 +117,15 @@ def test_intervals(asked: list[tuple[list[Entry], int]], random: Any, room: int)
     for i, (entries, now) in enumerate(asked):
         start = intervals.earliest(reserved, uses, i, now)
         assert start == ticks.first(entries, now)
-        at_once = intervals.Intervals(*(column.copy() for column in reserved))
-        room_at, between = np.zeros(len(entries), dtype=np.int64), (int(uses.row[i]), int(uses.row[i + 1]))
-        earliest, columns = intervals.reserve_earliest, (uses.resource, uses.offset, uses.duration)
-        assert earliest(*at_once, *columns, *between, now, room_at) == start
+        at_once, places = with_room(reserved), np.zeros(len(entries), dtype=np.int64)
+        filled = at_once.first, at_once.length, at_once.begin, at_once.end
+        asks = uses.resource, uses.offset, uses.duration, int(uses.row[i]), int(uses.row[i + 1])
+        assert intervals.reserve_earliest(*filled, *asks, now, places) == start
         if not intervals.reserve(reserved, uses, i, start):
-            assert reserved.top[1] == at_once.top[1] == 1
+            assert reserved.top[1] == 1
             assert room < 8 * intervals.EACH
             return
-        assert all(np.array_equal(one, other) for one, other in zip(at_once, reserved, strict=True))
+        assert all(occupied(at_once, x) == occupied(reserved, x) for x in range(RESOURCES))
         ticks.enter(entries, start, i)
         there[i] = start
         while there and random.random() < 0.4:
@@ -135,9 +135,24 @@ def test_intervals(asked: list[tuple[list[Entry], int]], random: Any, room: int)
                 return
             ticks.take_out(asked[j][0], there.pop(j), j)
         for x in range(RESOURCES):
-            at = slice(reserved.first[x], reserved.first[x] + reserved.length[x])
-            assert list(zip(reserved.begin[at].tolist(), reserved.end[at].tolist(), strict=True)) == ticks.intervals(x)
+            assert occupied(reserved, x) == ticks.intervals(x)
     assert reserved.top[1] == 0
+
+
+def occupied(reserved: intervals.Intervals, x: int) -> list[tuple[int, int]]:
+    """When resource x is."""
+    at = slice(reserved.first[x], reserved.first[x] + reserved.length[x])
+    return list(zip(reserved.begin[at].tolist(), reserved.end[at].tolist(), strict=True))
+
+
+def with_room(reserved: intervals.Intervals) -> intervals.Intervals:
+    """The same, with room for one more interval of every resource."""
+    found = intervals.intervals_of(reserved.length + 1)
+    found.length[:] = reserved.length
+    for x in range(len(found.length)):
+        for k, (begin, end) in enumerate(occupied(reserved, x)):
+            found.begin[found.first[x] + k], found.end[found.first[x] + k] = begin, end
+    return found
 
 
 def test_intervals_outgrow_their_place() -> None:

@@ -31,9 +31,11 @@ from synth_models.fabric.references.demand_parts.timeline import (
     between_boxes,
     inside_boxes,
     place_one,
+    uses_of,
+    ways,
 )
 from synth_models.fabric.references.out_trees import empty, refusal
-from synth_models.fabric.scheduling.interval_reservations import new_intervals
+from synth_models.fabric.scheduling.interval_reservations import intervals_of
 
 KNOWN = ("alltoall", "demand")
 
@@ -72,7 +74,7 @@ def in_phases(pieces: Pieces, stage: IntArray, routes: RouteTable, resources: in
     found = Placed(
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
     )
-    reserved = new_intervals(resources, 4 * most * np.diff(routes.used).max() + 1024)
+    reserved = intervals_of(uses_of(ways(pieces, boxes, size)[1], routes, resources))
     inside = boxes * boxes * size
     top: Any = np.int64(0)
     balanced: Any = np.int64(0)

@@ -85,13 +85,14 @@ def reserve(reserved: Intervals, uses: Uses, i: int, start: int) -> bool:
 
 @jit(inlined=True)
 def reserve_earliest(
-    first: IntArray, capacity: IntArray, length: IntArray, begin: IntArray, end: IntArray, top: IntArray,
-    resource: IntArray, offset: IntArray, duration: IntArray, entry: int, beyond: int, now: int, at: IntArray,
+    first: IntArray, length: IntArray, begin: IntArray, end: IntArray, resource: IntArray, offset: IntArray,
+    duration: IntArray, entry: int, beyond: int, now: int, at: IntArray,
 ) -> int:  # fmt: skip
     """Occupy what one transfer needs as early as it is free from ``now`` on; its start. The same as :func:`earliest`
     and :func:`reserve` of a transfer with these uses, all of different resources, in a third of the time: columns of
     :class:`Intervals` and :class:`Uses` that come one by one have their references counted once, and every place is
-    looked for once, and further on from there. Its uses are ``entry:beyond``; ``at``: room for their places."""
+    looked for once, and further on from there. Every resource must have room (:func:`intervals_of`). The transfer's
+    uses are ``entry:beyond``; ``at``: room for their places."""
     start, k, settled, looked = now, entry, 0, entry
     while settled < beyond - entry:
         x, t, lasts = resource[k], start + offset[k], duration[k]
@@ -126,13 +127,11 @@ def reserve_earliest(
             end[i - 1] = until
         elif right:
             begin[i] = t
-        elif length[x] < capacity[x]:
+        else:
             for j in range(last, i, -1):
                 begin[j], end[j] = begin[j - 1], end[j - 1]
             length[x] += 1
             begin[i], end[i] = t, until
-        elif not _occupy(Intervals(first, capacity, length, begin, end, top), x, t, duration[k]):
-            break
     return int(start)
 
 

@@ -26,8 +26,9 @@ from synth_models.fabric.references.demand_parts.load_rows import Carried, heads
 from synth_models.fabric.references.pair_paths import once
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import MANY_EDGES
+from synth_models.fabric.scheduling.quickest_routes import only_routes, quickest
 from synth_models.fabric.scheduling.routes import MOST_THRESHOLDS, Routes
-from synth_models.fabric.scheduling.routes_in_turn import Edges, only_routes, quickest
+from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 ROUNDED = 1 - 1e-9  # floats here are sums of at most a few million numbers
 ROUNDED_OVER_RANKS = 1 - 1e-6  # and of ways that are no slower than the quickest but for so much

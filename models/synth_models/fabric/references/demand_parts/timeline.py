@@ -141,7 +141,7 @@ def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now:
     """Reserve route r for so many bytes as early as it is free from ``now`` on; start and arrival."""
     u, v = routes.used[r], routes.used[r + 1]
     start = reserve_earliest(
-        reserved.first, reserved.capacity, reserved.length, reserved.begin, reserved.end, reserved.top,
+        reserved.first, reserved.length, reserved.begin, reserved.end,
         routes.resource[u:v], routes.offset[u:v], routes.per_byte[u:v] * amount, 0, v - u, now,
         np.zeros(v - u, np.int64),
     )  # fmt: skip
@@ -157,7 +157,7 @@ def placed_along(
     ``begins``: piece p goes over the routes ``way[row[p]:row[p + 1]]``. All go over so many of them as are ``ahead``
     before any goes over the others: what comes early on a link and what comes late are then placed one after the other.
     """
-    first, capacity, length, begin, end, full = intervals_of(_uses_of(way, routes, resources))
+    first, _, length, begin, end, _ = intervals_of(uses_of(way, routes, resources))
     most, each = len(way), np.diff(routes.used).max()
     piece, route = np.empty(most, np.int64), np.empty(most, np.int64)
     starts, ends = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -178,9 +178,8 @@ def placed_along(
                 if from_when[n] >= 0:
                     now = from_when[n]
                 start = reserve_earliest(
-                    first, capacity, length, begin, end, full, resource, offset, duration, entry[n], entry[n + 1], now,
-                    at,
-                )  # fmt: skip
+                    first, length, begin, end, resource, offset, duration, entry[n], entry[n + 1], now, at
+                )
                 now = start + span[n]
                 piece[top], route[top] = next_ones.piece[n], next_ones.route[n]
                 starts[top], ends[top] = start, now
@@ -243,7 +242,7 @@ def _fetch(
 
 
 @jit
-def _uses_of(way: IntArray, routes: RouteTable, resources: int) -> IntArray:
+def uses_of(way: IntArray, routes: RouteTable, resources: int) -> IntArray:
     """How many of these routes occupy each resource, shape (resources,)."""
     times, uses = np.zeros(len(routes.latency), np.int64), np.zeros(resources, np.int64)
     for r in way:
