@@ -56,7 +56,7 @@ MOST_COMPARED = 1024  # and up to which no reference is quicker
 FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
 SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried,
 MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
-NEARLY = Fraction(3, 200)  # which nothing else is tried
+NEARLY = Fraction(1, 40)  # which nothing else is tried
 BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
 REFERENCES = {
     "direct": direct.solve,
