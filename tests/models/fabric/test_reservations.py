@@ -147,8 +147,9 @@ def occupied(reserved: intervals.Intervals, x: int) -> list[tuple[int, int]]:
 
 def with_room(reserved: intervals.Intervals) -> intervals.Intervals:
     """The same, with room for one more interval of every resource."""
-    found = intervals.intervals_of(reserved.length + 1)
-    found.length[:] = reserved.length
+    room = reserved.length + 1
+    pool = np.zeros((2, int(room.sum())), dtype=np.int64)
+    found = intervals.Intervals(np.cumsum(room) - room, room, reserved.length.copy(), *pool, np.array([pool.size, 0]))
     for x in range(len(found.length)):
         for k, (begin, end) in enumerate(occupied(reserved, x)):
             found.begin[found.first[x] + k], found.end[found.first[x] + k] = begin, end

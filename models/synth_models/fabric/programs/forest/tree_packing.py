@@ -76,8 +76,8 @@ def depths(parent: IntArray) -> IntArray:
 def pack_trees(capacity: IntArray, demand: IntArray) -> Trees:
     """``demand[r]`` trees rooted at every member r within ``capacity``, shape (n, n). Raises ``ValueError`` where a
     cut forbids it, :class:`OutOfTime` at the time limit."""
-    given = (np.ascontiguousarray(part, dtype=np.int64) for part in (capacity, demand))  # one layout, one compiled form
-    parent, copies, ended = _packed(*given, float(left()))
+    widths = np.ascontiguousarray(capacity, dtype=np.int64)  # one layout, and so one compiled form
+    parent, copies, ended = _packed(widths, np.ascontiguousarray(demand, dtype=np.int64), float(left()))
     if not ended:
         raise OutOfTime
     if len(copies) == 0 and demand.sum() > 0:
