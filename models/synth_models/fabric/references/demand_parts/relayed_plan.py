@@ -29,8 +29,8 @@ FULL = 0.95  # of the time that a link has, from which on pieces may hop on both
 LEAST = 1e-4  # of the target, that is left for bytes whatever the latency: who comes later pays for it
 ENOUGH = Fraction(1, 25)  # a gap with which nothing else is tried
 MUCH = Fraction(1, 12)  # and one from which on smaller pieces are tried
-WIDE = Fraction(1, 8)  # and one from which on any other plan is tried between many ranks
-MOST_TWICE = 128  # ranks up to which they are not many
+WIDE = Fraction(1, 8)  # and one from which on anything else is tried
+MANY = 128  # between more ranks than these
 
 
 class Try(NamedTuple):
@@ -104,7 +104,7 @@ def relayed_plan(found: RelayedRoutes, demand: IntArray, bound: int) -> tuple[Pi
     tried. ``bound``: ticks below which no plan is."""
     best: tuple[Pieces, Placed] | None = None
     chosen, known = None, (0, 0.0)
-    for tried in TRIES if len(demand) <= MOST_TWICE else TRIES_OF_MANY:
+    for tried in TRIES_OF_MANY if len(demand) > MANY else TRIES:
         if chosen is None or known != (tried.cells, tried.above):
             chosen, known = _cut_and_chosen(found, demand, bound, tried), (tried.cells, tried.above)
         made = _in_order(found, bound, tried, chosen)

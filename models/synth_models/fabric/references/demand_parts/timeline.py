@@ -18,6 +18,7 @@ from synth_models.fabric.references.demand_parts.decomposition import Stages
 from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable
 from synth_models.fabric.references.demand_parts.rails import Parts
 from synth_models.fabric.scheduling.interval_reservations import Intervals, intervals_of, reserve_earliest
+from synth_models.fabric.scheduling.reservations import Uses
 
 INSIDE = -1  # instead of a rail: the piece stays in its box
 AROUND = -2  # and less, -2 - c: it goes from rank to rank of its box over box c
@@ -148,6 +149,52 @@ def place_one(reserved: Intervals, routes: RouteTable, r: int, amount: int, now:
     return start, start + routes.latency[r] + routes.slowest[r] * amount
 
 
+class _Batch(NamedTuple):
+    """Transfers that are placed one after the other: of which ``piece``, over which ``route``, from when on at the
+    earliest (``begins``, -1: when the one before has come), how long until each has come (``span``); shape (transfers,)
+    each. What they occupy are ``uses``."""
+
+    piece: IntArray
+    route: IntArray
+    begins: IntArray
+    span: IntArray
+    uses: Uses
+
+
+@jit
+def _new_batch(most: int, each: int) -> _Batch:
+    """Room for so many transfers, which occupy so many resources each."""
+    one, many = np.zeros((4, most), np.int64), np.zeros((3, most * each), np.int64)
+    return _Batch(one[0], one[1], one[2], one[3], Uses(np.zeros(most + 1, np.int64), many[0], many[1], many[2]))
+
+
+@jit
+def _fetch(
+    batch: _Batch, order: IntArray, gone: int, half: int, amount: IntArray, begins: IntArray, ahead: IntArray,
+    row: IntArray, way: IntArray, routes: RouteTable,
+) -> tuple[int, int]:  # fmt: skip
+    """The next :data:`FETCHED` transfers or a few more, of pieces from ``order[gone]`` on, the first or the second
+    ``half`` of their ways; how many pieces are ``gone`` then, and how many transfers that are. What is far apart in
+    memory is fetched here, where nothing has to wait for it."""
+    top, entry = 0, 0
+    while gone < len(order) and top < FETCHED:
+        p = order[gone]
+        gone += 1
+        middle = row[p] + ahead[p]
+        low, high = (middle, row[p + 1]) if half else (row[p], middle)
+        for w in range(low, high):
+            r = way[w]
+            batch.piece[top], batch.route[top], batch.begins[top] = p, r, begins[p] if w == low else -1
+            batch.span[top] = routes.latency[r] + routes.slowest[r] * amount[p]
+            for e in range(routes.used[r], routes.used[r + 1]):
+                batch.uses.resource[entry], batch.uses.offset[entry] = routes.resource[e], routes.offset[e]
+                batch.uses.duration[entry] = routes.per_byte[e] * amount[p]
+                entry += 1
+            top += 1
+            batch.uses.row[top] = entry
+    return gone, top
+
+
 @jit
 def placed_along(
     order: IntArray, amount: IntArray, begins: IntArray, ahead: IntArray, row: IntArray, way: IntArray,
@@ -164,16 +211,16 @@ def placed_along(
     longest = 0
     for p in range(len(row) - 1):
         longest = max(longest, row[p + 1] - row[p])
-    next_ones = _new_next(FETCHED + longest, each)
-    from_when, span, entry = next_ones.begins, next_ones.span, next_ones.row
-    resource, offset, duration = next_ones.resource, next_ones.offset, next_ones.duration
+    batch = _new_batch(FETCHED + longest, each)
+    which, over, from_when, span, uses = batch
+    entry, resource, offset, duration = uses
     come, at = begins.copy(), np.zeros(each, np.int64)
     top: Any = np.int64(0)
     now: Any = np.int64(0)
     for half in range(2):
         gone: Any = np.int64(0)
         while gone < len(order):
-            gone, count = _fetch(next_ones, order, gone, half, amount, come, ahead, row, way, routes)
+            gone, count = _fetch(batch, order, gone, half, amount, come, ahead, row, way, routes)
             for n in range(count):
                 if from_when[n] >= 0:
                     now = from_when[n]
@@ -181,64 +228,11 @@ def placed_along(
                     first, length, begin, end, resource, offset, duration, entry[n], entry[n + 1], now, at
                 )
                 now = start + span[n]
-                piece[top], route[top] = next_ones.piece[n], next_ones.route[n]
-                starts[top], ends[top] = start, now
+                piece[top], route[top], starts[top], ends[top] = which[n], over[n], start, now
                 if half == 0:
                     come[piece[top]] = now
                 top += 1
     return Placed(piece[:top], route[:top], starts[:top], ends[:top])
-
-
-class _Next(NamedTuple):
-    """The transfers that are placed next: of which ``piece``, over which ``route``, from when on at the earliest
-    (``begins``, -1: when the one before has come), how long until each has come (``span``), and what it occupies in the
-    entries ``row[n]:row[n + 1]`` (:class:`~synth_models.fabric.scheduling.reservations.Uses`)."""
-
-    piece: IntArray
-    route: IntArray
-    begins: IntArray
-    span: IntArray
-    row: IntArray
-    resource: IntArray
-    offset: IntArray
-    duration: IntArray
-
-
-@jit
-def _new_next(most: int, each: int) -> _Next:
-    """Room for so many transfers, which occupy so many resources each."""
-    return _Next(
-        np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64),
-        np.zeros(most + 1, np.int64), np.empty(most * each, np.int64), np.empty(most * each, np.int64),
-        np.empty(most * each, np.int64),
-    )  # fmt: skip
-
-
-@jit
-def _fetch(
-    found: _Next, order: IntArray, gone: int, half: int, amount: IntArray, begins: IntArray, ahead: IntArray,
-    row: IntArray, way: IntArray, routes: RouteTable,
-) -> tuple[int, int]:  # fmt: skip
-    """The next :data:`FETCHED` transfers or a few more, of pieces from ``order[gone]`` on, the first or the second
-    ``half`` of their ways; how many pieces are ``gone`` then, and how many transfers that are. What is far apart in
-    memory is fetched here, where nothing has to wait for it."""
-    top, entry = 0, 0
-    while gone < len(order) and top < FETCHED:
-        p = order[gone]
-        gone += 1
-        middle = row[p] + ahead[p]
-        low, high = (middle, row[p + 1]) if half else (row[p], middle)
-        for w in range(low, high):
-            r = way[w]
-            found.piece[top], found.route[top], found.begins[top] = p, r, begins[p] if w == low else -1
-            found.span[top] = routes.latency[r] + routes.slowest[r] * amount[p]
-            for e in range(routes.used[r], routes.used[r + 1]):
-                found.resource[entry], found.offset[entry] = routes.resource[e], routes.offset[e]
-                found.duration[entry] = routes.per_byte[e] * amount[p]
-                entry += 1
-            top += 1
-            found.row[top] = entry
-    return gone, top
 
 
 @jit
