@@ -79,6 +79,7 @@ def _kernels_twice(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test with a parameter `solver` needs that solver, and no other."""
+    examples.leave_first(items)
     examples.mark_slow(config, items)
     for item in items:
         call = getattr(item, "callspec", None)

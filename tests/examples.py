@@ -1,8 +1,10 @@
-"""How many examples a property test takes: by default a part, with ``-m slow`` or ``--kernels-twice`` all of them."""
+"""How many examples a property test takes: by default a part, with ``-m slow`` or ``--kernels-twice`` all of them; and
+how many cases a long test runs by default."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,3 +49,16 @@ def mark_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if config.option.markexpr == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
+
+
+def leave_first(items: list[pytest.Item]) -> None:
+    """The first cases of a test marked ``long(after=...)`` are not long; with ``--kernels-twice`` none is."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("long")
+        if mark is None or item.get_closest_marker("slow"):
+            continue
+        test = item.nodeid.partition("[")[0]
+        if twice or seen[test] < mark.kwargs.get("after", 0):
+            item.own_markers.remove(mark)
+        seen[test] += 1

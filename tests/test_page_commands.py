@@ -79,6 +79,7 @@ def test_every_page_with_commands_is_walked_by_one_of_the_two_tests() -> None:
     assert len(ours) > 100
 
 
+@pytest.mark.long(after=14)
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix())
 def test_commands_run_or_are_read(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(page, tmp_path)

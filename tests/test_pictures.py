@@ -19,6 +19,7 @@ SCHEDULE = PUBLISHED / "pictures" / "schedule.png"
 COMMAND = ["show", "results/published/xtree/equimesh-3x3-c2/pull.json", "--plot"]
 
 
+@pytest.mark.long
 def test_the_schedule_of_the_readme_is_drawn_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Made by ``synth show results/published/xtree/equimesh-3x3-c2/pull.json --plot FILE``; another version of
     matplotlib may move a few pixels."""
@@ -32,6 +33,7 @@ def test_the_schedule_of_the_readme_is_drawn_by_the_command(tmp_path: Path, monk
     assert "results/published/pictures/schedule.png" in (ROOT / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_the_other_picture_is_the_papers_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figure 7 of the xtree page, made by ``synth reproduce xtree``: drawn again from the published records, of which
     none is made anew; another version of matplotlib may move a few pixels."""

@@ -35,6 +35,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(("shape", "collective", "method"), some_of(CASES))
 def test_a_trace_takes_the_time_of_the_schedule(shape: str, collective: str, method: str, tmp_path: Path) -> None:
     """Within 0.1 %, in whatever order nodes are issued that can be at the same moment: what reaches a link before its

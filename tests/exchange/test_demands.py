@@ -71,6 +71,7 @@ def parts(t: Transfers) -> dict[tuple[int, int, int], int]:
     return {(a, b, k): s for k, (a, b, s) in enumerate(zip(origin, goal, size, strict=True))}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(10)))
 def test_a_demand_leaves_whole_and_comes_back(seed: int, tmp_path: Path) -> None:
     record = solved(seed, tmp_path)

@@ -61,6 +61,7 @@ def test_machines_are_within_the_variation_and_the_seeds(seed: int, tmp_path: Pa
     assert [of_machine(one)[0].tolist() for one in machines(instance, Variation(0, 0, 2))] == [rates.tolist()] * 2
 
 
+@pytest.mark.long
 def test_the_time_of_a_direct_exchange_is_that_of_its_slowest_link(tmp_path: Path) -> None:
     """Full mesh, allgather: every rank sends its quarter straight to the others, latency + bytes / bandwidth of each
     link; on every machine drawn that is also the best there can be but for relays, so no regret is negative."""

@@ -188,6 +188,7 @@ def test_a_record_whose_schedule_is_none_is_not_exported() -> None:
         transfers_of(forged)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("executor", "schedule", "wish", "words"),
     [
@@ -204,6 +205,7 @@ def test_what_an_executor_cannot_hold_is_refused_with_the_limit(
         algorithm_of(schedule, executor, wish)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("form", "executor", "ranks", "pieces", "limit"),
     [

@@ -76,6 +76,7 @@ def shares(routes: list[list[object]], rate: Fraction) -> list[Fraction]:
     return [fixed[i] for i in range(len(routes))]
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(["ring", "full", "star"]),
     st.sampled_from(["allgather", "allreduce", "alltoall", "broadcast"]),

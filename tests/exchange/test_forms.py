@@ -175,6 +175,7 @@ def instance(network: str, ranks: int, collective: str, size: int) -> synth.Inst
     )
 
 
+@pytest.mark.long
 @settings(max_examples=some(25), deadline=None)
 @given(
     ranks=st.integers(2, 5),

@@ -23,6 +23,7 @@ MACHINE = (ROOT / "models/site/pages/start/machine.md").read_text()
 FORMATS = (ROOT / "models/site/pages/how-to/export.md").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("only", [("-m", "forest"), pytest.param((), marks=pytest.mark.slow)])
 def test_commands_from_topo_to_xml_and_back(
     only: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ def judged(algorithm: Algorithm) -> bool:
     return valid
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", some_of(SMALL))
 def test_odd_numbers_in_any_array(name: str) -> None:
     chance = random.Random(name)

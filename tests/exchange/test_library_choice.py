@@ -53,6 +53,7 @@ def test_an_allreduce_goes_from_whole_buffers_to_halves() -> None:
         assert rule.algorithm == one.algorithm
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", COUNTERPARTS)
 def test_rules_for_every_collective_of_a_library_are_a_file(library: str) -> None:
     found = [one for collective in COUNTERPARTS[library] for one in choices(library, star, collective, [2**12])]

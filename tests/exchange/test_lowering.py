@@ -29,6 +29,7 @@ def refused(call: Callable[[], Any], words: str) -> bool:
     return False
 
 
+@pytest.mark.long(after=36)
 @pytest.mark.parametrize("seed", some_of(range(1000, 1500)))
 def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective(seed: int) -> None:
     t, random = random_transfers(seed), Random(seed)

@@ -129,6 +129,7 @@ def test_damage_to_the_sample(gpu: int, tb: int, step: int | None, values: dict[
     assert words in said(text)
 
 
+@pytest.mark.long
 @needs_sample
 def test_every_dependence_of_the_sample_on_another_thread_block_that_is_dropped_is_missed_or_not_needed() -> None:
     """Each dependence in turn: without it there is a race, or the order follows from the others (then all of its pairs

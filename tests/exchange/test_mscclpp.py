@@ -122,6 +122,7 @@ def test_a_judged_file(tmp_path: Path) -> None:
     assert (faults, notes) == ((), ())
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", ["allgather", "allreduce", "alltoall", "broadcast in pieces", "reduce_scatter"])
 def test_what_goes_wrong_in_some_run_is_refused(name: str) -> None:
     """Random damage to what we write: where the miniature executor, in a dozen random orders, ever hangs or ends wrong,
@@ -147,6 +148,7 @@ def test_what_goes_wrong_in_some_run_is_refused(name: str) -> None:
 COLLECTIVES = ("allgather", "alltoall", "reduce_scatter", "allreduce", "broadcast", "reduce", "gather", "scatter")
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_copies_of_a_chunk_onto_itself_in_place(name: str) -> None:
     """Put in anywhere, under any two names of the chunk: where nobody writes it they change nothing, and where somebody

@@ -116,6 +116,7 @@ def _ancestors(found: Raised, chunk: int) -> dict[tuple[int, ...], set[tuple[int
     return {names[k]: {names[j] for j in before(k)} for k in range(len(names))}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", ["allgather", "allreduce", "alltoall", "broadcast in pieces", "reduce_scatter"])
 def test_what_goes_wrong_in_some_run_of_a_loop_is_refused(name: str) -> None:
     """Random damage inside and outside loops: where the miniature executor ever hangs or ends wrong, in whatever number

@@ -112,6 +112,7 @@ def damage(plan: dict[str, Any], chance: random.Random) -> None:
             op["name"] = op["name"].replace("rlx", "") if chance.random() < 0.5 else "nop"
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("method", ["nvls", "in_network", "steiner"])
 def test_sums_of_a_box_are_made_by_its_switch(method: str, tmp_path: Path) -> None:
     """Every sum is handed on at once, and nothing is put: the plan's moves are the schedule's, as streams."""
@@ -144,6 +145,7 @@ def test_what_a_box_does_for_other_collectives(collective: str, method: str, wor
     assert outcome(plan, collective, 0, t.root or 0)
 
 
+@pytest.mark.long
 def test_between_boxes_ranks_add(tmp_path: Path) -> None:
     t = transfers_of(solved(tmp_path, "nvls", boxes=2))
     whole, _ = in_chunks(t, 128)
@@ -168,6 +170,7 @@ def test_msccl_is_told_nothing_and_says_so(tmp_path: Path) -> None:
     assert not Lowered(t, "mscclpp").without
 
 
+@pytest.mark.long
 def test_in_form_mscclpp_sums_in_the_switch_are_worth_it(tmp_path: Path) -> None:
     """An allreduce of 1 GiB over half a box: at most 3 % over the schedule, less than any of plain switches can be."""
     record = solved(tmp_path, "nvls", bytes=2**30, gpus=4)

@@ -39,6 +39,7 @@ def test_there_is_a_machine() -> None:
     assert len(EVERYWHERE) > len(SHAPES) + 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("where", "collective"), some_of(SAMPLE))
 def test_round_trip(where: dict[str, Any], collective: str, tmp_path: Path) -> None:
     round_trip(where, collective, tmp_path)
@@ -100,6 +101,7 @@ def same(one: Algorithm, other: Algorithm) -> None:
             assert np.array_equal(a, b), field.name
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("collective", NAMES)
 def test_plans_and_traces_hold_the_same_moves(collective: str, tmp_path: Path) -> None:
     t = schedule({"network": "full", "nodes": 4}, collective)

@@ -146,6 +146,7 @@ def tables(draw: st.DrawFn, name: str) -> list[Rule]:
     return found
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=some(100))
 @given(data=st.data())
@@ -315,6 +316,7 @@ def partners(folder: Path, size: int, rules: str) -> dict[int, tuple[int, int]]:
     return {int(row[2]): (int(row[4].split()[0]), int(row[3].split()[0])) for row in rows}
 
 
+@pytest.mark.long
 def test_open_mpi_follows_the_file(tmp_path: Path) -> None:
     """Four ranks, 64 bytes by a ring: 2 (4 - 1) messages of 16 bytes, all to rank 1. 4 KiB by recursive doubling: all
     of it to ranks 1 and 2. 64 KiB by Rabenseifner's: half to one, a quarter to the other, and the same back. The same

@@ -31,6 +31,7 @@ def both(made: FabricInstance, most: int) -> tuple[float, float, float]:
 SLACK = 1 + 1e-4  # pieces that differ by a byte count as equal
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize("collective", ["allgather", "broadcast", "reduce", "reduce_scatter", "allreduce"])
 @pytest.mark.parametrize("seed", range(40))
 def test_in_turn_takes_no_longer_than_the_schedule(collective: str, seed: int) -> None:
@@ -41,6 +42,7 @@ def test_in_turn_takes_no_longer_than_the_schedule(collective: str, seed: int) -
     assert in_turn <= took * SLACK
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
 def test_what_a_gpu_sends_to_several_peers_of_another_box_keeps_its_order(collective: str) -> None:
     """Every GPU of two boxes sends all that leaves its box over one port: thread blocks of several peers meet there. At

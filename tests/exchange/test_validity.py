@@ -77,6 +77,7 @@ def mutant(text: str, chance: random.Random) -> str:
     return text
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("count", [50, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SMALL)
 def test_mutants_are_judged_as_by_walking_through_all_interleavings(name: str, count: int) -> None:
@@ -99,6 +100,7 @@ def test_mutants_are_judged_as_by_walking_through_all_interleavings(name: str, c
             assert "must end with" in said, (said, text)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", sorted(SMALL.keys() - {"allgather-two-blocks"}))  # which has too many states
 def test_copies_are_judged_as_by_running_all_interleavings_on_real_cells(name: str) -> None:
     """A copy of a cell onto itself, whatever two names it has in place, is harmless beside others that read the cell,

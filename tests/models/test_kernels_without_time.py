@@ -38,6 +38,7 @@ def within_a_limit(seconds: float, work: Callable[[], Any]) -> Any:
     return found[0]
 
 
+@pytest.mark.long
 @settings(max_examples=some(20))
 @given(data=st.data(), nodes=st.integers(3, 6), how=st.sampled_from([{}, {"in_order": True}, {"in_gaps": True}]))
 def test_transfers_are_timed_within_the_limit_or_not_at_all(

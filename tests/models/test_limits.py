@@ -139,6 +139,7 @@ def test_every_method_ends_with_its_limit(where: str, name: str, monkeypatch: py
     run_to_the_limit(where, name, LIMIT_S, OVER_S, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("where", "name"), QUICK)
 def test_some_end_with_a_shorter_one(where: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, for every day and a busy machine."""

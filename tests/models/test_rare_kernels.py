@@ -45,6 +45,7 @@ def demand(random: Any, lift: Lift, patterns: int) -> tuple[Any, ...]:
     return starts, ends, begins, random.random(len(ends)), np.zeros(patterns), steps.astype(float)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_topologies_of_a_search(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -83,6 +84,7 @@ def test_patterns_of_a_relay(seed: int) -> None:
     assert both(relay_pattern._knapsack, tables, random.integers(0, 4, 5), capacity)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_wavelengths_of_a_relay(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -107,6 +109,7 @@ def test_what_grows_or_is_free(seed: int) -> None:
     assert both(reservations.is_free_modulo, reservations.Periodic(table), *cells)
 
 
+@pytest.mark.long
 def test_what_waits_in_scratch() -> None:
     """Random schedules until one puts a sum where it belongs after others have been sent."""
     name = (rank_steps.__name__, "_put")
@@ -124,6 +127,7 @@ def test_what_waits_in_scratch() -> None:
     assert found.faults == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS[:4])
 def test_trees_that_split_more_often_than_the_first_stack_has_room_for(seed: int) -> None:
     """The root's edges are ever narrower, so that fewer copies of a tree can take each: from 18 members on the stack of

@@ -38,6 +38,7 @@ def shipped(family):
     )
 
 
+@pytest.mark.long(after=13)
 @pytest.mark.parametrize(("family", "method"), [one for one in METHODS if one not in NEEDS_A_FILE])
 def test_method_solves_the_smallest_shipped_instance_it_is_for(family, method):
     """Smaller ones it must refuse as `unsupported`, saying why; its record holds something and passes the check."""

@@ -48,6 +48,7 @@ def run(family: str, instance: Any, name: str, **changed: Any) -> Any:
     return method.load()(instance, RunOptions(60.0, solver=solver, method=parameters, **changed))
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(("family", "parameters", "bounding"), INSTANCES, ids=str)
 def test_a_stated_bound_is_certified_or_a_solvers_word(
     family: str, parameters: dict[str, object], bounding: str

@@ -49,6 +49,7 @@ def judged(record: dict[str, Any], folder: Path) -> tuple[str, str]:
     return ours, reason
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize("name", MOMENTS + ORBITS + TOLLS)
 def test_moments_prove_the_same_to_the_last_double(name: str, tmp_path: Path) -> None:
     """No bound above the earliest moment of a target."""
@@ -58,6 +59,7 @@ def test_moments_prove_the_same_to_the_last_double(name: str, tmp_path: Path) ->
     assert judged(record | {"bound": math.nextafter(most, math.inf)}, tmp_path)[0] == "refuse"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", MOMENTS + ORBITS + TOLLS)
 def test_moments_and_tolls_prove_the_same_to_the_last_tick(name: str, tmp_path: Path) -> None:
     """A moment, or a toll, as late, or as high, as it may be for what is needed to cross the links still."""
@@ -111,6 +113,7 @@ FALSE: dict[str, tuple[list[str], Callable[[Certificate], None]]] = {
 }
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("said", FALSE)
 def test_what_is_wrong_with_moments_both_refuse(said: str, tmp_path: Path) -> None:
     """At a bound of next to nothing: refused for what the certificate says, not for what it proves."""

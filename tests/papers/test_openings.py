@@ -41,6 +41,7 @@ def test_a_page_opens_with_three_sentences_and_a_picture(name: str) -> None:
     assert (PUBLISHED / blocks[3].split("](")[1].rstrip(")")).is_file()
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("name", sorted(OPENED))
 def test_the_answer_is_made_of_the_tables_below(name: str, tmp_path: Path) -> None:
     """Laid out again from the file, every byte is the same; without one of its tables there is no answer."""
@@ -52,6 +53,7 @@ def test_the_answer_is_made_of_the_tables_below(name: str, tmp_path: Path) -> No
         opened(above(text), OPENED[name], tmp_path / name, SCREEN_STYLE)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", sorted(REDRAWN))
 def test_the_pictures_of_a_page_can_be_told_apart(name: str) -> None:
     """Those that its tables draw again: few lines, apart in grey, no legend over data, no axis in powers of ten."""

@@ -325,12 +325,14 @@ def run(*paths: Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.long
 def test_some_published_records_are_accepted() -> None:
     code, said = run(PUBLISHED / "fabric" / "exact", PUBLISHED / "harvest-delays")
     assert code == 0
     assert "0 refuse" in said
 
 
+@pytest.mark.long
 def test_a_forged_record_is_refused_and_the_exit_code_says_so(tmp_path: Path) -> None:
     record = deepcopy(next(record for record in records("fabric") if record["objective"]["value"] is not None))
     (tmp_path / "record.json").write_text(json.dumps(record))
@@ -360,6 +362,7 @@ def whole_arrays(part: Any, place: str = "") -> Iterator[tuple[str, list[Any]]]:
         yield from whole_arrays(inside, f"{place}.{key}" if isinstance(key, str) else place)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_truth_value_is_no_number_in_any_array(family: str, tmp_path: Path) -> None:
     """JSON's true equals 1 to Python and to numpy: of each array that a family stores, one entry becomes its equal."""
@@ -394,6 +397,7 @@ def test_all_published_records_are_accepted() -> None:
     assert verdicts["not covered"] <= 0.05 * verdicts.total()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_forgeries_are_judged_alike(family: str, tmp_path: Path) -> None:
     refused, unlike = judged(family, 0, 12, tmp_path)

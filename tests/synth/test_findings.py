@@ -89,6 +89,7 @@ def set_value(value: float) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("place", "what", "told"),
     [
@@ -164,6 +165,7 @@ def held(value: float | None, least: float | None, printed: float | None) -> Hel
     return Held(Case("a", "b"), "steps", record, value, None, least, "certified", None, printed, {})
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(
     ("value", "least", "printed", "true"),
     [  # which of the claims hold, from their words
@@ -311,6 +313,7 @@ def test_names_are_unique_and_every_family_states_some() -> None:
     assert all(finding.cases or finding.errata for group in known.values() for finding in group)
 
 
+@pytest.mark.long
 def test_the_cases_of_a_finding_are_drawn_as_shares_of_the_published() -> None:
     """19 steps of 70 at 1024 nodes and 64 wavelengths; of two cases the table is the picture."""
     whole = next(finding for finding in OPTREE if finding.name == "optical-ring")

@@ -35,6 +35,7 @@ for modules in {[sorted(modules) for modules in steps]!r}:
     return [list(json.loads(line)) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_the_command_and_the_runner_import_no_library() -> None:
     modules = {"synth.cli.main", "synth.api", "synth.records.record", "synth.records.folder", "synth.execution.pool"}
     modules |= {
@@ -47,6 +48,7 @@ def test_the_command_and_the_runner_import_no_library() -> None:
     assert drawn_in(LIBRARIES, modules) == [[]]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", family_names())
 def test_what_a_family_imports(name: str) -> None:
     """Reading and checking: no library. Its methods: nothing that draws, and nothing that Pyomo, where it sees scipy,
@@ -89,6 +91,7 @@ def test_whoever_imports_scipy_after_pyomo_has_what_it_asked_for(part: str) -> N
     assert drawn_in_after_pyomo()[part] == [["pyomo.environ"]] * 2
 
 
+@pytest.mark.long
 def test_a_program_that_is_solved_imports_none_either() -> None:
     program = """
 import sys
@@ -117,6 +120,7 @@ WITHOUT_SCIPY = {
 }
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", family_names())
 def test_a_reference_imports_no_solver_and_no_table(name: str, tmp_path: Path) -> None:
     """On the tour's instances, from reading to checking; and no compiler but where kernels take long, which depends on
@@ -147,6 +151,7 @@ for file in sorted(Path({str(ROOT)!r}, "instances/tour").glob("*.json")):
     assert done.stdout == ""
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("family", "instance", "method"), [(name, *what) for name, what in WITHOUT_SCIPY.items()])
 def test_a_small_reference_imports_no_scipy(tmp_path: Path, family: str, instance: str, method: str) -> None:
     program = f"""
@@ -160,6 +165,7 @@ assert "scipy" not in sys.modules
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("words", [("--help",), ("families",), ("families", "fabric"), ("check", "RECORD"), ()])
 def test_what_a_command_imports(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Neither solvers nor tables nor a compiler; without words: completing a method's name, not even numpy."""

@@ -189,6 +189,7 @@ def test_a_missing_instance_is_named(tmp_path):
         list(page(tmp_path).study("nothing"))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("name", "more_than"),
     [("bine", 5), pytest.param("mlfm", 20, marks=pytest.mark.slow), ("harvest-topologies", 5)],

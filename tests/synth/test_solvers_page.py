@@ -52,6 +52,7 @@ def test_without_common_cases_there_is_no_mean():
     assert all(math.isnan(seconds) for seconds in found["time_s"])
 
 
+@pytest.mark.long
 def test_a_study_of_two_solvers_writes_its_page(tmp_path):
     study = tmp_path / "two.toml"
     study.write_text(

@@ -143,6 +143,7 @@ def test_no_study_of_that_name():
         load("no-such-family")
 
 
+@pytest.mark.long
 def test_a_study_writes_table_figures_and_report(finished):
     folder, output = finished
     table = pd.read_csv(folder / "table.csv")
@@ -166,6 +167,7 @@ def test_a_study_writes_table_figures_and_report(finished):
         assert forbidden not in page.replace("http://www.w3.org", "")
 
 
+@pytest.mark.long
 def test_resume_runs_nothing_again(finished):
     folder, _ = finished
     before = {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
@@ -174,6 +176,7 @@ def test_resume_runs_nothing_again(finished):
     assert before == {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
 
 
+@pytest.mark.long
 def test_comparison_names_every_regression(finished, tmp_path):
     folder, _ = finished
     other = tmp_path / "B"
@@ -207,6 +210,7 @@ def test_comparison_names_every_regression(finished, tmp_path):
     assert run("study", "--compare", folder).exit_code != 0
 
 
+@pytest.mark.long
 def test_comparison_of_two_solvers(finished, tmp_path):
     """Study B has the programs by another solver: they are matched all the same, and a value worse is seen."""
     folder, _ = finished
@@ -228,6 +232,7 @@ def test_comparison_of_two_solvers(finished, tmp_path):
     assert found.regressions["why"].str.contains("value worse").all()
 
 
+@pytest.mark.long
 def test_a_failed_run_is_shown_and_ends_with_1(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "results" / "small")
@@ -244,6 +249,7 @@ def test_a_failed_run_is_shown_and_ends_with_1(finished, tmp_path):
     assert '<tr class="failed">' in (tmp_path / "results/small/report.html").read_text()
 
 
+@pytest.mark.long
 def test_the_report_says_which_runs_are_missing_or_others(finished, tmp_path):
     """One record is taken away, and the study is read with another limit: those runs are all still to come."""
     folder, _ = finished

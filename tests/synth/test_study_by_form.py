@@ -32,6 +32,7 @@ time_limits = ["20s"]
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["msccl:azure", pytest.param("mscclpp", marks=pytest.mark.slow)])
 def test_the_best_of_a_size_is_the_quickest_as_exported(form: str, tmp_path: Path) -> None:
     """Every record lowered and timed here; the baseline is the quickest of what libraries run."""

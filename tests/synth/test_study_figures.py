@@ -11,6 +11,7 @@ from synth.study import figures, latex
 from synth.tuning.table import figure as tuned_figure
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("methods", [2, 6, 9])
 def test_bandwidth_is_two_panels_that_can_be_told_apart(methods: int) -> None:
     """Bandwidth in GB/s and the share of the bound, computed here by hand; sizes in words; no hash in a title."""

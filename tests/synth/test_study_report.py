@@ -127,6 +127,7 @@ def choose(page, family, instance):
 # without a browser
 
 
+@pytest.mark.long
 def test_one_file_that_asks_for_nothing(text):
     assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL))
     assert "default-src 'none'" in text
@@ -134,6 +135,7 @@ def test_one_file_that_asks_for_nothing(text):
     assert "@import" not in text
 
 
+@pytest.mark.long
 def test_a_figure_set_per_family(written, text):
     found = re.findall(r'<figure id="figure-(\w+)-(\w+)".*?(<svg.*?</svg>)', text, re.DOTALL)
     assert [(name, family) for name, family, _ in found] == [("gaps", family) for family in FAMILIES]
@@ -146,6 +148,7 @@ def test_a_figure_set_per_family(written, text):
     assert (written / "figures" / "gaps.png").stat().st_size > 1000
 
 
+@pytest.mark.long
 def test_one_map_of_how_good_the_values_are(written):
     """Gaps where there is a bound; else ratios, which otherwise said the same a second time."""
     table = pd.read_csv(written / "table.csv", keep_default_na=False, na_values=[""])
@@ -509,6 +512,7 @@ def test_the_player_plays_to_the_end_and_stops(page):
     assert page.locator("#play").get_attribute("aria-pressed") == "false"
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_both_themes(opened, system):
     page = opened(color_scheme=system)
@@ -527,6 +531,7 @@ def test_both_themes(opened, system):
     assert (brightness(page, "body", "backgroundColor") > 0.8) == (system == "dark")
 
 
+@pytest.mark.long
 def test_a_phone_scrolls_tables_but_not_the_page(opened):
     page = opened(viewport={"width": 390, "height": 844})
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")

@@ -60,6 +60,7 @@ def test_what_is_called_seedless_reads_no_seed(family: Family) -> None:
         assert not any(draws_at_random(file) for file in reached(method.target.partition(":")[0], set())), name
 
 
+@pytest.mark.long
 def test_a_study_over_seeds_runs_what_is_deterministic_once(tmp_path: Path) -> None:
     """Three seeds: bound and ring once, tacos thrice; one row each, with the mean, spread and wins by hand."""
     ring = ROOT / "instances/xtree/ring-8-c1.json"

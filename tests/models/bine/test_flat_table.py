@@ -54,6 +54,7 @@ def numbers(text: str) -> list[int]:
     return [b for low, high in ends for b in range(int(low), int(high or low) + 1)]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_a_replay_from_the_table_alone(collective: str, tmp_path: Path) -> None:
     """Every published algorithm and ours; one block, one round or one end of a row changed is refused, or the bytes are

@@ -129,6 +129,7 @@ def test_the_oracle_agrees_with_what_is_right(method: str, parameters: dict[str,
     assert judged(instance, packed) == replayed(instance, packed) is not None
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("method", "parameters"), CASES)
 def test_every_field_made_absurd(method: str, parameters: dict[str, str]) -> None:
     """The field as a whole, its first and last entry, all entries, and one entry more; as lists and as arrays."""

@@ -203,6 +203,7 @@ def test_all_faults_of_a_file_at_once(tmp_path):
     assert "root = 9: the smallest job has ranks 0..7" in text
 
 
+@pytest.mark.long
 def test_exit_code_2(tmp_path):
     synth = Path(sys.executable).with_name("synth")
     for words, message in ((["groups=1"], "at least 2 ranks"), (["groups=4,4", "root=8"], "ranks 0..7")):

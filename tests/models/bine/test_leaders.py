@@ -77,6 +77,7 @@ def least_by_search(price) -> float:
     raise AssertionError("an allreduce always ends")
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(
     ("groups", "nodes"),
     some_of(product(["ab", "aba", "abc", "aaaa", "aabb", "abbb", "abbc", "abcd"], [None, "aabb", "abbc", "abcc"])),
@@ -106,6 +107,7 @@ def random_job(random: np.random.Generator, collective: str, vector: str) -> Bin
     return make(group_of[nodes], nodes, collective, **fields)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("collective", "vector"), some_of(FORMS))
 def test_the_receive_count_is_met_with_one_message_a_port(collective: str, vector: str) -> None:
     """Random groups of any sizes in any order, nodes, costs, roots: replayed, at the certified bound, and in no round

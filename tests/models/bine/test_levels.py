@@ -51,6 +51,7 @@ def levels(instance: BineInstance, record) -> list[float]:
     return found
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize(
     ("local", "groups", "collective"),
     some_of(
@@ -142,6 +143,7 @@ def test_trees_against_brute_force(
     assert run("binomial_halving", instance).value >= expected
 
 
+@pytest.mark.long(after=13)
 @pytest.mark.parametrize("costs", COSTS)
 @pytest.mark.parametrize("solver", ["cpsat", "highs"])
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_nodes_of_groups_against_every_placement(sizes: str, costs: str) -> None
         assert both(instance) == (expected, expected)
 
 
+@pytest.mark.long
 def test_sixteen_ranks_against_every_placement() -> None:
     """7, 6 and 3 ranks fall on 16 positions in 960,960 ways; the isoperimetric count is 9 % below the best."""
     instance = make(groups="7,6,3", collective="reduce_scatter", problem="butterfly")

@@ -123,6 +123,7 @@ def brute_placement(sizes, weights) -> int:
     return min(sum(w * (p[u] != p[v]) for u, v, w in edges) for p in set(permutations(labels)))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("sizes", [(3, 3, 2), (5, 3), (1, 2, 5), (4, 4)])
 @pytest.mark.parametrize("solver", ["cpsat", "highs"])
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ def test_isoperimetric_by_hand():
     assert check_bound(free, 1.0, {"binding": "isoperimetric"}) != []
 
 
+@pytest.mark.long
 def test_isoperimetric_bounds_every_set():
     """All subsets of the 3- and 4-dimensional cube for falling weights: none holds more than f(k)."""
     for weights in ([4, 2, 1], [1, 1, 1], [5, 5, 1], [8, 4, 2, 1]):

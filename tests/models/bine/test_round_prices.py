@@ -132,6 +132,7 @@ def test_prices_are_for_trees_that_broadcast_or_reduce() -> None:
         assert "broadcast or reduce" in check_bound(anything, 1.0, prices)[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["groups-24-groups-2048-broadcast", "groups-5-3-8-reduce", "synthetic-jobs-broadcast"])
 def test_the_shipped_trees_are_certified(name: str) -> None:
     """The same number as the program's, which the README's table counts as certified."""

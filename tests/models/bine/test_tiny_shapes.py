@@ -74,6 +74,7 @@ def test_one_rank_is_no_collective() -> None:
             synth.make("bine", **shape, collective="allreduce", vector="large")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     "jobs",
     [
@@ -109,6 +110,7 @@ def test_every_method_on_every_tiny_torus(key: str, torus: str) -> None:
     assert solved({key: torus}) > 20
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("groups", "nodes"), ALWAYS + quick_or_slow(list(product(GROUPS, NODES)), 0), ids=str)
 def test_every_method_on_every_tiny_shape_of_groups(groups: str, nodes: dict[str, Any]) -> None:
     assert solved({"groups": groups, **nodes}) > 20

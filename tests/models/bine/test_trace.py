@@ -38,6 +38,7 @@ def test_large_allreduce_pinned_figures(trace):
     assert table["max"].max() <= 33.4
 
 
+@pytest.mark.long
 @needs_trace
 def test_256_node_broadcasts(trace):
     jobs = np.flatnonzero(trace.powers & (trace.groups >= 6) & (trace.ranks == 256)).tolist()
@@ -59,6 +60,7 @@ def test_brackets_of_small_jobs(trace):
     assert (table.optimum <= table.greedy + 1e-5).all()
 
 
+@pytest.mark.long
 @needs_trace
 def test_published_trees_are_reproduced(trace):
     """A sample of the rows of trees.csv: solved, decoded, replayed again."""

@@ -75,6 +75,7 @@ def test_a_slot_wants_no_link_twice(sides: tuple[int, int, int]) -> None:
         assert len(np.unique(wanted)) == len(wanted)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("sides", "block", "most"), [((9, 4, 2), 10**6, 1.02), ((9, 4, 2), 10**4, 1.2)])
 def test_nodes_and_ports_may_have_any_numbers(sides: tuple[int, int, int], block: int, most: float, seed: int) -> None:
@@ -99,6 +100,7 @@ def test_other_machines_have_no_slots() -> None:
         assert affine_slots(on(spec, 72 * 720)) is None
 
 
+@pytest.mark.long
 def test_flow_takes_them(tmp_path: Any) -> None:
     instance = synth.make("fabric", **shape((9, 4, 2)), collective="alltoall", bytes="1152KiB")
     straight = method._straight(instance, RunOptions())

@@ -61,6 +61,7 @@ def test_what_came_too_late_is_put_first(listed: bool) -> None:
     assert again(instance, asked, found, Fraction(6), listed=listed) is found
 
 
+@pytest.mark.long
 def test_turned_twice_is_the_same() -> None:
     instance = made("allreduce", 20 * 512, **DRAGONFLY)
     found = hierarchical.solve(instance, RunOptions()).solution
@@ -72,6 +73,7 @@ def test_turned_twice_is_the_same() -> None:
         assert rows[0] == rows[1]
 
 
+@pytest.mark.long
 def test_exchanges_are_left_as_they_are() -> None:
     """Where a rank sends several sums of a piece, each holds what came before: no other order may be made of it."""
     keys = {"network": "torus", "rows": 4, "cols": 4, "layers": 8, "bandwidth": 50e9, "latency": 1e-6}
@@ -83,6 +85,7 @@ def test_exchanges_are_left_as_they_are() -> None:
     assert again(instance, RunOptions(time_limit_s=None), found.solution, Fraction(0)) is found.solution
 
 
+@pytest.mark.long
 def test_an_exchange_stays_as_it_is() -> None:
     """Two boxes of two: ranks send each other sums before all their parts are there, and would wait for each other."""
     instance = made("allreduce", 120 * 2**10, machine="dgx-a100", boxes=2, gpus="2")

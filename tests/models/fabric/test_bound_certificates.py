@@ -72,6 +72,7 @@ def fields(certificate: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
             yield from fields(value, (*path, key))
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("name", CASES)
 def test_odd_values(name: str) -> None:
     """Whatever stands in a field, the check returns faults or finds the bound proven; it never raises."""
@@ -100,6 +101,7 @@ def test_odd_values(name: str) -> None:
         assert check_bound(instance, bound, nothing) != []  # type: ignore[arg-type]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("name", CASES)
 def test_no_certificate_proves_more_than_the_best(name: str) -> None:
     """Random prices, sets and partitions prove at most a little more than the search found (its prices are rounded)."""
@@ -126,6 +128,7 @@ def test_no_certificate_proves_more_than_the_best(name: str) -> None:
         assert check_bound(instance, bound * (1 + 1e-6), other) != []
 
 
+@pytest.mark.long
 def test_arguments_hold_only_where_they_hold() -> None:
     """Copies in switches, ranks that only forward, and other collectives refute what was proven without them."""
     for name, other in (

@@ -54,6 +54,7 @@ def bound(instance: FabricInstance) -> Fraction:
     return found.seconds
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("name", "boxes"), [("dgx-h100", 2), ("dgx1", 2)])
 def test_what_methods_stop_at_is_proven(name: str, boxes: int) -> None:
     """Of an allreduce the quick bound is not above what the check has verified, and at a GiB near it."""
@@ -85,6 +86,7 @@ def test_alltoall_of_dgx1() -> None:
     assert bound(without_latency(named("dgx1", 1, "alltoall", 10**9))) == Fraction(1, 75)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "cols", "timesteps"), [(8, 8, Fraction(144)), (5, 11, Fraction(55 * 108 * 4, 188))])
 def test_allreduce_of_meshes(rows: int, cols: int, timesteps: Fraction) -> None:
     """C = 4 chunks a node: 2 (N - 1) messages for each of 4 N chunks over all links, 224 on the 8x8 mesh."""

@@ -75,6 +75,7 @@ def test_no_schedule_is_faster_behind_a_switch(seed: int) -> None:
     assert seed or seen["deliveries"] + seen["sums"] > 0, seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_schedules_are_no_faster(seed: int) -> None:
     """Every way to switch, groups and latency; schedules that the check accepts."""

@@ -99,6 +99,7 @@ BETWEEN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("boxes", some_of([2, 3, 5, 11, 16]))
 @pytest.mark.parametrize("between", BETWEEN)
 def test_eight_rings_of_many_boxes(boxes: int, between: str) -> None:
@@ -106,6 +107,7 @@ def test_eight_rings_of_many_boxes(boxes: int, between: str) -> None:
     assert best(made(**H100, boxes=boxes, **BETWEEN[between], bytes=boxes * 2**20)).bandwidth == 400 * 10**9
 
 
+@pytest.mark.long
 def test_rings_of_sixteen_boxes_take_what_they_promise() -> None:
     """127/128 of 1 GiB at 400 GB/s, and at most 127 hops of 0.7 or 2.6 us and a pause or two in them."""
     instance = made(**H100, boxes=16)

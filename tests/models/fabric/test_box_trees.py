@@ -133,6 +133,7 @@ CLUSTERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("collective", "keys"), some_of(product(COLLECTIVES, CLUSTERS)))
 def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> None:
     """Small messages and large, groups of unequal size, any root; never below the bound."""
@@ -146,6 +147,7 @@ def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> No
         assert verdict.value >= float(strongest(instance, RunOptions(time_limit_s=0.1).started_now()).seconds)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("own", "collective"),
     some_of(product([{"oversubscription": 4}, {"oversubscription": 2, "rails": False}], COLLECTIVES)),
@@ -186,6 +188,7 @@ def test_leaders_bring_a_piece_into_every_group_once(collective: str, keys: dict
     assert sum(group[u] != group[v] for u, v in pairs) == pieces * (len(groups) - alone)  # into the root's, too
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
 def test_ranks_of_a_dragonfly_pass_on(collective: str) -> None:
     """72 ranks behind 36 routers, 1 GiB, each rank a box: along a way on which no two steps share a link, so that every
@@ -199,6 +202,7 @@ def test_ranks_of_a_dragonfly_pass_on(collective: str) -> None:
     assert least <= verdict.value <= 1.005 * least
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("collective", "keys"),
     product(
@@ -253,6 +257,7 @@ def test_a_thousand_gpus_behind_oversubscribed_leaves(collective: str) -> None:
     assert record.value <= 1.05 * share * 2**30 / 400e9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_many_slow_spines_are_as_good_as_few_fast_ones(collective: str) -> None:
     """Six boxes of two GPUs, in groups of two: four spines of half a rank's rate, or one of twice as much. Reductions

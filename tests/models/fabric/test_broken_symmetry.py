@@ -44,6 +44,7 @@ def broken(chooser: random.Random) -> FabricInstance:
     return FabricInstance.model_validate(own | {"failed": failed})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_never_slower_than_what_needs_no_symmetry(seed: int) -> None:
     """Wherever the machine still joins all ranks: accepted by the check, and no later than any published reference."""

@@ -150,6 +150,7 @@ def test_orders_keep_schedules_valid(seed: int) -> None:
                 assert check_schedule(instance, made[0].schedule(made[1])).ok
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", ["broadcast", "allgather", "reduce", "reduce_scatter", "scatter"])
 def test_trees_over_time(collective: str) -> None:
     """They are valid, and more pieces come nearer to the bound."""
@@ -168,6 +169,7 @@ def test_trees_over_time(collective: str) -> None:
     assert min(times) <= incumbent.proven.seconds * Fraction(11, 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", MANY)
 def test_never_worse_than_pull(collective: str) -> None:
     """Any machine, either way of switching; every record passes the check."""
@@ -186,6 +188,7 @@ def test_never_worse_than_pull(collective: str) -> None:
         assert record["termination"] in ("optimal", "finished")
 
 
+@pytest.mark.long
 def test_claims_are_carried_and_refuted() -> None:
     """What the solver says of a cutting is a fact that is not verified; a schedule of that cutting refutes a false
     one; it is no bound, as other cuttings are quicker."""
@@ -212,6 +215,7 @@ def test_claims_are_carried_and_refuted() -> None:
         assert bad.faults
 
 
+@pytest.mark.long
 def test_too_fine_a_clock_and_nothing_to_move() -> None:
     alone = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="broadcast", bytes=5, ranks=[0])
     assert solve(alone, RunOptions()).termination == "finished"
@@ -220,6 +224,7 @@ def test_too_fine_a_clock_and_nothing_to_move() -> None:
     assert record.ok
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("limit", "keys"), [
     (2, {"machine": "dgx1", "collective": "broadcast", "bytes": "64KiB"}),
     (20, {"machine": "teccl-ndv2-2", "collective": "allgather", "bytes": "15MB"}),  # done in two seconds

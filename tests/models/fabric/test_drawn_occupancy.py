@@ -11,6 +11,7 @@ import synth
 from synth_models.fabric.check.route_hops import hops_of
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("machine", "collective", "size", "method"),
     [

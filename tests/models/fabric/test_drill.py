@@ -51,6 +51,7 @@ def small(seed: int, collective: str) -> Instance:
     return made.model_copy(update={"collective": collective, "bytes": size, "name": f"tiny-{seed}-{collective}"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_pairs_of_failures(seed: int, tmp_path: Path) -> None:
     """All pairs, each in one orbit; those that part the ranks have a cut, others a schedule that uses neither (own
@@ -79,6 +80,7 @@ def test_pairs_of_failures(seed: int, tmp_path: Path) -> None:
         assert not {(int(net.src[link]), int(net.dst[link])) for link in solution.link.tolist()} & gone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_slower_links(seed: int, tmp_path: Path) -> None:
     """Schedules at half the rate are what the check replays there."""
@@ -101,6 +103,7 @@ def test_slower_links(seed: int, tmp_path: Path) -> None:
             assert again == pytest.approx(seconds)
 
 
+@pytest.mark.long
 def test_a_random_other_member_takes_as_long(tmp_path: Path) -> None:
     """The same methods on another member of every orbit: same bound, and the time of the representative's schedule."""
     keys = {"machine": "dgx-a100", "boxes": 2, "gpus": 4}
@@ -171,6 +174,7 @@ def test_a_rank_and_the_switch_behind_its_nic_name_the_nic(tmp_path: Path) -> No
             breakable.find(far, None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("degraded", [(), ("--degraded", "0.5")])
 def test_an_answer_imports_no_solver(degraded: tuple[str, ...], tmp_path: Path) -> None:
     """In a new process, of a schedule that is moved and of one that is timed again: it takes half a second so."""
@@ -259,6 +263,7 @@ def test_a_forged_drawer_is_refused(tmp_path: Path) -> None:
         drawer.answer(tmp_path / "d", "link 1 2")
 
 
+@pytest.mark.long
 def test_the_table_is_from_the_worst_down(tmp_path: Path) -> None:
     drill = drilled(synth.make("fabric", machine="dgx-a100", boxes=2, bytes="1MiB"), tmp_path, ("forest",))
     table = page.frame(drill)

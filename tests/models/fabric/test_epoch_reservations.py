@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def test_one_share_at_a_time(random: Any) -> None:
             counts.add(hops, k, 1)
 
 
+@pytest.mark.long
 @given(st.randoms(use_true_random=False))
 def test_any_amount(random: Any) -> None:
     """The largest amount that breaks no rule, and the first epoch in which every link by itself takes a share."""

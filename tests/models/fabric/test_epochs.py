@@ -112,6 +112,7 @@ def test_copied_plans_are_as_short_as_brute_force_finds(first: int) -> None:
     assert known
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", some_slow(*range(0, 80, 10)))
 def test_fluid_plans_are_as_short_as_brute_force_finds(first: int) -> None:
     for seed in range(first, first + 10):
@@ -143,6 +144,7 @@ def test_counting_proves_no_more_than_is_true(first: int) -> None:
             assert any("counting proves" in fault for fault in faults)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "collective", "size", "tau", "printed", "least"),
     [
@@ -212,6 +214,7 @@ def test_all_collectives(collective: str) -> None:
     assert found["epochs_least"] <= found["epochs"]
 
 
+@pytest.mark.long
 def test_without_copies_every_send_out_of_a_switch_has_one_into_it_of_its_own() -> None:
     """On two boxes whose switches copy nothing, a plan takes its epochs and the latencies that they leave out."""
     network = {"kind": "machine", "name": "dgx-a100", "boxes": 2}
@@ -222,6 +225,7 @@ def test_without_copies_every_send_out_of_a_switch_has_one_into_it_of_its_own() 
     assert float(seconds(instance, outcome.solution)) <= 1.01 * found["epochs"] * found["epoch_s"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", some_slow(*range(0, 60, 6)))
 def test_random_machines_with_groups_and_parallel_links(first: int) -> None:
     """Any collective that can be asked of them; every plan and schedule is replayed, with every kind of start."""
@@ -262,6 +266,7 @@ def test_what_it_does_not_take_it_says() -> None:
         solved(star("allgather").model_copy(update={"switching": type(star("allgather").switching)(**switching)}))
 
 
+@pytest.mark.long
 def test_horizon_answers_for_that_number_alone() -> None:
     instance = teccl("teccl-ndv2-2", "allgather", 937_500_000)
     outcome = solved(instance, tau="slow", horizon=9)

@@ -48,6 +48,7 @@ def drawn(first: int) -> Iterator[tuple[int, FabricInstance, Fraction, int, int]
         yield seed, instance, tau, 1, best
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", some_slow(*range(0, 60, 4)))
 def test_fewer_epochs_than_counting_proves_are_verified_infeasible(first: int, tmp_path: Path) -> None:
     """Whatever the horizon, switches and rule are: what the record calls certified the check verifies, and it is no
@@ -95,6 +96,7 @@ def test_the_solvers_word_and_the_certificate_are_told_apart(tmp_path: Path) -> 
     assert asked(ring(), 5, tau="fast").words_of_end == "infeasible, certified"
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("tau", ["fast", "slow", "8e-7", "1.2345678901234567e-07"])
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "alltoall"])
 def test_seconds_of_an_epoch_are_derived_from_the_instance(tmp_path: Path, tau: str, collective: str) -> None:

@@ -20,6 +20,7 @@ from synth_models.fabric.programs.epochs.symmetric_images import folding
 STORE = {"mode": "store_and_forward"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", some_slow(*range(0, 400, 20)))
 def test_counts_are_those_of_brute_force_with_every_kind_of_switch(first: int) -> None:
     """What is found is a plan that the check takes, one epoch less is infeasible, and no count is refuted that is

@@ -47,6 +47,7 @@ def drawn(chooser: random.Random, collective: str) -> FabricInstance:
             return found
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_random_machines(seed: int) -> None:
     """40 machines a seed, some of whose switches copy and add, with and without limits: schedules are valid and below

@@ -43,6 +43,7 @@ def held(instance: FabricInstance) -> Schedule | None:
     return None if options.held.solution is None else options.held.solution()
 
 
+@pytest.mark.long(after=13)
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_there_is_one_for_every_shipped_instance(path: Path) -> None:
     """Replayed by the check, which knows nothing of how it was made."""
@@ -68,6 +69,7 @@ def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:
     assert verdict.ok, verdict.faults
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "boxes", "collective"),
     some_of([("pull", 8, "allgather"), ("pull", 5, "reduce_scatter"), ("forest", 5, "allgather"),
@@ -87,6 +89,7 @@ def test_nothing_that_starts_from_it_ends_with_a_slower_one(method: str, boxes: 
         assert found.value <= rings
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "allgather"])
 def test_quickest_paths_are_searched_from_few_ranks_at_a_time(collective: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit is obeyed between two searches, so none may be from all ranks; a stop by then leaves a schedule of a
@@ -126,6 +129,7 @@ def fluid(keys: dict[str, Any]) -> Fluid:
     return made
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     "keys",
     [

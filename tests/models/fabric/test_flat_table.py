@@ -180,6 +180,7 @@ def test_columns_that_were_there_stay() -> None:
     assert replay(new.to_csv(index=False), json.loads(instance.model_dump_json())) == Fraction(2**60 + 2)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(5)))
 def test_the_table_is_read_back_as_the_same_schedule(seed: int, tmp_path: Path) -> None:
     """Of machines and schedules of every kind: the same value; without the exact columns too, where starts are written

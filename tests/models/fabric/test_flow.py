@@ -84,6 +84,7 @@ def test_1_gib_is_exchanged_in_the_fluid_optimum_and_1_percent(
     assert replayed(instance) <= within * fluid.time
 
 
+@pytest.mark.long
 def test_short_messages_take_the_latency() -> None:
     """DGX-1: the furthest GPU is two hops of 0.7 us away; 16 bytes a pair add next to nothing."""
     instance = instance_of({"kind": "machine", "name": "dgx1"}, "alltoall", 128)
@@ -104,6 +105,7 @@ def test_alltoall_on_a_switch_is_a_sequence_of_shifts() -> None:
     assert replayed(instance) == pytest.approx(6002.0)
 
 
+@pytest.mark.long
 def test_relays_and_failures() -> None:
     a100 = {"kind": "machine", "name": "dgx-a100", "boxes": 2}
     group = {"ranks": [0, 1, 8], "relay": True}
@@ -159,6 +161,7 @@ def test_what_a_first_run_costs_takes_no_try_from_it(seed: int, monkeypatch: pyt
     assert tries[0] > 1
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("size", "near"), [(24, True), (24 * 1024, False)])
 def test_very_many_small_blocks_go_straight(size: int, near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one byte a pair, that is near the bound and no flow is looked for; of a kilobyte the flow is found as well."""

@@ -111,6 +111,7 @@ def least_time(instance: FabricInstance) -> float:
     return float(result.fun)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("first", [0, 50, *(pytest.param(n, marks=pytest.mark.slow) for n in range(100, 300, 50))])
 def test_fluid_optimum_is_that_of_all_simple_paths(first: int) -> None:
     for seed in range(first, first + 50):
@@ -239,6 +240,7 @@ def test_states_of_a_switch_are_told_apart_only_where_a_group_is_crossed_twice()
     assert arcs_of(bus.machine, "store_and_forward").states == 3
 
 
+@pytest.mark.long
 def test_programs_that_grow_by_columns_find_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begun with one route a pair, on random machines and a mesh; what the last prices prove meets the flow."""
     cases = [random_instance(seed) for seed in range(2000, 2040)]

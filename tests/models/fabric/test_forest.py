@@ -108,6 +108,7 @@ def random_network(rng: np.random.Generator, ranks: int, switches: int, opposite
     return links(ends, n, tuple(range(ranks, n)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["allgather", "broadcast"])
 def test_rate_and_packing_agree_with_all_cuts(collective: str) -> None:
     rng = np.random.default_rng(15)
@@ -142,6 +143,7 @@ def equal_share_by_cuts(made: FabricInstance, count: int) -> Fraction:
     raise AssertionError("a member cannot be reached")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["allgather", "broadcast"])
 def test_equal_trees_reach_what_all_cuts_allow(collective: str) -> None:
     """Or none are said to reach enough where they have less than a quarter of the best rate."""
@@ -164,6 +166,7 @@ def test_equal_trees_reach_what_all_cuts_allow(collective: str) -> None:
     assert few
 
 
+@pytest.mark.long(after=10)
 @pytest.mark.parametrize("collective", ["allgather", "broadcast", "reduce", "reduce_scatter", "allreduce"])
 @pytest.mark.parametrize("most", [1, 60, 400])
 def test_few_transfers_are_kept_to(collective: str, most: int) -> None:
@@ -203,6 +206,7 @@ def test_a_switch_that_must_copy_gets_what_routes_can_do() -> None:
     packs(forest, made)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("network", "algbw"),
     [
@@ -261,6 +265,7 @@ def test_spanning_trees_meet_the_worst_partition() -> None:
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", some_of(COLLECTIVES))
 @pytest.mark.parametrize("mode", ["cut_through", "store_and_forward"])
 def test_schedules_replay_and_no_faster_than_cuts(collective: str, mode: str) -> None:
@@ -279,6 +284,7 @@ def test_schedules_replay_and_no_faster_than_cuts(collective: str, mode: str) ->
         assert verdict.value >= float(made.bytes / (rate_by_cuts(like) * factor)) * (1 - 1e-12)
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_groups_and_relays(collective: str) -> None:
     """Two ports of rank 0 behind one NIC take turns; a process group may go through ranks outside it."""
@@ -330,6 +336,7 @@ def test_chunks_are_taken_as_asked_and_what_is_not_known_is_said() -> None:
     assert solve(instance(machine("dgx-a100"), "alltoall", 2**20), RunOptions()).termination == "unsupported"
 
 
+@pytest.mark.long
 def test_a_box_without_its_switch_hangs_on_the_other() -> None:
     """Its GPUs have nothing but 25 GB/s each to the other box, whose NVSwitch adds up: 64 MiB / 25 GB/s = 2.684 ms.
     Hung on each other as well, they would need more of these."""

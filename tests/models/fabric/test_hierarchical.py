@@ -56,6 +56,7 @@ MACHINES: list[tuple[str, int, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("collective", "name", "count", "own"),
     some_of((collective, *where) for collective, where in product(BETWEEN, MACHINES)),
@@ -69,6 +70,7 @@ def test_every_schedule_is_replayed(collective: str, name: str, count: int, own:
         assert value >= float(strongest(instance, RunOptions(time_limit_s=0.15).started_now()).seconds)
 
 
+@pytest.mark.long
 def test_any_root() -> None:
     """Broadcast and reduce from a rank that is neither the first of its box nor in the first box."""
     for collective in ("broadcast", "reduce"):
@@ -131,6 +133,7 @@ def test_rounds_by_way_of_leaders_fit_each_other(count: int, way: int) -> None:
     assert set(sends.values()) == set(receives.values()) == {1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["broadcast", pytest.param("reduce", marks=pytest.mark.slow), "allreduce"])
 def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
     """Eight boxes: one hop between boxes (2.6 us) with a KiB, with a MiB two and the bytes into a box at 400 GB/s."""
@@ -140,6 +143,7 @@ def test_small_messages_wait_for_latency_once_or_twice(collective: str) -> None:
         assert value <= 1.08 * (hops * hop + 2 * inside + size / 400e9)
 
 
+@pytest.mark.long
 def test_a_short_broadcast_leaves_the_root_s_box_over_all_its_rails() -> None:
     """64 boxes: eight sends of a NIC one after the other, where the root's alone would take 63 (8 % longer)."""
     hop, inside, one = 4 * 0.65e-6, 2 * 0.35e-6, 1024 / 50e9
@@ -197,6 +201,7 @@ def test_one_box_is_not_for_this_method() -> None:
     assert hierarchical.solve(one, RunOptions().started_now()).termination == "unsupported"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", some_of(BETWEEN))
 def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
     """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
@@ -221,6 +226,7 @@ def test_a_thousand_gpus_within_a_twentieth_of_the_bound(collective: str) -> Non
     assert record.value <= 1.05 * bound * 2**30 / 400e9
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("way", [box_sends.SHARES, box_sends.EVERYTHING])
 @pytest.mark.parametrize(("name", "count"), [("dgx-h100", 2), ("dgx-a100", 3), ("dgx2", 2), ("dgx-h100", 9)])
 @pytest.mark.parametrize("own", [{}, {"switching": {"mode": "store_and_forward"}}])

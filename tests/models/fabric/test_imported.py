@@ -174,6 +174,7 @@ def test_the_method(tmp_path: Path) -> None:
     assert "file=FILE.xml" in nothing["message"]
 
 
+@pytest.mark.long
 def test_an_exported_schedule_comes_back_about_as_quick(tmp_path: Path) -> None:
     """The ring on a DGX-1, out as XML and as a plan, and in again."""
     instance = synth.make("fabric", machine="dgx1", collective="allreduce", bytes="8MiB")

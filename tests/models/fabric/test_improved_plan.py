@@ -44,6 +44,7 @@ def test_it_is_no_slower_and_replays(seed: int) -> None:
     checked(plans, matrix, again)
 
 
+@pytest.mark.long
 def test_a_hot_pair_gains() -> None:
     """64 H100, about 64 KiB each, of which one pair has a ninth: what hops before its rail and behind it comes last in
     the plan's order, and first in the new one."""

@@ -59,6 +59,7 @@ def test_without_adding_the_same_box_takes_almost_twice_as_long() -> None:
     assert float(proven.seconds / adding.seconds) == pytest.approx(14 / 8, rel=1e-3)
 
 
+@pytest.mark.long
 def test_the_spines_of_a_fat_tree_share_the_data() -> None:
     instance = made(**FAT_TREE, multicast=True, adds=True)
     assert gap(instance) < 0.01
@@ -66,6 +67,7 @@ def test_the_spines_of_a_fat_tree_share_the_data() -> None:
     assert len(found.solution.piece_block) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("boxes", [2, *SLOWER])
 def test_boxes_that_add_inside_are_within_one_percent(boxes: int) -> None:
     """Rails between boxes neither copy nor add: what crosses between boxes is bounded by gossip among them."""
@@ -124,6 +126,7 @@ def test_impossible_switches_are_refused_in_one_line(keys: dict[str, Any], word:
         made(network="star", nodes=4, **keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_no_bound_lies_above_a_schedule_of_trees(seed: int) -> None:
     """50 machines a seed whose switches copy and add in part; the bound, proven again by its certificate and by none a
@@ -170,6 +173,7 @@ def test_nvls_on_a_box_carries_the_data_once_each_way() -> None:
     assert 4 * 3.5e-7 < short < 4 * 3.5e-7 + 2 * 2**10 / 450e9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("boxes", [2, 3, 5])
 def test_nvls_between_boxes_is_valid_and_needs_what_two_trees_carry(boxes: int) -> None:
     """No NIC carries less than a share of a rail; the busiest of two binary trees no more than all of it twice."""

@@ -100,6 +100,7 @@ def test_links_side_by_side_cost_as_the_cheapest_and_earn_each_for_itself() -> N
     assert fault_of(instance, (1, 1, 5), proof) is None
 
 
+@pytest.mark.long
 def test_a_dgx1_at_equal_prices_is_beyond_the_cases() -> None:
     """14 crossings of 128, at prices that prove no more than counting parts does."""
     instance = dgx1("allreduce")

@@ -19,6 +19,7 @@ from synth_models.fabric.scheduling.reservations import Uses
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_filled_gaps_are_replayed(seed: int) -> None:
     """Random transfers on random machines, in any order of priority."""
@@ -42,6 +43,7 @@ def test_what_comes_from_afar_lets_others_pass() -> None:
     assert [completion(instance, one) / one.ticks_per_s for one in found] == [7.0, 6.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cells_are_the_first_free_ones(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against trying every start in turn, on random machines; where cells suit all times and where they do not, also

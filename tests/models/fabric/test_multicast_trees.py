@@ -42,6 +42,7 @@ RULES = (
 )
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize(("shape", "rules", "collective"), some_of(product(SHAPES, RULES, ["allgather", "broadcast"])))
 def test_valid_wherever_switches_copy(shape, rules, collective):
     instance = made(**shape, **rules, collective=collective, bytes=240_000)
@@ -83,6 +84,7 @@ def test_not_where_switches_do_not_copy_or_data_are_not_for_all(keys):
     assert not fits(made(network="star", nodes=4, bytes=1024, **keys))
 
 
+@pytest.mark.long
 def test_outsiders_that_a_way_leads_over_leave_it_to_others():
     """Two stars joined by a rank that is no member: no tree reaches across, so nothing is offered."""
     links = [{"src": u, "dst": v, "bandwidth": 1e9, "latency": 0.0}
@@ -98,6 +100,7 @@ def test_outsiders_that_a_way_leads_over_leave_it_to_others():
     assert record.value is not None
 
 
+@pytest.mark.long
 def test_two_dgx2_at_256_kb_beat_what_te_ccl_prints():
     """5.376 us after 170 s of Gurobi (84 epochs of 64 ns, output_provided/DGX2_output); the bound is 4.64 us."""
     incumbent = multicast_only(made(machine="teccl-dgx2-2", collective="allgather", bytes=256_000))

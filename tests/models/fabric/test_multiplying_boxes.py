@@ -46,6 +46,7 @@ def two_boxes(chooser: random.Random) -> FabricInstance:
     return FabricInstance.model_validate(raw | {"bytes": chooser.choice([1, 2, 4])})
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_no_schedule_of_trees_is_faster(seed: int) -> None:
     """Whole blocks, or two pieces, on 10 machines a seed; the bound begins below what is known, and meets the least
@@ -66,6 +67,7 @@ def test_no_schedule_of_trees_is_faster(seed: int) -> None:
     assert seen["tight"], seen
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_root_box_alone_sends_before_two_hops(collective: str) -> None:
     """64 KiB to 4 boxes: no two hops of 2.6 us end before 5.2 us. What 3 boxes get before comes out of the root's NICs,

@@ -66,6 +66,7 @@ def found_for(instance: FabricInstance) -> Proven:
     return strongest_near_goals(Links.of(instance), lambda: True, NOTHING)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_schedule_is_faster(seed: int) -> None:
     """Against all schedules of tiny machines of two levels, of whole blocks or single bytes."""
@@ -85,6 +86,7 @@ def test_no_schedule_is_faster(seed: int) -> None:
     assert seen["several"] >= 1, seen
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("size", [72, 720])
 def test_every_reach_proves_what_the_check_derives(collective: str, size: int) -> None:

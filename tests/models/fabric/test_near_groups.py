@@ -138,6 +138,7 @@ def other(network: dict[str, Any], broken: tuple[str, str] | None, collective: s
     return FabricInstance.model_validate(instance.model_dump(mode="json") | {"failed": failed})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("network", "broken"), OTHERS)
 @pytest.mark.parametrize("collective", ALL)
 def test_straight_is_replayed(
@@ -166,6 +167,7 @@ SMALLEST = [(*OTHERS[2], 1), (*OTHERS[2], 1000)]
 REST = [(*row, each) for row in OTHERS for each in (1, 1000, 10**6) if (*row, each) not in SMALLEST]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("network", "broken", "each"), [*SMALLEST, *(pytest.param(*row, marks=pytest.mark.slow) for row in REST)]
 )
@@ -182,6 +184,7 @@ def test_never_slower_than_what_is_run_today(
         assert theirs.value is None or ours.value <= theirs.value, method
 
 
+@pytest.mark.long
 def test_routes_of_many_pairs_are_as_quick_as_of_one() -> None:
     for network, broken in OTHERS:
         instance = other(network, broken, "allgather", 1)
@@ -198,6 +201,7 @@ def test_routes_of_many_pairs_are_as_quick_as_of_one() -> None:
             assert net.latency[route].sum() == pytest.approx(net.latency[list(least)].sum())
 
 
+@pytest.mark.long
 def test_routes_of_all_pairs_leave_a_group_once_where_that_evens_the_load() -> None:
     """No link has more to do than a rank's own. The quickest routes go through third groups and load one more."""
     instance = synth.make("fabric", network="dragonfly", groups=9, routers=4, hosts=2, collective="alltoall", bytes=72)
@@ -218,6 +222,7 @@ def test_routes_of_all_pairs_leave_a_group_once_where_that_evens_the_load() -> N
     assert np.add.reduceat(far[link], start[:-1]).max() > 1
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("size", [72 * 72, 72 * 72 * 4096, 72 * 72 * 2**20])
 def test_pairs_go_straight_whatever_their_size(size: int) -> None:
     """Blocks shorter than latencies, as long, and far longer: replayed, and within half of what a rank's link takes."""

@@ -54,6 +54,7 @@ def a_machine(rng: random.Random) -> FabricInstance | None:
         return None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_every_method_answers_and_no_bound_is_above(seed: int) -> None:
     rng, seen = random.Random(seed), 0

@@ -106,6 +106,7 @@ def test_two_ranks_by_hand() -> None:
         assert fewest(instance, (2, 2, 9)) == 3
 
 
+@pytest.mark.long
 def test_a_dgx1_in_four_steps_and_rounds() -> None:
     """(4, 4, 12) has a plan, and at the prices of the packing one chunk costs a 12th of all, so 13 do not fit."""
     instance = dgx1("allreduce")
@@ -132,6 +133,7 @@ def test_a_dgx1_in_four_steps_and_six_rounds() -> None:
     assert fewest(dgx1("allreduce"), (4, 6, 20), limit=400) == 17
 
 
+@pytest.mark.long
 def test_the_decider_asks_what_one_chunk_costs() -> None:
     """A DGX-1 again: the refuted number is remembered, and a network where halves and counting settle it."""
     instance = dgx1("allreduce")

@@ -60,6 +60,7 @@ def alone(instance: FabricInstance, known: float = 0.0) -> Proven | None:
     return None if found is before else found
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_schedule_is_faster(seed: int) -> None:
     """Whole blocks and pieces of a byte."""
@@ -92,6 +93,7 @@ def over_switches(chooser: random.Random) -> FabricInstance:
             continue
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_last_link_pays(seed: int) -> None:
     """The check accepts what is made where the quickest way between two ranks is not the only one."""
@@ -112,6 +114,7 @@ def cluster(count: int, collective: str, size: int, **own: Any) -> FabricInstanc
     return FabricInstance.model_validate(keys | own)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "collective", ["broadcast", *(pytest.param(name, marks=pytest.mark.slow) for name in COLLECTIVES[1:])]
 )
@@ -127,6 +130,7 @@ def test_two_hops_and_the_bytes_of_a_box(collective: str) -> None:
     assert len(certificate["of"]) < 100  # one demand of a kind, not one of every rank
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("oversubscription", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_boxes_behind_other_leaf_switches(oversubscription: float) -> None:
     """64 KiB to 8 boxes, 4 behind a leaf: nothing gets to the 4 others in less than 3.9 us. What gets there without a
@@ -140,6 +144,7 @@ def test_boxes_behind_other_leaf_switches(oversubscription: float) -> None:
     assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
 
 
+@pytest.mark.long
 def test_symmetry_that_a_failure_breaks() -> None:
     """With one link less, boxes that are no longer alike stay where they are."""
     instance = cluster(3, "broadcast", 2**16, failed={"links": [[19, 24 + 1 + 9 * 2 + 3]]})
@@ -168,6 +173,7 @@ def test_links_that_are_counted_together_are_crossed_alike(own: dict[str, Any]) 
         assert together == one_by_one
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_program_is_solved_twice(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Bins that are to be finer, but not finer than what latencies have in common, are those of before."""
@@ -229,6 +235,7 @@ def test_tolls_that_begin_late_prove_nothing_false(seed: int) -> None:
     assert accepted
 
 
+@pytest.mark.long
 def test_forged_certificates() -> None:
     """Images that are no symmetries, tolls that rise, demands of nobody, and weights that were raised."""
     instance = cluster(4, "broadcast", 2**20)

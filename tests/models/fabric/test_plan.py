@@ -26,6 +26,7 @@ from synth_models.fabric.references.demand_parts.rails import on_rails
 from synth_models.fabric.references.plan import Planner
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("seed", some_of(range(60)))
 def test_every_plan_is_replayed_and_every_bound_verified(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -90,6 +91,7 @@ def test_a_hot_pair_inside_a_box_also_takes_the_rails() -> None:
     assert 2**30 / 500e9 < found.bound <= found.seconds < 1.03 * 2**30 / 500e9
 
 
+@pytest.mark.long
 def test_prices_of_one_demand_bound_the_next() -> None:
     """An oversubscribed fat tree: no cut around a box or a rank sees the spines. What flow proves with one demand's
     prices lifts the bound of another demand, and the check verifies it there."""
@@ -143,6 +145,7 @@ def test_one_plan_keeps_its_time_where_routes_enter_a_link_at_different_latencie
         assert corner.bound <= corner.seconds <= made.seconds
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("seed", some_of(range(32)))
 def test_one_plan_for_all_that_is_near(seed: int) -> None:
     """Demands drawn near those of a set, corners among them: under the plan, which their largest has too, none takes
@@ -170,6 +173,7 @@ def around(matrix: IntArray, near: Fraction, way: int) -> IntArray:
     return np.array([[math.ceil(number) if way < 0 else math.floor(number) for number in row] for row in found])
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("seed", some_of(range(24)))
 def test_averages_of_a_set_are_bounded(seed: int) -> None:
     """Averages with weights of a fourth: none has a plan of its own that is quicker than the bound of all averages,
@@ -257,6 +261,7 @@ def test_as_a_method(tmp_path: Any) -> None:
     assert "twice" in (synth.solve(named, "plan")["message"] or "")
 
 
+@pytest.mark.long
 @given(st.integers(1, 7), st.integers(0, 2**32), st.sampled_from([1, 5, 1000, 2**40]))
 @settings(max_examples=60, deadline=None)
 def test_stages_are_permutations_that_make_up_the_matrix(n: int, seed: int, most: int) -> None:

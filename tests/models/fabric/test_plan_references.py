@@ -51,12 +51,14 @@ def demand_of(plans: Planner, matrix: IntArray) -> Demand:
     return Demand(node[row], node[column], matrix[row, column], matrix, plans._read(matrix)[1])
 
 
+@pytest.mark.long(after=7)
 @pytest.mark.parametrize("seed", some_of(range(120)))
 def test_never_slower_than_the_references(seed: int) -> None:
     plans = known(seed % len(MACHINES))
     no_slower(plans, random_demand(np.random.default_rng(seed), len(plans.ranks)))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(120)))
 def test_never_slower_on_a_random_machine(seed: int) -> None:
     """Up to six ranks and four switches, links of all kinds, some in groups."""
@@ -84,6 +86,7 @@ def random_machine(rng: np.random.Generator) -> FabricInstance:
                 return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("boxes", "seed"), [*some_of((8, seed) for seed in range(40)),
                         *(pytest.param(64, seed, marks=pytest.mark.slow) for seed in range(4))]
@@ -95,6 +98,7 @@ def test_never_slower_on_many_ranks(boxes: int, seed: int) -> None:
     no_slower(many(boxes), skewed_demand(rng, 8 * boxes))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("seed", some_of(range(90)))
 def test_sums_over_own_rails_are_no_more_than_the_loads_of_all_routes(seed: int) -> None:
     """What ``two_step`` takes at least by routes that have no equal, and by all as it chooses them: the same between
@@ -126,6 +130,7 @@ def boxed_at_random(rng: np.random.Generator) -> Planner:
             return plans
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [5, 38, 60])
 def test_small_messages_of_many_pairs(seed: int) -> None:
     """A100, 64 GPUs, 16 KiB a rank: where every block hops before its rail or behind it, no reference is as quick."""
@@ -144,6 +149,7 @@ def test_what_is_a_reference_already_does_not_run_again() -> None:
     assert not {"direct", "two_step"} & set(found.tried)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_never_slower_where_the_instance_has_its_blocks_in_another_order(seed: int) -> None:
     """The order decides over which of equal routes a block goes: as a method, ``plan`` compares with what the

@@ -46,6 +46,7 @@ def run(instance: FabricInstance, seed: int = 0, restarts: int = 1) -> tuple[Sch
     return outcome.solution, verdict.value
 
 
+@pytest.mark.long
 def test_boxes_that_one_rank_leaves_and_another_enters() -> None:
     """Four ranks a box, all joined; rank 0 of a box sends to rank 1 of the other. Every hop takes 1 us and 8 ns: the
     boxes sum up in one, their sums cross in one, and rank 1 hands on in one. Pieces that follow each other save less
@@ -56,6 +57,7 @@ def test_boxes_that_one_rank_leaves_and_another_enters() -> None:
     assert 3e-6 < run(two)[1] <= 3 * 1.008e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", some_of(COLLECTIVES))
 def test_valid_at_every_size(collective: str) -> None:
     for size in (1, 2**26):
@@ -71,6 +73,7 @@ def test_valid_in_both_modes(name: str, collective: str) -> None:
             run(made(MACHINES[name], collective, size, switching={"mode": mode, "copies": False}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", some_of(range(4)))
 def test_valid_on_random_machines(part: int) -> None:
     """Groups of links, parallel links, no latency, relays, process groups, both ways of switching."""
@@ -79,6 +82,7 @@ def test_valid_on_random_machines(part: int) -> None:
         run(random_instance(chooser))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall"])
 def test_the_same_seed_gives_the_same_schedule(collective: str) -> None:
     instance = made(MACHINES["fat_tree"], collective, 30_000)
@@ -87,6 +91,7 @@ def test_the_same_seed_gives_the_same_schedule(collective: str) -> None:
         assert np.array_equal(getattr(first, key), getattr(again, key))
 
 
+@pytest.mark.long
 def test_latency_rules_small_messages() -> None:
     """One box of DGX A100, 0.35 us a hop, 300 GB/s, 1 B a rank: everything arrives after 0.7 us and seven bytes on the
     last link; the sums of one byte exchanged in one hop may leave a link idle between."""
@@ -120,6 +125,7 @@ def against_brute_force(seeds: range, most_states: int, most_pieces: int) -> lis
     return ratios
 
 
+@pytest.mark.long
 def test_brute_force() -> None:
     """``random_instance`` draws all collectives; a byte a rank, so that the oracle's pieces are few."""
     ratios = against_brute_force(range(350), 100, 3)

@@ -134,6 +134,7 @@ def test_the_verdict_on_a_broken_quotient_is_that_of_its_expansion(seed: int, mo
         assert check_schedule(found.instance, bad).value == want
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(20)))
 def test_any_group_and_way_of_switching_as_the_plain_replay_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Switches and ports that elements leave where they are, multicast, hops into switches; some of it broken. The

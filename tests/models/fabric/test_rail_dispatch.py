@@ -61,6 +61,7 @@ def test_rails_are_served_one_piece_after_another(seed: int) -> None:
         assert np.all((start + took)[order][:-1][same] <= start[order][1:][same])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(24)))
 def test_every_byte_comes_near_the_bound(seed: int) -> None:
     """Where a plan is made it is near the bound, and the replay ends with it."""
@@ -95,6 +96,7 @@ def test_one_rank_that_stands_out_is_left_to_others() -> None:
     assert dispatched(routes, boxed, plans._bounds.strongest(boxed).seconds * routes.ticks_per_s) is None
 
 
+@pytest.mark.long
 def test_about_equal_ranks_are_dispatched_up_to_twenty_latencies() -> None:
     """192 H100, 512 KiB a rank: rails are busy for some latencies. The balanced plan alone is slower."""
     plans = planner("dgx-h100", 24)

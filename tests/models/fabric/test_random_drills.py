@@ -36,6 +36,7 @@ MOST_HOPS = 200  # which are compared two by two
 SEEDS = [seed if seed in FIRST else pytest.param(seed, marks=pytest.mark.slow) for seed in range(1000)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_schedule_uses_what_failed(seed: int, tmp_path: Path) -> None:
     chooser = random.Random(seed)

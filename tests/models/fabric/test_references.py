@@ -236,6 +236,7 @@ def replay(method: str, instance: FabricInstance) -> None:
     assert verdict.faults == [], (method, instance.collective, instance.bytes, found.message)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("name", "method"), some_of(product(MACHINES, METHODS)))
 def test_everything_replays(method: str, name: str) -> None:
     """Every collective, both ways of switching; a byte a block, and more."""
@@ -250,6 +251,7 @@ def test_everything_replays(method: str, name: str) -> None:
             replay(method, named(MACHINES[name], collective=collective, bytes=size, switching=mode, **own))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", some_of(METHODS))
 def test_groups_failures_and_relays(method: str) -> None:
     """A process group in an order of its own, of one, two and three ranks; a failed link; others that relay."""
@@ -265,6 +267,7 @@ def test_groups_failures_and_relays(method: str) -> None:
         replay(method, named(grid, collective=collective, bytes=8, ranks=[8, 0, 2, 6], relay=True))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("method", ["ring", "tacos"])
 def test_the_same_seed_makes_the_same_schedule(method: str) -> None:
     instance = named(MACHINES["dgx1"], collective="allgather", bytes=8000)

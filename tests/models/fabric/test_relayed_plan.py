@@ -43,6 +43,7 @@ def test_what_one_rank_sends_out_of_its_box_waits_for_the_hop() -> None:
     assert found.seconds < 3.5e-6
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("seed", some_of(range(80)))
 def test_every_byte_is_there_and_no_reference_quicker(seed: int) -> None:
     """A few bytes to some hundred KB a rank."""

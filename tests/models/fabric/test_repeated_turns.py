@@ -34,6 +34,7 @@ def in_rows(schedule: Schedule) -> list[Any]:
     return [schedule.ticks_per_s, schedule.piece_bytes.tolist(), *columns]
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 @pytest.mark.parametrize(("name", "boxes", "gates", "own"), MACHINES)
 @pytest.mark.parametrize("count", [192, 211])

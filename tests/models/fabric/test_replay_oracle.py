@@ -103,6 +103,7 @@ def mutated(chooser: random.Random, instance: FabricInstance, schedule: Schedule
     )
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_random_schedules_are_judged_as_by_the_plain_replay(seed: int) -> None:
     """50 random machines a seed; what list scheduling makes of random transfers is valid, and of ten

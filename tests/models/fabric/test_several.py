@@ -116,6 +116,7 @@ def brute_forced(seed: int, most_states: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_brute_force() -> None:
     done = sum(brute_forced(seed, 300) for seed in range(14))
     assert done > 9
@@ -127,6 +128,7 @@ def test_brute_force_of_many() -> None:
     assert done > 100
 
 
+@pytest.mark.long
 def test_weighted_ends_against_every_order() -> None:
     """Three broadcasts over one link: the best is one of the orders, each begun as soon as it may."""
     rng = random.Random(5)
@@ -286,6 +288,7 @@ def test_a_collective_cut_by_the_clock_keeps_what_it_held(monkeypatch: pytest.Mo
     assert record.value == 6.0
 
 
+@pytest.mark.long
 def test_sums_stay_what_they_are() -> None:
     """Allreduces over the same ranks, timed anew: no contribution comes twice, whatever the order."""
     ring = {"kind": "ring", "nodes": 4, "bandwidth": 1.0, "latency": 0.5}

@@ -136,6 +136,7 @@ def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: P
         assert set(dealt.rank[sends.piece[crossing]]) <= ({own} if failure.endswith("nvswitch 1/2") else set())
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("machine", "worth"), [("dgx-h100", 0.03), ("dgx-a100", 0.008)])
 def test_shares_beside_a_slow_port_unload_its_box(
     machine: str, worth: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -184,6 +185,7 @@ def test_a_piece_beside_a_box_comes_to_one_rank_of_it_over_its_rail(tmp_path: Pa
     assert all(ranks == {v for v in instance.boxes[0] if v % 3 != rank % 3} for rank, ranks in beside.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "failure", some_of(["node 0/nic1", "link 1/gpu0 1/nic0", "node ib1", "link 0/gpu0 0/nic0 1/2"])
 )
@@ -211,6 +213,7 @@ def test_schedules_are_valid_and_no_rank_is_left_out(failure: str, tmp_path: Pat
     assert bound <= float(seconds)
 
 
+@pytest.mark.long
 def test_unequal_shares_beat_equal_ones_where_a_nic_is_lost(tmp_path: Path) -> None:
     """Two DGX A100 with 15 NICs, 64 MiB: within 2 % of the bound, which equal shares are not in any of these numbers of
     pieces."""
@@ -228,6 +231,7 @@ def test_unequal_shares_beat_equal_ones_where_a_nic_is_lost(tmp_path: Path) -> N
     assert min(gap(Plan(), count) for count in (1, 4, 16, 64)) > 0.05
 
 
+@pytest.mark.long
 def test_what_a_rank_behind_a_slow_port_sums_up_comes_first(tmp_path: Path) -> None:
     """Three boxes of four, a port of an NVSwitch at half its rate, 64 MiB: within 2 % of the bound with a short lag,
     where the port would be idle until the first sums come back."""
@@ -240,6 +244,7 @@ def test_what_a_rank_behind_a_slow_port_sums_up_comes_first(tmp_path: Path) -> N
     assert 0 <= 1 - bound / verdict.value < 0.02
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [None, "1/2"])
 @pytest.mark.parametrize("keys", [{"machine": "dgx-h100", "boxes": "3", "gpus": "4"},
                                   {"machine": "dgx-a100", "boxes": "2", "gpus": "4"}])  # fmt: skip

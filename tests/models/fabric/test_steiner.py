@@ -149,6 +149,7 @@ def best_packing(instance: FabricInstance) -> float:
     return float(answer.fun)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(10)))
 def test_the_packing_is_the_best_of_all_trees(seed: int) -> None:
     """15 machines a seed: the program over all trees, enumerated, has the fluid's value, which lies between the dual
@@ -165,6 +166,7 @@ def test_the_packing_is_the_best_of_all_trees(seed: int) -> None:
         assert fluid.least <= Fraction(fluid.packing.seconds) * (1 + Fraction(1, 10**9))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(10)))
 def test_schedules_are_valid_and_no_better_than_bounds(seed: int) -> None:
     chooser = random.Random(100 + seed)

@@ -46,6 +46,7 @@ def options(instance: FabricInstance, solver: str = "cpsat", limit: float = 60.0
     return RunOptions(time_limit_s=limit, solver=solver, method=method | asked)
 
 
+@pytest.mark.long
 def test_dgx1_allgather_of_sccls_documentation() -> None:
     """(2,2,1) and (2,3,2) exist, (2,4,3) does not, (3,7,6) does, and 7 chunks in 7 rounds cannot enter a rank:
     7 x 7 = 49 > 7 x 6 links. SYNTHESIS.md prints unsat for (2,4,3) as Z3's word; here prices in time certify it."""
@@ -112,6 +113,7 @@ def test_broadcast_carries_a_chunk_more_than_published() -> None:
     assert not verdict.unverified
 
 
+@pytest.mark.long
 def test_allreduce_in_two_steps() -> None:
     """Sums in place take 2 steps on a DGX-1, the composition 4; two chunks go at once."""
     instance = dgx1("allreduce")
@@ -150,6 +152,7 @@ def test_ring_of_four_needs_no_copies() -> None:
 SLOW_FRONTS = [pytest.param(name, marks=pytest.mark.slow) for name in ("allgather", "reduce_scatter")]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", [*SLOW_FRONTS, "alltoall", "gather", "scatter"])
 def test_front_of_a_dgx1(collective: str) -> None:
     """The front ends at the least rounds a chunk, every corner is replayed, and every refutation certified or said."""

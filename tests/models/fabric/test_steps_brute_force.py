@@ -72,6 +72,7 @@ def agrees(
         assert loose is None or loose.most >= copies - 1e-6
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_all_networks_of_two_and_three_ranks(collective: str) -> None:
     """Every set of links between two or three ranks, one chunk and two."""

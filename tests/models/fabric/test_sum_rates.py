@@ -57,6 +57,7 @@ def proven(instance: FabricInstance) -> Proven:
     return strongest_sum_rates(links, finer(links, colours(links)), NOTHING)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(8)))
 def test_no_schedule_of_trees_is_faster(seed: int) -> None:
     """12 machines a seed: the least time of the search over all trees, whole or (of few ranks) in two pieces, is no

@@ -85,6 +85,7 @@ def test_any_root() -> None:
         replayed(made(network="torus", rows=3, cols=4, collective=collective, bytes=2**20, root=7))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", [*EVERYONE, *ROOTED])
 def test_a_torus_of_128_within_a_fiftieth_of_its_links(collective: str) -> None:
     """4 x 4 x 8, 1 GiB: every rank takes in (or sends out) what six links of 50 GB/s can."""

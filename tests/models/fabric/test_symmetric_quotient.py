@@ -47,6 +47,7 @@ def replayed(instance: FabricInstance) -> float:
     return verdict.value
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", some_of(EVERYONE))
 @pytest.mark.parametrize(
     "keys",
@@ -74,6 +75,7 @@ def test_every_quotient_is_replayed(collective: str, keys: dict[str, Any]) -> No
         replayed(made(**keys, collective=collective, bytes=each * ranks))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("collective", "least"), [("allgather", 1), ("reduce_scatter", 1), ("allreduce", 2)])
 def test_sixteen_boxes_within_a_fiftieth(collective: str, least: int) -> None:
     """Every box takes in (or sends out) 120/128 of a GiB through eight ports of 50 GB/s; of an allreduce, twice."""
@@ -132,6 +134,7 @@ def test_a_link_for_several_ranks_is_refused() -> None:
     assert "on the routes of several ranks at the same time" in record["message"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("collective", EVERYONE)
 def test_four_thousand_ranks_without_an_array_of_their_square(collective: str, tmp_path: Path) -> None:
     """Machine, schedule, bound, record, its check and its views, in less memory than 4,096^2 numbers of 4 bytes."""

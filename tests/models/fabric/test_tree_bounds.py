@@ -99,6 +99,7 @@ def cut_up(chooser: random.Random, instance: FabricInstance) -> list[list[int]]:
     return sizes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_schedule_of_trees_is_faster(seed: int) -> None:
     """40 machines a seed, 400 in all, of which the search may give up on one in 20: every argument's certificate proves
@@ -150,6 +151,7 @@ def plain_star(chooser: random.Random, collective: str) -> FabricInstance:
     return machine(ranks + switches, links, range(ranks, ranks + switches), collective=collective, bytes=size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_certificates_of_plain_machines_prove_nothing_false_where_switches_multiply(seed: int) -> None:
     """Every certificate made for a plain machine, offered for the same one with switches that copy or add: it is
@@ -172,6 +174,7 @@ def test_certificates_of_plain_machines_prove_nothing_false_where_switches_multi
         assert seen[f"{argument} refused"], seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(4)))
 def test_switches_that_are_said_to_do_nothing_change_no_bound(seed: int) -> None:
     """Stated abilities of which none is one leave every argument and its certificate as they are."""

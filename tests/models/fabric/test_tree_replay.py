@@ -175,6 +175,7 @@ def compare(instance: FabricInstance, schedule: Schedule) -> set[str]:
     return faults
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_trees_are_judged_as_by_the_plain_replay(seed: int) -> None:
     """60 machines a seed: what list scheduling makes of random trees is valid, and of twelve mutations of each the

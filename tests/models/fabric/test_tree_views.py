@@ -39,6 +39,7 @@ def shapes(instance: FabricInstance, schedule: Schedule) -> list[Shape]:
     return found
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_table_is_read_back_and_frames_hold_every_link(seed: int, tmp_path: Path) -> None:
     """30 machines a seed: what is read back from the flat table lasts as long by both replays; frames show every link
@@ -73,6 +74,7 @@ def _frames_hold(instance: FabricInstance, schedule: Schedule) -> None:
     assert np.all(np.diff(found.step) >= 0)
 
 
+@pytest.mark.long
 def test_hubs_are_among_them() -> None:
     chooser, seen = random.Random("hubs"), set[Shape]()
     for _ in range(200):

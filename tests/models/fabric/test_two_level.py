@@ -99,6 +99,7 @@ def test_a_chain_inside() -> None:
     assert seconds(two(collective="broadcast", bytes=1, root=3), **way) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("between", some_of([*two_level.BETWEEN, two_level.TWO_TREES, two_level.EXCHANGE]))
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_every_combination_replays(collective: str, between: str) -> None:

@@ -96,6 +96,7 @@ def test_a_file_with_other_numbers() -> None:
 UNEQUAL = [("dgx-h100", (4, 6)), ("dgx-h100", (8, 3)), ("dgx-h100", (2, 7)), ("dgx-a100", (4, 6)), ("dgx2", (4, 6))]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("name", "sizes", "collective"),
     some_of((name, sizes, collective) for collective, (name, sizes) in product(COLLECTIVES, UNEQUAL)),
@@ -110,6 +111,7 @@ def test_within_five_percent_of_what_the_ports_allow(name: str, sizes: tuple[int
     assert bound <= verdict.value <= 1.05 * bound
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_a_root_in_the_larger_box(collective: str) -> None:
     """Six ranks deal to four: what two of them have enters over all four ports in turn."""
@@ -120,6 +122,7 @@ def test_a_root_in_the_larger_box(collective: str) -> None:
     assert least("dgx-h100", (4, 6), collective) <= verdict.value <= 1.05 * least("dgx-h100", (4, 6), collective)
 
 
+@pytest.mark.long
 def test_more_than_two_boxes() -> None:
     """8 + 8 + 8 + 4: 24 of 28 blocks enter the small box over 200 GB/s."""
     instance = made(machine="dgx-h100", gpus="8+8+8+4", collective="allgather", bytes="1GiB")
@@ -129,6 +132,7 @@ def test_more_than_two_boxes() -> None:
     assert 24 / 28 * instance.bytes / 200e9 <= verdict.value <= 1.05 * 24 / 28 * instance.bytes / 200e9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gpus", ["4+4+4+2", pytest.param("8+8+8+4", marks=pytest.mark.slow)])
 def test_an_allreduce_of_several_unequal_boxes(gpus: str) -> None:
     """The small box has to send and to receive the whole buffer once, over half as many NICs as the others: within a

@@ -52,6 +52,7 @@ def changed(schedule: Schedule, rng: np.random.Generator) -> Schedule:
     return replace(schedule, **{key: values})
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     ("number", "seed"), some_of((number, seed) for number in range(len(CASES)) for seed in range(8))
 )

@@ -118,6 +118,7 @@ FOUR_STEPS = OFF | {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("solver", ["highs", "scip"])
 @pytest.mark.parametrize(
     ("raw", "best"), [(SEVERAL_TARGETS, 2 / 3), (FOUR_STEPS, 0.055)], ids=["one step", "four steps"]
@@ -129,6 +130,7 @@ def test_several_targets_of_one_gpu(raw, best, solver):
     proven_optimal(raw, best, solver)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("solver", ["highs", "scip"])
 @pytest.mark.parametrize("part", range(2))
 def test_misocp_is_optimal_on_random_demands(part, solver):
@@ -145,6 +147,7 @@ def test_switches_change_nothing_on_random_demands():
         proven_optimal(raw, best, strengthening=False)
 
 
+@pytest.mark.long
 def test_nothing_beats_the_optimum_of_random_demands():
     for number in range(40, 43):
         raw = random_demand(number)

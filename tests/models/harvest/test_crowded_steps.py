@@ -104,6 +104,7 @@ def test_topologies_keep_the_ports():
             assert np.bincount(topology.links[:, side], topology.links[:, 2]).max() <= 2
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     "given",
     [

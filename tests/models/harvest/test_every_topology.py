@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RAW = {"gpus": 4, "ports": 2, "port_bandwidth": 1e9, "alpha": 0.0, "delta": 0.25, "reconfiguration_delay": 1e6}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("sizes", [(1, 2), (0.1, 4)])
 def test_what_is_left_holds_the_optimum_of_four_gpus(sizes):
     """Against brute force: something is left just above the optimum of one topology for shifts 1 and 2; what is left

@@ -125,6 +125,7 @@ def changed(chooser: random.Random, schedule: Schedule) -> Schedule:
     return replace(schedule, **{key: values})
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("name", "method"), some_of(CASES))
 def test_a_replay_from_the_tables_alone(name: str, method: str) -> None:
     """Ours is taken, with the check's time to 1e-9; changed tables are taken where the check takes them, no others."""

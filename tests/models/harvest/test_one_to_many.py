@@ -54,6 +54,7 @@ def test_misocp_is_optimal_on_one_to_many_demands(solver, numbers):
         proven_optimal(raw, best, solver)
 
 
+@pytest.mark.long
 def test_nothing_beats_the_optimum_of_one_to_many_demands():
     for raw, best in with_optimum(range(20, 24)):
         nothing_beats(raw, best)
@@ -95,6 +96,7 @@ def test_one_step_by_hand():
 REWRITTEN = ("candidates", "dp_k", "greedy", "static_ring", "misocp", "bound")
 
 
+@pytest.mark.long
 def test_how_a_matrix_is_written_changes_nothing():
     """Volumes split over repeats, doubled at half the bytes, and pairs in another order."""
     pairs, volumes = [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]], [4, 2, 2, 6, 8]

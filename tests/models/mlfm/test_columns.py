@@ -59,6 +59,7 @@ def test_schedules_by_the_slow_replay(instance: MLFMInstance) -> None:
     assume(holds_by_the_slow_replay(instance, record))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("servers", "spines"), [(2, []), (2, [(0, 1)]), (2, [(0, 1), (2, 3)]), (3, [(0, 1), (0, 2)])])
 def test_what_is_proven_least(servers: int, spines: list[tuple[int, int]]) -> None:
     """MLFM(3) with all its layers: as few phases as ``cpsat`` proves least, also where they are no multiple of m."""
@@ -132,6 +133,7 @@ HOSTILE: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(after=9)
 @pytest.mark.parametrize(("key", "value"), HOSTILE)
 def test_hostile_files_are_refused(key: str, value: Any) -> None:
     instance, found = found_columns()

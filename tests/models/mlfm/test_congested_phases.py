@@ -67,6 +67,7 @@ def compared(flows: list[tuple[int, ...]]) -> None:
     assert congestion_free_phases(padded(flows)) == colours([set(flow) for flow in flows])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("examples", [100, pytest.param(2000, marks=pytest.mark.slow)])
 def test_the_count_is_that_of_all_partitions(examples: int) -> None:
     settings(max_examples=examples, deadline=None)(given(LINKS)(compared))()

@@ -104,6 +104,7 @@ def read_back(instance: MLFMInstance, phases: Phases, file: Path) -> float | Non
         return None
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("name", "method"), some_of(CASES))
 def test_a_replay_from_the_table_alone(name: str, method: str, tmp_path: Path) -> None:
     """Ours is taken; of tables with a transfer or its route changed it takes those that the check takes, except that

@@ -100,6 +100,7 @@ def test_a_packing_that_fails_proves_nothing(method: str) -> None:
     assert "packing two-spine flows into fewer than 6 phases failed, which proves nothing" in (free.message or "")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("method", ["cpsat", "ilp", "min_congestion"])
 @pytest.mark.parametrize("name", ["d3-n2l4m3-link", "d4-fragment-20", "d4-n2l2m4"])
 def test_bounds_of_programs_keep_the_certificates_of_what_binds(method: str, name: str) -> None:

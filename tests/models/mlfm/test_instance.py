@@ -181,6 +181,7 @@ def test_make_reports_faults_of_the_listed_servers(tmp_path: Path) -> None:
     assert "column 4 does not exist" in str(error.value)
 
 
+@pytest.mark.long
 def test_bad_input_exits_with_2_and_a_cut_off_job_with_3(tmp_path: Path) -> None:
     """A leaf whose three cables have all failed: its server cannot reach the others, by whatever route."""
     bad = tmp_path / "bad.json"

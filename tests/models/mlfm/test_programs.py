@@ -56,6 +56,7 @@ def test_two_full_leaves_by_hand(method: str) -> None:
     assert optimal(block(3, 1, 2, 3, routes="detour"), method) == 6
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("method", ["cpsat", "ilp"])
 def test_one_cable_less_by_hand(method: str) -> None:
     """(2, 4, 3) without the cable 0.0 to 0-1: leaf 0.0 sends 3 * 21 = 63 flows to other leaves over two up-links, at
@@ -96,6 +97,7 @@ def test_every_solver_agrees(solver: str, decompose: str) -> None:
     assert optimal(instance, "ilp", solver=solver, options={"decompose": decompose}) == optimal(instance, "cpsat") == 6
 
 
+@pytest.mark.long
 def test_the_pip_licence_of_gurobi_is_a_size_limit() -> None:
     pytest.importorskip("gurobipy")
     record = synth.solve(synth.read("instances/mlfm/d4-n4l5m4-spine.json"), "ilp", solver="gurobi")
@@ -161,6 +163,7 @@ def relabelled(instance: MLFMInstance, seed: int) -> MLFMInstance:
     return job(d, subset=random.permutation(servers).tolist(), failed=failed, routes=instance.routes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(6)))
 def test_renaming_changes_nothing_and_repairs_never_hurt(seed: int) -> None:
     """Random jobs on MLFM(3) and MLFM(4): renamed, the optimum stays; with a part repaired, it does not grow."""
@@ -246,6 +249,7 @@ def test_bound_names_what_binds() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_run_out_of_time_says_so_and_hands_out_the_greedy_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry_cpsat(monkeypatch)
     record = synth.solve(synth.read("instances/mlfm/d4-n4l5m4-spine.json"), "cpsat", time_limit=None)

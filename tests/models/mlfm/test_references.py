@@ -30,6 +30,7 @@ def block(d: int, n: int, columns: int, m: int, **changes: Any) -> MLFMInstance:
     return made
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("d", range(1, 7))
 def test_closed_form_on_every_block_where_it_holds(d: int) -> None:
     """m <= l-1 <= d: N phases, each a permutation, every pair once, worst link load 1 (0 when nobody leaves a leaf)."""
@@ -161,6 +162,7 @@ def test_greedy_follows_its_seed() -> None:
     assert record["verified"]["facts"]["worst_link_load"] == 1
 
 
+@pytest.mark.long
 def test_dense_methods_decline_the_whole_machine_at_once() -> None:
     """Before they hold anything of the size of its 37.9 million transfers, which take 300 MB as whole numbers."""
     instance = synth.read("instances/mlfm/d18-n18l19m18.json")

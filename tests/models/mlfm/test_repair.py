@@ -40,6 +40,7 @@ def damaged_blocks(draw: st.DrawFn) -> MLFMInstance:
     return damaged(d, n, columns, m, links, draw(st.lists(st.sampled_from(spines), max_size=2, unique=True)))
 
 
+@pytest.mark.long
 @settings(max_examples=some(15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged_blocks(), st.integers(0, 3))
 def test_repaired_schedules_by_the_slow_replay(instance: MLFMInstance, seed: int) -> None:

@@ -81,6 +81,7 @@ def test_links_of_a_spine() -> None:
     assert spine_links(1, 0, 6, 3).tolist() == [3, 12, 1, 10]
 
 
+@pytest.mark.long
 def test_too_few_groups() -> None:
     """A leaf with a failed cable has more flows than the cables left carry in 48 phases."""
     assert counted(working(damaged(3, 3, 4, 3, links=[(0, 0, 1)])), 3, 16, 0) is None

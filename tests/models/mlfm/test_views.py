@@ -69,6 +69,7 @@ def test_the_table_of_idle_ranks_and_detours_by_hand() -> None:
     assert via(instance, 0, -1, -1, -1, 0) == "0.0"  # type: ignore[arg-type]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("name", "method"), NAMES)
 def test_description_and_drawing(name: str, method: str, tmp_path: Path) -> None:
     instance, _, solution = solved(name, method)

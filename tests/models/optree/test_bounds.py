@@ -176,6 +176,7 @@ def test_exact_program_against_brute_force(nodes: int, wavelengths: int, hops: i
     assert record.value == record.bound == best
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("nodes", "wavelengths", "steps"),
     [(6, 1, 3), (6, 2, 2), (7, 1, 3), (7, 2, 2), (8, 1, 4), (8, 2, 3), (9, 2, 3), (10, 2, 3), (12, 3, 3), (12, 4, 3)],

@@ -92,6 +92,7 @@ def read_back(instance: OpTreeInstance, circuits: Circuits, file: Path) -> float
         return None
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("instance", "method"), some_of(CASES))
 def test_a_replay_from_the_table_alone(instance: OpTreeInstance, method: str, tmp_path: Path) -> None:
     """Ours is taken; of tables with a number changed or a row lost it takes those that the check takes."""

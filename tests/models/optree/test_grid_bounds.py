@@ -186,6 +186,7 @@ def test_no_item_pays_less_than_the_bound_charges(
     assert least <= min(1e18, dearest(*shape, prices, origin, longest))
 
 
+@pytest.mark.long
 def test_the_second_step_of_a_square_torus_by_hand() -> None:
     """8 x 8, w = 16, 2 steps: after the first one all 14 nodes on the axes may hold the item, for 2 * 16 hops. The 49
     others cost 14 * 2 hops for 28 of them and 2 each for 21, 70 in sum, where each item has 64. Hence 3 steps, and

@@ -41,6 +41,7 @@ TINY = [
 ]
 
 
+@pytest.mark.long(after=7)
 @pytest.mark.parametrize(("sides", "rings", "wavelengths", "hops"), TINY)
 def test_against_brute_force(sides: tuple[int, ...], rings: tuple[bool, ...], wavelengths: int, hops: int) -> None:
     """bound <= optimum = the program's <= relay <= optree, every schedule replayed."""
@@ -195,6 +196,7 @@ def test_relay_on_any_grid(shape: list[tuple[int, bool]], wavelengths: int, hops
         assert verdict.value <= sum(phase.steps for phase in phases)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sides", "rings", "wavelengths"), [((8, 8), TORUS, 4), ((4, 4, 4), (True,) * 3, 4), ((4, 4), (False, False), 2)]
 )

@@ -180,6 +180,7 @@ def test_a_budget_that_nobody_can_meet(method: str) -> None:
     assert synth.solve(grid((4, 4), TORUS, 2, hops=0), method)["termination"] == "infeasible"
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("sides", "rings"), [((3, 4), (True, False)), ((2, 3, 4), (True,) * 3), ((6,), (False,))])
 def test_views(sides: tuple[int, ...], rings: tuple[bool, ...], tmp_path: Path) -> None:
     instance = grid(sides, rings, 2)

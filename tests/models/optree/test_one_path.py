@@ -55,6 +55,7 @@ def test_paths_are_those_of_exhaustive_search(nodes: int, wavelengths: int, hops
     assert fewest == 1 or not _solvable(OnePath(nodes, wavelengths, hops, fewest - 1))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("nodes", "wavelengths"), [(4, 1), (5, 1), (5, 2)])
 def test_never_fewer_steps_than_any_schedule(nodes: int, wavelengths: int) -> None:
     fewest = fewest_steps(nodes, wavelengths, nodes - 1)
@@ -81,6 +82,7 @@ def test_schedules_replay(
     assert verdict.facts["redundant_circuits"] == 0
 
 
+@pytest.mark.long
 def test_a_ring_where_relay_takes_one_step_more() -> None:
     """96 nodes and 48 wavelengths: an item pays 288 hops at least, all that three steps have."""
     record = synth.solve(read("ring-96-w48"), "one_path")

@@ -93,6 +93,7 @@ def test_worked_example() -> None:
     assert synth.solve(ring(16, 2), "optree", options={"radices": "4,4"}).value == 12
 
 
+@pytest.mark.long
 @settings(derandomize=True, max_examples=some(150), deadline=None)
 @given(st.integers(2, 70), st.integers(1, 8), st.lists(st.integers(2, 6), max_size=4))
 def test_circuits_have_the_counted_steps(nodes: int, wavelengths: int, later: list[int]) -> None:
@@ -148,6 +149,7 @@ def test_integer_program_agrees_with_the_dynamic_program(nodes: int, wavelengths
     assert program.value == dynamic.value
 
 
+@pytest.mark.long
 def test_integer_program_at_1024() -> None:
     program = synth.solve(ring(1024, 64), "stages", options={"by": "program"})
     assert program.value == synth.solve(ring(1024, 64), "stages").value == 68
@@ -168,6 +170,7 @@ def test_integer_program_size_limit() -> None:
     assert record["termination"] == "size_limit"
 
 
+@pytest.mark.long
 def test_stages_of_a_million_nodes() -> None:
     """Radices 6, 3, …, 3; checked by counting loads link by link."""
     record = synth.solve(ring(1_000_000, 64), "stages")

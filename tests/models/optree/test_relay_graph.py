@@ -34,6 +34,7 @@ def test_every_degree_is_one_less_than_the_wavelengths(wavelengths: int) -> None
         assert all(p == q or p % steps < q % steps for p, q in edges)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("wavelengths", "part"), some_of(product(range(1, 13), range(2))))
 def test_the_theorem_on_every_small_ring(wavelengths: int, part: int) -> None:
     """The plain replay's count is ``ceil((N-1)/(w+1))`` wherever the theorem says so; elsewhere no ring is claimed."""
@@ -120,6 +121,7 @@ def test_4096_nodes() -> None:
     assert verdict.value == lower_bound(instance, options())[0] == 63
 
 
+@pytest.mark.long
 @settings(derandomize=True, max_examples=some(60), deadline=None)
 @given(st.integers(2, 90), st.lists(st.integers(1, 30), min_size=1, max_size=6), st.integers(0, 4))
 def test_wavelengths_of_all_rotations(nodes: int, hops: list[int], spare: int) -> None:

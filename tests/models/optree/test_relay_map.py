@@ -25,6 +25,7 @@ PUBLISHED = Path(__file__).parents[3] / "results/published/optree/relay-map.csv"
 ROWS = list(csv.DictReader(PUBLISHED.open()))
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(("nodes", "wavelengths"), [(8, 2), (16, 4), (32, 8), (48, 64), (96, 64), (128, 32)])
 def test_published_cells(nodes: int, wavelengths: int) -> None:
     """The schedule is replayed and the certificate derived again, both outside the map's own code."""

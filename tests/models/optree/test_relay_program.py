@@ -20,6 +20,7 @@ def anything(pattern: Pattern) -> set[tuple[int, bool]]:
     return set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("nodes", "wavelengths", "steps"), [(128, 24, 6), (192, 32, 7)])
 def test_rings_that_the_planner_does_not_settle(nodes: int, wavelengths: int, steps: int) -> None:
     instance = ring(nodes, wavelengths)

@@ -61,6 +61,7 @@ def _sixty_one_steps() -> list[list[int]]:
     return [list(range(1, 62)), [0] * 61, list(range(1, 62)), [0] * 61, [0] * 61, [0] * 61]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("nodes", [8, 512])
 def test_plots(nodes: int, tmp_path: Path) -> None:
     instance = ring(nodes, 2 if nodes == 8 else 64)
@@ -77,6 +78,7 @@ def test_shipped_instances_read(file: Path) -> None:
     assert instance.budget_fault is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["relay", "bound", "stages"])
 def test_records_check_again(method: str, tmp_path: Path) -> None:
     instance = synth.read(next(file for file in SHIPPED if file.stem == "ring-512-w64"))

@@ -179,6 +179,7 @@ class TestTacos:
 
 
 class TestMesh2dRings:
+    @pytest.mark.long(after=1)
     @pytest.mark.parametrize(
         ("network", "chunks", "steps"),
         [

@@ -74,6 +74,7 @@ def test_the_cycle_visits_every_node_once():
         assert all(network.hops_from(u)[w] == 1 for u, w in zip(order, np.roll(order, -1), strict=True))
 
 
+@pytest.mark.long
 def test_many_transfers_are_kept_as_one_nodes_part():
     """The record holds node 0's part; what is checked and said is of the whole schedule."""
     instance = make(**LARGE)

@@ -21,6 +21,7 @@ def mesh(rows: int, cols: int) -> dict[str, object]:
     return {"kind": "mesh", "rows": rows, "cols": cols}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("network", "chunks", "bound", "most"),
     [
@@ -48,6 +49,7 @@ def test_near_the_bound(network: dict[str, object], chunks: int, bound: int, mos
     assert len(outcome.solution) == 2 * (instance.topology.nodes - 1) * instance.total_chunks
 
 
+@pytest.mark.long
 def test_the_seed_gives_the_same_schedule() -> None:
     instance = instance_of(mesh(3, 4), 2, "allreduce")
     one, two = (forest.solve(instance, RunOptions(seed=3)).solution.sorted() for _ in range(2))

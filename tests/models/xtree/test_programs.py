@@ -42,6 +42,7 @@ def needs(solver: str) -> None:
         pytest.skip(f"{solver} is not installed")
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("method", "solver"), PROGRAMS)
 def test_equimesh_2x3_takes_five_timesteps_and_four_are_infeasible(method, solver):
     """Published: 2 x 3 with C = 4 takes 5 steps. Each node misses 5 * 4 = 20 chunks and has 4 in-links: 5 steps."""
@@ -119,6 +120,7 @@ def test_joint_allreduce_overlaps_what_two_phases_cannot():
     assert (record["termination"], record.value, record.bound) == ("optimal", 7, 7)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
@@ -251,6 +253,7 @@ def test_no_time_is_not_infeasible(monkeypatch):
     assert record.bound == 8  # ceil(30 / 4), by counting
 
 
+@pytest.mark.long
 def test_gurobi_over_its_licence_is_a_size_limit_that_names_the_way_out():
     needs("gurobi")
     record = synth.solve(make(network="equimesh", rows=4, cols=4, chunks=4), "ilp", solver="gurobi", options=BARE)

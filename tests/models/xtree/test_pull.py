@@ -17,6 +17,7 @@ from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.references import multitree, pull, xtree
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("kind", "rows", "cols", "steps"),
     [
@@ -65,6 +66,7 @@ def test_more_restarts_never_hurt() -> None:
     assert steps == sorted(steps, reverse=True)
 
 
+@pytest.mark.long(after=7)
 @pytest.mark.parametrize("collective", ["reduce_scatter", "allreduce"])
 @pytest.mark.parametrize("rings", some_of((one,) for one in product(("even_up", "odd_up"), repeat=4)))
 def test_reductions_on_mixed_ring_directions(collective: str, rings: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("side", "horizon"), [(4, 4), (5, 6)])
 def test_it_refutes_what_cuts_leave_open(side, horizon):
     """Cuts prove ceil((N - 1) / 4): 15 / 4 -> 4, 24 / 4 = 6. That one more is needed follows from late arrivals too."""
@@ -31,6 +32,7 @@ def test_it_refutes_what_cuts_leave_open(side, horizon):
     assert feasible.stretch <= 1 + 1e-6
 
 
+@pytest.mark.long
 def test_the_method_goes_beyond_all_counting_bounds():
     """Kautz network of 9 nodes and degree 2, C = 1: counting proves 8 / 2 = 4, the exact program needs 5."""
     instance = make(network="kautz", nodes=9, degree=2)
@@ -131,6 +133,7 @@ def test_a_certificate_that_rounding_breaks_is_rounded_finer_or_dropped(monkeypa
     assert record["bound_proof"] == "HiGHS proves 4 timesteps infeasible"
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("objective", [1 + 2e-6, 1.5])
 @pytest.mark.parametrize("dual", [0.0, -1.0, 1e300, float("nan"), float("inf")])
 def test_an_lp_that_is_wrong_raises_no_bound(objective, dual, monkeypatch):

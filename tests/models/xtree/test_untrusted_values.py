@@ -84,6 +84,7 @@ def judged(instance: XTreeInstance, packed: Mapping[str, Any]) -> float | None:
     return verdict.value
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("collective", CASES)
 def test_odd_numbers_in_a_stored_schedule(collective: str) -> None:
     instance = make(**CASES[collective], collective=collective)

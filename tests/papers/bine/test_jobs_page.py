@@ -175,6 +175,7 @@ def test_all_least_trees_of_the_trace_are_certified_as_the_page_says(tmp_path):
     assert "Bine's mean gap is {}, halving's {}, doubling's {};".format(*means) in text
 
 
+@pytest.mark.long
 def test_a_tree_of_a_thousand_ranks_in_thirty_groups_is_certified(tmp_path):
     """Prices double backwards over the rounds while ranks do: this one needs prices of 80."""
     sizes = (22, 69, 66, 61, 59, 58, 55, 54, 54, 52, 51, 50, 44, 42, 37, 31, 30, 28, 26, 16, 14, 13, 12, 12, 12, 10, 8)

@@ -64,6 +64,7 @@ def title(machine: str, boxes: int, size: str) -> str:
     return f"{machine} ×{boxes}, allreduce of {size}"
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("asked", DRILLS)
 def test_every_failure_is_within_two_percent(asked: tuple[str, int, str], tmp_path: Path) -> None:
     drill = drilled(*asked, tmp_path)
@@ -129,6 +130,7 @@ def test_a_box_without_alternatives_is_parted(tmp_path: Path) -> None:
         assert str(case.cut) in text
 
 
+@pytest.mark.long(after=41)
 @pytest.mark.parametrize("record", kept(), ids=lambda one: f"{one['instance']}-{one['method']}")
 def test_the_records_pass_the_check(record: Record) -> None:
     assert synth.check(whole(record)).ok

@@ -7,6 +7,7 @@ import statistics
 from itertools import product
 
 import pandas as pd
+import pytest
 from published import PUBLISHED, below
 
 from synth.records.optimality import gap
@@ -55,6 +56,7 @@ def test_gaps_are_what_was_asked() -> None:
     assert all(percent(row["median"]) <= 0.15 for row in machines)
 
 
+@pytest.mark.long
 def test_published_schedules_are_those_of_the_table() -> None:
     """Each has a certified bound, none below it, and few transfers; no algorithm of today is quicker than the best."""
     values: dict[str, list[Record]] = {}

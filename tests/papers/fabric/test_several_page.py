@@ -49,6 +49,7 @@ def test_the_table_has_the_best_of_the_records(name: str) -> None:
     assert values[row["by"]] == best
 
 
+@pytest.mark.long
 def test_the_records_pass_the_check() -> None:
     for record in (one for records in by_instance().values() for one in records.values()):
         assert synth.check(whole(record)).ok, record.path

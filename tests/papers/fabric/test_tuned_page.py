@@ -101,6 +101,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return make
 
 
+@pytest.mark.long
 def test_the_page_is_made_in_parts_by_the_command_itself(made: Any) -> None:
     asked, rows, states = made("aaaa", "dgx-h100 x2 broadcast", "topo.txt")
     assert asked[0] == "topo.txt allreduce"
@@ -115,6 +116,7 @@ def test_the_page_is_made_in_parts_by_the_command_itself(made: Any) -> None:
     assert old["topo.txt"] == ", ".join(name for name in COLLECTIVES if name not in ("allreduce", "allgather"))
 
 
+@pytest.mark.long
 def test_a_part_may_be_one_form_alone(made: Any) -> None:
     made("aaaa", "topo.txt broadcast")
     assert made("bbbb", "topo.txt broadcast mscclpp", again=True)[0] == ["topo.txt broadcast mscclpp"]
@@ -124,6 +126,7 @@ def test_a_part_may_be_one_form_alone(made: Any) -> None:
     assert set(rows[rows["code"] == "aaaa"]["form"]) == {"msccl:azure"}
 
 
+@pytest.mark.long
 def test_references_are_exported_again_and_rows_that_they_beat_made_again(
     made: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +166,7 @@ def test_no_row_is_slower_than_a_reference_exported_now(machine: str, rows: pd.D
             assert seconds <= min(found.references.values()) * (1 + 1e-9), (form, found.collective, found.size)
 
 
+@pytest.mark.long
 def test_rows_stand_in_the_page_s_order_whenever_they_were_made(made: Any) -> None:
     made("aaaa", "topo.txt broadcast")
     _, rows, _ = made("aaaa", "dgx-a100 allgather", "dgx-a100 allreduce")

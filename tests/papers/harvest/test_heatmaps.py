@@ -53,6 +53,7 @@ def test_two_ports_and_hop_limits():
         assert found.static[row] == pytest.approx(synth.solve(instance, "static_ring").value, rel=1e-9)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("torus", ["2x4", "2x2x2"])
 def test_swing_on_a_torus_that_repeats_pairs(torus):
     """Volumes reach the grid as they reach the methods, on sides of 2 and unequal ones."""
@@ -148,6 +149,7 @@ def test_errata_are_computed(tmp_path):
     assert "only the shift 32 can run" in allgather
 
 
+@pytest.mark.long
 def test_the_quick_page(tmp_path):
     page = Reproduction(tmp_path / "harvest", quick=True)
     with plain_figures():

@@ -20,6 +20,7 @@ def found(tmp_path_factory):
     return {collective: bandwidth.curves(page, 2, 3, collective) for collective in ("allgather", "allreduce")}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", ["allgather", "allreduce"])
 def test_no_algorithm_is_above_the_bound_of_its_network(found, collective):
     curve = found[collective]

@@ -162,6 +162,7 @@ def test_local_from_submission_to_collection(tmp_path: Path) -> None:
     assert "there is a batch already" in synth(*LOCAL, cwd=tmp_path, code=2).stderr
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_local_supervisor_ends(tmp_path: Path, number: signal.Signals) -> None:
     """What it had not come to is lost, not queued for ever; `resubmit` completes the batch; no run outlives it."""

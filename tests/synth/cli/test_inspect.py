@@ -71,6 +71,7 @@ def test_check_and_show_need_the_instance_as_it_was(copy: Path) -> None:
     assert "is not found" in flat(run("check", RECORD, cwd=copy, code=2).stderr)
 
 
+@pytest.mark.long
 def test_records_with_wrong_types_are_no_tracebacks(copy: Path) -> None:
     """Records somebody edited by hand, all in one go: whatever the verdict on each, it comes in words and the check
     goes on to the last; `show` likewise (`run` forbids a traceback)."""
@@ -138,6 +139,7 @@ def test_plot_refuses(solved: Path, tmp_path: Path) -> None:
         assert words in flat(done.stderr)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_closed_pipe_is_no_error(solved: Path, unbuffered: str) -> None:
     """`synth show --csv | head -1`: the reader goes away, nobody complains, whether output waits for the end or not."""
@@ -153,6 +155,7 @@ def test_a_closed_pipe_is_no_error(solved: Path, unbuffered: str) -> None:
         assert process.wait(60) == 0
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_message(tmp_path: Path, unbuffered: str) -> None:

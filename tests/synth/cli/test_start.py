@@ -45,6 +45,7 @@ def test_bytecode_goes_to_the_cache_and_none_beside_the_sources(sources: Path, t
     assert compiled(sources) == []
 
 
+@pytest.mark.long
 def test_processes_that_the_command_starts_keep_it_there_too(sources: Path, tmp_path: Path) -> None:
     code = "subprocess.run([sys.executable, '-c', 'import synth.text.quantities'], check=True)"
     started(sources, code, **ASKED, XDG_CACHE_HOME=str(tmp_path / "cache"))
@@ -52,6 +53,7 @@ def test_processes_that_the_command_starts_keep_it_there_too(sources: Path, tmp_
     assert compiled(sources) == []
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("options", "environment"),
     [

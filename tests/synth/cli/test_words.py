@@ -191,6 +191,7 @@ def test_a_record_names_no_folder_of_the_machine(tmp_path: Path, monkeypatch: py
     assert (inside["instance_file"], inside.data.get("instance_text")) == ("a/ring4.json", None)
 
 
+@pytest.mark.long
 def test_no_published_file_holds_a_path_of_a_machine() -> None:
     """No key of a record, cell of a table or line of a page is an absolute path."""
     odd = re.compile(r"""(?<![\w.:/<)\]}*~+-])/(?:home|tmp|work|root|var|opt|mnt|Users|data|scratch)/\w""")

@@ -29,6 +29,7 @@ def arcs(trees: IntArray) -> list[tuple[int, int]]:
     return sorted((int(u), v) for row in trees for v, u in enumerate(row.tolist()) if u >= 0)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(3, 6), min_size=1, max_size=3), st.integers(0, 3))
 def test_the_same_arcs_and_no_tree_deeper(sides: list[int], seed: int) -> None:
@@ -42,6 +43,7 @@ def test_the_same_arcs_and_no_tree_deeper(sides: list[int], seed: int) -> None:
     assert depths(after).max() == deepest[1]
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(("sides", "more"), [((4, 4), 1), ((4, 6), 1), ((4, 4, 8), 1), ((5, 5), 2), ((3, 4, 5), 2)])
 def test_tori_little_deeper_than_their_diameter(sides: tuple[int, ...], more: int) -> None:
     """A neighbour of the root is one step away in one tree only, so that no two trees have shortest paths alone."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from synth.graph.torus_trees import depths, disjoint_trees
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(3, 7), min_size=1, max_size=4).filter(lambda sides: prod(sides) <= 700))
 def test_every_arc_into_another_node_is_in_one_tree(sides: list[int]) -> None:

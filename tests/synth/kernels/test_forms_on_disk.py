@@ -39,6 +39,7 @@ print("numba" in sys.modules, bool(count.signatures), "scipy.linalg" in sys.modu
 """
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("place", ["beside the source", "NUMBA_CACHE_DIR", "the user's cache"])
 def test_numba_is_imported_where_a_compiled_form_is_on_disk(tmp_path: Path, place: str) -> None:
     """And only there: a process that has been in plain Python for longer than loading takes looks for the file, and a
@@ -100,6 +101,7 @@ def twice(number):
 AS_IT_WAS = {"first": "first", "last": "last", "times": "2", "more": ""}
 
 
+@pytest.mark.long
 def test_a_compiled_form_is_not_kept_when_what_it_calls_changes(tmp_path: Path) -> None:
     """The file of the caller is the same each time: what was compiled before is compiled again."""
     (tmp_path / "calling.py").write_text(CALLING)

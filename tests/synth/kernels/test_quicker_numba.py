@@ -71,6 +71,7 @@ print(JITCodeLibrary._finalize_final_module is before)
     assert done.stdout.split() == ["True", "False"], done.stderr
 
 
+@pytest.mark.long
 def test_all_changes_have_their_place_and_change_no_result() -> None:
     assert _printed(CHANGES) == _printed(()) != ""
 

@@ -24,6 +24,7 @@ from synth.text.input_file import InputFile
 from synth.views.figure_style import save
 
 
+@pytest.mark.long
 def test_the_published_library_is_made_again_without_a_difference() -> None:
     rows = rows_of(statements(PUBLISHED), PUBLISHED)
     made = as_csv(COLUMNS, map(astuple, rows))
@@ -67,6 +68,7 @@ def test_the_bars_are_as_long_as_shares_and_every_instance_is_in_one() -> None:
     assert [bar.get_x() + bar.get_width() for bar in axes.containers[-1]] == pytest.approx([1.0] * len(families))
 
 
+@pytest.mark.long
 def test_every_row_is_what_its_records_say() -> None:
     """Each row against the records that it names, read whole; no record of the instance is better."""
     rows = {row.sha256: row for row in read(PUBLISHED / NAME)}

@@ -131,6 +131,7 @@ def odd_certificates(certificate: dict[str, Any]) -> Iterator[tuple[str, dict[st
             yield f"{path} {odd!r:.20}", changed
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize("name", [name for name, kind in BOUNDS.items() if kind != "positions"])
 def test_both_checkers_refuse_odd_certificates(name: str, tmp_path: Path) -> None:
     """What one accepts (a key without meaning, an entry of which nothing hangs) the other accepts too.

@@ -145,6 +145,7 @@ def test_a_hostile_table_is_refused_with_its_line(
     assert "t.csv" in str(refused.value)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("case", CASES[1::3])
 def test_cells_out_of_range_never_pass(case: str, tmp_path: Path) -> None:
     """Each cell that is read, replaced by something absurd: an error that names the file, or a refusal."""
@@ -302,6 +303,7 @@ def of_every_kind() -> dict[tuple[str, str], Record]:
     return found
 
 
+@pytest.mark.long
 def test_every_kind_of_certificate_comes_back_and_proves_no_more(tmp_path: Path) -> None:
     """``show --certificate`` → ``submit --bound`` → the same bound; a bound a little above, and one of twice as much,
     are refused."""

@@ -61,6 +61,7 @@ def test_worse_equal_and_better(pair: Pair) -> None:
     assert compared(pair.better_again, [pair.worse])[0].startswith("BETTER than the best value known")
 
 
+@pytest.mark.long(after=1)
 def test_a_schedule_without_one_of_its_rows_is_refused(pair: Pair, tmp_path: Path) -> None:
     """The first, the middle and the last transfer: each of them somebody needs."""
     first, *others = tables(pair.better, tmp_path)

@@ -57,6 +57,7 @@ def wait_until_gone(run: Run) -> None:
     assert run.gone()
 
 
+@pytest.mark.long
 def test_a_killed_rank_ends_the_others_with_a_message(running: Run) -> None:
     running.ranks[2].send_signal(signal.SIGKILL)
     said, _ = running.command.communicate(timeout=60)
@@ -65,6 +66,7 @@ def test_a_killed_rank_ends_the_others_with_a_message(running: Run) -> None:
     wait_until_gone(running)
 
 
+@pytest.mark.long
 def test_a_killed_launcher_ends_its_ranks_with_a_message(running: Run) -> None:
     running.launcher.send_signal(signal.SIGKILL)
     _, said = running.command.communicate(timeout=60)
@@ -73,6 +75,7 @@ def test_a_killed_launcher_ends_its_ranks_with_a_message(running: Run) -> None:
     wait_until_gone(running)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_an_interruption_leaves_nothing_behind(running: Run, number: signal.Signals, code: int) -> None:
     shared = {m.path for rank in running.ranks for m in rank.memory_maps() if m.path.startswith(SHARED)}

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import numpy as np
+import pytest
 from examples import some
 from models.fabric.test_flat_table import drawn
 
@@ -19,6 +20,7 @@ from synth.ranks.words import TransferNames, faults
 from synth_models.fabric.views.transfers import demands, transfers
 
 
+@pytest.mark.long
 def test_random_schedules_on_random_machines_end_right() -> None:
     chooser, seen, refused = random.Random("moves by processes"), Counter[str](), Counter[str]()
     with Crew() as crew:

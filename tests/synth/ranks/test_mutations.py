@@ -151,6 +151,7 @@ def test_a_lacking_and_a_doubled_contribution_are_named(crew: Crew) -> None:
         assert lines[0].endswith(words)
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize("seed", range(some(20)))
 def test_a_cycle_of_waits_is_named(seed: int, crew: Crew) -> None:
     """Some ranks in a ring: each is to receive from the one before it before it sends to the one after it."""

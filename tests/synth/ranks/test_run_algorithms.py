@@ -126,6 +126,7 @@ def test_a_cycle_of_dependences_is_named(crew: Crew, tmp_path: Path) -> None:
     assert any("gpu 1, tb 0, step 0, waits for line " in line for line in by_rank[1]), lines
 
 
+@pytest.mark.long
 def test_the_command_takes_xml_and_plans(tmp_path: Path) -> None:
     t = ring_allgather(4)
     msccl_xml.write(algorithm_of(t, "azure")[0], tmp_path / "ring.xml", "azure")

@@ -91,6 +91,7 @@ def table(t: Transfers, folder: Path) -> list[str]:
     return ["moves.csv", "--collective", t.collective, *root]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [10, *(pytest.param(k, marks=pytest.mark.slow) for k in (5, 6, 7, 8, 9, 11, 12))])
 def test_random_schedules_end_right_beside_the_librarys_own(seed: int, library: Library, tmp_path: Path) -> None:
     """One process more than there are ranks."""
@@ -103,6 +104,7 @@ def test_random_schedules_end_right_beside_the_librarys_own(seed: int, library: 
     assert found["transfers"] == len(t.piece)
 
 
+@pytest.mark.long
 def test_a_dropped_transfer_is_caught(library: Library, tmp_path: Path) -> None:
     t = ring_allgather(3)
     ended, out, _ = run(library, 3, tmp_path, *table(t.taken(np.arange(1, len(t.piece))), tmp_path), "--repeat", 1)
@@ -121,6 +123,7 @@ def test_ranks_that_wait_for_each_other_are_named(library: Library, tmp_path: Pa
         assert f"rank {rank} waits for rank {other} to send transfer {k}, piece " in error
 
 
+@pytest.mark.long
 def test_bad_input_is_one_line(library: Library, tmp_path: Path) -> None:
     words = table(ring_allgather(3), tmp_path)
     ended, _, error = run(library, 2, tmp_path, *words)
@@ -133,6 +136,7 @@ def test_bad_input_is_one_line(library: Library, tmp_path: Path) -> None:
     assert "absent.csv: no such file" in error
 
 
+@pytest.mark.long
 def test_a_killed_rank_ends_the_others_with_a_message(library: Library, tmp_path: Path) -> None:
     words = [*table(ring_allgather(4), tmp_path), "--repeat", "10000", "--bytes", "1MiB"]
     with started(library, 4, tmp_path, *words) as process:
@@ -172,6 +176,7 @@ def test_sixteen_ranks_and_120000_transfers(library: Library, tmp_path: Path) ->
     print(f"{library.launcher}: {found['seconds'][0]:.1f} s; the library's own {found['library_s'][0]:.3f} s")
 
 
+@pytest.mark.long
 def test_without_mpi_one_line_says_what_is_missing(tmp_path: Path) -> None:
     """A library that cannot be loaded."""
     words = [SYNTH, "run", *table(ring_allgather(3), tmp_path), "--with", "mpi"]
@@ -182,6 +187,7 @@ def test_without_mpi_one_line_says_what_is_missing(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_the_command_of_the_page_runs(library: Library, tmp_path: Path) -> None:
     """`mpirun -n 4 synth run … --with mpi`, behind the commands that the page shows before it."""
     page = test_site.PAGES / "how-to/run.md"

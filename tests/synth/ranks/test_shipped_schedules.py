@@ -91,6 +91,7 @@ def run_all(schedules: Iterable[tuple[str, Transfers]]) -> Counter[str]:
     return seen
 
 
+@pytest.mark.long
 def test_sixty_shipped_schedules_of_all_families() -> None:
     found = [(record["family"], transfers_in(record)) for record in few()]
     seen = run_all((family, t) for family, t in found if t is not None)

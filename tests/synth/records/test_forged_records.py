@@ -163,6 +163,7 @@ def others(value: Any) -> list[Any]:
     return [1, "something", [1], {"key": 1}]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_statement_made_false_is_found_or_listed(stored: dict[str, Record], tmp_path: Path, name: str) -> None:
     """Each value of the record in turn, replaced by several others: a fault, or other things left unverified than
@@ -188,6 +189,7 @@ def test_every_statement_made_false_is_found_or_listed(stored: dict[str, Record]
             assert verdict.faults or verdict.unverified != before, (keys, value, other)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("name", list(CASES))
 def test_facts_are_compared_however_deep(stored: dict[str, Record], tmp_path: Path, name: str) -> None:
     """One number anywhere in the facts, one in a billion off is rounding, one in ten thousand is not; a fact that the

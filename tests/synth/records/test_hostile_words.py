@@ -60,6 +60,7 @@ def fits(key: str, value: Any) -> bool:
     return len(value) <= 300 and value.isprintable()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", KEYS)
 @given(value=ANY_JSON)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
@@ -114,6 +115,7 @@ def test_no_word_of_a_record_reaches_the_terminal_as_a_command(
     assert not CONTROL.search(result.output)
 
 
+@pytest.mark.long
 @given(text=st.text(max_size=60))
 def test_visible_changes_control_characters_only(text: str) -> None:
     shown = visible(text)

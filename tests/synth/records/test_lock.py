@@ -22,6 +22,7 @@ from synth.records import folder as results
 from synth.records import lock
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_interleaving_and_no_crash_loses_a_record(tmp_path: Path, stride: int) -> None:
     """The first of two processes is halted (or killed) at each of its file operations, or at every 29th, while the

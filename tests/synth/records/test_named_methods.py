@@ -57,6 +57,7 @@ def written(data: dict[str, Any], path: Path) -> records.Record:
     return records.read(path)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("family", TWO)
 def test_a_solution_under_another_methods_name_does_not_pass(
     stored: dict[tuple[str, str], dict[str, Any]], tmp_path: Path, family: str

@@ -122,11 +122,13 @@ def all_found(data: dict[str, Any], folder: Path) -> int:
     return count
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("name", list(CASES))
 def test_no_odd_number_passes(stored: dict[str, dict[str, Any]], tmp_path: Path, name: str) -> None:
     assert all_found(stored[name], tmp_path) > 30
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("address", KEPT)
 def test_no_odd_number_passes_in_published_records(tmp_path: Path, address: str) -> None:
     assert all_found(whole(PUBLISHED / address), tmp_path) > 30

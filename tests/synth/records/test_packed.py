@@ -204,6 +204,7 @@ def change(sweep: Path, number: int, edit: Callable[[dict[str, Any]], Any]) -> N
     file.write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.long(after=7)
 @pytest.mark.parametrize(
     ("edit", "words"),
     [

@@ -366,6 +366,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(data=st.dictionaries(ODD, JSON, max_size=5), one_line=st.booleans())
 @settings(max_examples=some(150), deadline=None)
 def test_dumps_is_json(data: dict[str, Any], one_line: bool) -> None:

@@ -39,6 +39,7 @@ def test_no_schema_of_an_unknown_family() -> None:
         schema("nosuch")
 
 
+@pytest.mark.long
 def test_all_shipped_instances_and_records_hold_their_schemas() -> None:
     count = 0
     for file in (ROOT / "instances").glob("*/*.json"):

@@ -77,6 +77,7 @@ def schedule_of(network: Network, chunks: int, collective: str, seed: int = 0) -
     return gather(network) if collective == "allgather" else replace(back, part=back.part.then(gather(network).part))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
 @pytest.mark.parametrize("name", some_of(NETWORKS))
 def test_quotient_and_full_replay_agree(name, collective):
@@ -135,6 +136,7 @@ def mutated(network: Network, schedule: QuotientSchedule, random: np.random.Gene
     return replace(schedule, part=Schedule.of(*columns.values()))
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_damaged_parts_get_the_verdict_of_a_full_replay(name, collective):
@@ -247,6 +249,7 @@ def test_part_with_chunks_of_others():
             assert "does not exist" in result.faults[0] or column == "step"
 
 
+@pytest.mark.long
 def test_a_long_list_is_refused():
     network = NETWORKS["torus"]
     with pytest.raises(InputError, match="132 transfers"):

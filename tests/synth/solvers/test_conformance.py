@@ -75,6 +75,7 @@ def test_ends_as_it_must(solver: str, name: str) -> None:
         assert (result.objective, result.bound) == (None, None)
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("solver", known_solvers())
 @pytest.mark.parametrize("slack", [True, False], ids=["with a point", "without a point"])
 def test_limit(solver: str, slack: bool) -> None:
@@ -321,6 +322,7 @@ for name in there:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "order", [("highs", "scip", "gurobi", "cpsat"), ("cpsat", "gurobi", "scip", "highs")], ids=lambda o: o[0]
 )

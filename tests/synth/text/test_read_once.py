@@ -127,6 +127,7 @@ def test_no_path_is_opened_twice(
         assert opened.count(str(file)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["pipe", "-"])
 def test_import_takes_a_pipe_and_standard_input(source: str, tmp_path: Path) -> None:
     """A machine of links, through both, is the file's."""

@@ -57,6 +57,7 @@ def tuned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, folder
 
 
+@pytest.mark.long
 def test_no_row_is_slower_than_any_reference_in_its_form(tuned: tuple[str, Path]) -> None:
     """Every reference is run and lowered again here, as a user would."""
     form, folder = tuned
@@ -81,6 +82,7 @@ def test_no_row_is_slower_than_any_reference_in_its_form(tuned: tuple[str, Path]
                 assert row["form_s"] <= program.seconds(asked) * (1 + 1e-9), (row, method)
 
 
+@pytest.mark.long
 def test_files_pass_their_check_and_take_the_time_of_the_table(tuned: tuple[str, Path]) -> None:
     form, folder = tuned
     table = pd.read_csv(folder / "table.csv").fillna("")
@@ -105,6 +107,7 @@ def test_files_pass_their_check_and_take_the_time_of_the_table(tuned: tuple[str,
             assert f'maxBytes="{row["max_bytes"]}"' in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["msccl:azure", "scheduled"])
 def test_robust_has_the_least_worst_regret(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all that could have been chosen, timed here on every machine drawn; never slower than a reference."""
@@ -133,6 +136,7 @@ def test_robust_has_the_least_worst_regret(form: str, tmp_path: Path, monkeypatc
         assert told["worst_regret"] == pytest.approx(least, abs=1e-12)
 
 
+@pytest.mark.long
 def test_ranges_leave_no_gap(tuned: tuple[str, Path]) -> None:
     table = pd.read_csv(tuned[1] / "table.csv")
     for _, rows in table.groupby("collective"):
@@ -143,6 +147,7 @@ def test_ranges_leave_no_gap(tuned: tuple[str, Path]) -> None:
         assert all(low <= size <= high for low, size, high in rows[["min_bytes", "bytes", "max_bytes"]].to_numpy())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tuned", ["fair"], indirect=True)
 def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first call left is taken over: no run of it is made again, a damaged record is, and the table is the
@@ -207,6 +212,7 @@ def test_sizes_are_read_or_refused(text: str) -> None:
         assert len(found) <= 64
 
 
+@pytest.mark.long
 def test_sums_in_switches_are_worth_it_where_a_form_knows_them(tmp_path: Path) -> None:
     """4 GPUs behind NVLS: a plan of MSCCL++ beats the bound of switches that only forward, MSCCL's XML cannot, and the
     table says why."""
@@ -230,6 +236,7 @@ def test_the_page_says_how_every_executor_and_library_is_told() -> None:
         assert f"| `{library.name}` | `{library.how.format(file=library.name + library.suffix)}`" in page
 
 
+@pytest.mark.long
 def test_a_tuned_folder_says_which_files_to_copy(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["tune", *WORDS, "--sizes", "4KiB", "-m", "forest", "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output

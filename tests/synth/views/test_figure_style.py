@@ -49,6 +49,7 @@ def fonts(pdf: bytes) -> set[bytes]:
     }
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("style", [FigureStyle(), FigureStyle("paper", 3.5)])
 def test_a_pdf_has_no_type_3_font(tmp_path: Path, style: FigureStyle) -> None:
     with drawing(style):
@@ -63,6 +64,7 @@ def test_a_pdf_has_no_type_3_font(tmp_path: Path, style: FigureStyle) -> None:
     assert b"Type3" in fonts((tmp_path / "b.pdf").read_bytes())
 
 
+@pytest.mark.long
 def test_files_written_together_are_those_written_alone(tmp_path: Path) -> None:
     """Byte for byte, and the PNG is matplotlib's own: one layout is as good as three."""
 
@@ -93,6 +95,7 @@ def test_every_figure_is_written_by_save() -> None:
     assert alone == {"synth/views/figure_style.py", "synth/study/report.py"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", ["3.5in", "7in"])
 def test_the_command_draws_at_the_width_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: str) -> None:
     monkeypatch.chdir(ROOT)

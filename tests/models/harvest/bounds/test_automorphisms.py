@@ -56,6 +56,7 @@ def test_what_no_renumbering_keeps_is_left_apart() -> None:
     assert generators([rows], 8) == []
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("cases", ["off", "on"])
 @pytest.mark.parametrize(("sides", "gpus", "ports"), [("2x4", 8, 4), ("2x8", 16, 4), ("4x4", 16, 4), ("2x2x4", 16, 6)])
 def test_bounds_on_tori_are_verified_and_below_schedules(sides: str, gpus: int, ports: int, cases: str) -> None:

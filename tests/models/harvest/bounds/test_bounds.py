@@ -172,6 +172,7 @@ def test_all_reduce_by_exchanges_needs_a_cycle_through_all() -> None:
     assert proven(instance) >= 2 * seconds * (1 - 1e-9)
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("algorithm", "gpus", "ports", "more"),
     [
@@ -280,6 +281,7 @@ def test_cycle_rows_are_refused_with_two_ports() -> None:
     assert check_bound(two, outcome.bound, outcome.certificate)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("ports", [2, 3])
 @pytest.mark.parametrize("gpus", [9, pytest.param(20, marks=pytest.mark.slow)])
 def test_stars_alone_bound_all_partitions_of_an_alltoall(gpus, ports):

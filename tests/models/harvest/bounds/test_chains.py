@@ -94,6 +94,7 @@ def compared(gpus, number):
     return "chains" in found.certificate, found["bound"] >= best * (1 - 1e-9)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("gpus", [4, 6])
 def test_no_sequence_of_topologies_is_below(gpus):
     seen = [compared(gpus, number) for number in range(12)]
@@ -136,6 +137,7 @@ def circuits_changed(gpus, one, hops, other, later, load):
     return int((before[:, None, :] != after[None, :, :]).sum(axis=2).min())
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("gpus", "one", "other"), [(4, 1, 2), (6, 1, 2), (6, 1, 3)])
 def test_circuits_in_which_topologies_must_differ(gpus, one, other):
     """Never more than all pairs of permutations say; the same where a pair of the ring's orbit is one cycle."""

@@ -45,6 +45,7 @@ def scheduled(algorithm: str, gpus: int, delay: float) -> float | None:
     return check_schedule(instance, candidates.solve(instance, RunOptions()).solution).value
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize(("algorithm", "gpus"), [("swing", 16), ("bruck_allgather", 16), ("swing", 32)])
 @pytest.mark.parametrize("cases", ["off", "on"])
@@ -60,6 +61,7 @@ def test_it_is_verified_and_never_above_a_schedule(algorithm: str, gpus: int, ca
         assert outcome.bound <= value * (1 + 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize("algorithm", ["bruck_allgather", "swing", "recursive_doubling"])
 def test_two_blocks_never_above_the_best_of_all_topologies(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
@@ -89,6 +91,7 @@ def test_blocks_lose_little_beyond_trees(algorithm: str) -> None:
     assert every * 90 / 100 <= blocks <= every * 102 / 100
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_blocks")
 @pytest.mark.parametrize("algorithm", ["swing", "bruck_allgather"])
 def test_prices_over_more_blocks_follow(monkeypatch: pytest.MonkeyPatch, algorithm: str) -> None:
@@ -109,6 +112,7 @@ def test_prices_over_more_blocks_follow(monkeypatch: pytest.MonkeyPatch, algorit
     assert bounds[0] >= bounds[1] * 98 / 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("algorithm", "priced"), [("swing", [10] * 4), ("bruck_allgather", [6, 7, 8, 9])])
 def test_blocks_are_mapped_onto_blocks(algorithm: str, priced: list[int]) -> None:
     """Of 1,024 GPUs: 64 to 512 blocks. Swing's distances are odd, so that all have prices; of Bruck's, which are powers
@@ -150,6 +154,7 @@ def swing_in_blocks() -> tuple[HarvestInstance, float, str]:
     return instance, outcome.bound, json.dumps(outcome.certificate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_both_checkers_read_prices_of_several_orbits(
     swing_in_blocks: tuple[HarvestInstance, float, str], name: str

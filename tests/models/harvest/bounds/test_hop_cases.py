@@ -47,6 +47,7 @@ def divided(certificate: Node) -> list[Node]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["bruck_allgather", "swing", "recursive_doubling"])
 def test_four_gpus_never_above_the_best_of_all_topologies(algorithm: str) -> None:
     cases = 0
@@ -72,12 +73,14 @@ def random_shifts(seed: int, gpus: int) -> dict[str, Any]:
     return {"gpus": gpus, "ports": 2, "port_bandwidth": 1e11, "steps": [*steps, steps[0]], **times}
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_random_steps_never_above_brute_force(seed: int) -> None:
     raw = random_shifts(seed, 4)
     assert proven(stated(**raw))[0] <= optimum(raw) * (1 + 1e-12)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
 def test_steps_of_unequal_bytes_never_above_brute_force(seed: int) -> None:
     """The first step comes again, with far fewer or more bytes: its routes may be others then."""
@@ -90,6 +93,7 @@ def test_steps_of_unequal_bytes_never_above_brute_force(seed: int) -> None:
     assert Patterns(instance, by_bytes=True).of_step[0] != Patterns(instance, by_bytes=True).of_step[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("algorithm", "gpus", "more"), [("swing", 16, 0.05), ("bruck_allgather", 8, 0.01)])
 def test_it_proves_more_and_no_schedule_is_below(algorithm: str, gpus: int, more: float) -> None:
     """One topology for all steps."""
@@ -143,6 +147,7 @@ def mutations(certificate: Node) -> Iterator[tuple[str, Node]]:
                     yield what, mutant
 
 
+@pytest.mark.long
 def test_every_mutation_is_caught() -> None:
     """Every one that would prove as much: a case that is not the least one may lose some of its rows."""
     instance = made("swing", 8, 2, 1e-3)
@@ -165,6 +170,7 @@ def test_every_mutation_is_caught() -> None:
     assert faults
 
 
+@pytest.mark.long
 def test_a_limit_stands_only_where_the_case_has_it() -> None:
     instance = made("swing", 8, 2, 1e-3)
     bound, certificate = proven(instance)

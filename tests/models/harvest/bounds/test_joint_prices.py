@@ -28,6 +28,7 @@ def jointly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rate_prices, "GPUS_UP_TO", 0)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("algorithm", "gpus", "ports"), CASES)
 @pytest.mark.usefixtures("jointly")
 def test_it_is_verified_and_never_above_a_schedule(algorithm: str, gpus: int, ports: int) -> None:
@@ -38,6 +39,7 @@ def test_it_is_verified_and_never_above_a_schedule(algorithm: str, gpus: int, po
         assert proven(instance) <= value * (1 + 1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("algorithm", ["bruck_allgather", "swing", "recursive_doubling"])
 @pytest.mark.usefixtures("jointly")
 def test_four_gpus_never_above_the_best_of_all_topologies(algorithm: str) -> None:
@@ -46,6 +48,7 @@ def test_four_gpus_never_above_the_best_of_all_topologies(algorithm: str) -> Non
         assert proven(instance) <= best_by_enumeration(instance)[1] * (1 + 1e-12)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("algorithm", "gpus", "ports"), CASES)
 def test_one_bundle_is_worth_nearly_all_rows(
     monkeypatch: pytest.MonkeyPatch, algorithm: str, gpus: int, ports: int

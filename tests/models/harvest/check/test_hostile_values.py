@@ -124,6 +124,7 @@ def changed_columns(values: np.ndarray) -> Iterator[Any]:
     yield np.zeros((2, 2), dtype=np.int64)
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("field", [*WHOLE_COLUMNS, "share"])
 @pytest.mark.parametrize(
     ("algorithm", "ports"), [("swing", 2), pytest.param("bruck_allgather", 1, marks=pytest.mark.slow)]
@@ -172,6 +173,7 @@ CERTIFIED = {
 }
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("places", [10, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CERTIFIED)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

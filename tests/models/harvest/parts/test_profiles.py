@@ -72,6 +72,7 @@ def test_unreachable_pairs_have_no_points():
         assert len(profile(shift_pairs(8, 3), links, 8).hops) == 0
 
 
+@pytest.mark.long(after=5)
 @pytest.mark.parametrize("gpus", [5, 6, 8, 9])
 @pytest.mark.parametrize("counts", [(1, 1), (2, 1), (1, 3)])
 def test_two_way_closed_form_is_the_programs(gpus, counts):

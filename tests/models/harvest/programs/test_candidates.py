@@ -155,6 +155,7 @@ ALGORITHMS = [
 ]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("parameters", ALGORITHMS, ids=lambda p: p["algorithm"])
 def test_extremes_and_monotony_in_the_reconfiguration_delay(parameters):
     """Free changes: no schedule is faster than BvN where its topologies serve each step in the least time possible.
@@ -178,6 +179,7 @@ def test_extremes_and_monotony_in_the_reconfiguration_delay(parameters):
         assert direct == pytest.approx(least, rel=1e-9)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize(
     "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] * (p.stem in LONG)) for p in SMALL]
 )

@@ -46,6 +46,7 @@ def best_over_circulants(instance: HarvestInstance) -> float:
     return least[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("gpus", "delay"), [(7, 4e-6), pytest.param(10, 8e-6, marks=pytest.mark.slow)])
 def test_it_finds_the_best_circulants_together(gpus: int, delay: float) -> None:
     """To the per cent that the search's loads may lack; on 10 GPUs the listed topologies take longer."""
@@ -78,6 +79,7 @@ def steps_of_shifts(seed: int, gpus: int) -> list[dict[str, Any]]:
     return steps
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", some_of(range(5)))
 def test_unequal_steps_with_several_partners(seed: int) -> None:
     instance = stated(gpus=5, ports=2, steps=steps_of_shifts(seed, 5), reconfiguration_delay=4e-6)
@@ -112,6 +114,7 @@ def test_where_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cayley.cayley_targets(lift, 2, demands) is None
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("gpus", [7, 8])
 def test_two_ports_are_rated_as_by_concurrent_flows(gpus: int) -> None:
     """Every circulant, every shift: routes of few hops and two kinds of links are enough."""

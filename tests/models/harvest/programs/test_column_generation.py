@@ -44,6 +44,7 @@ def met(cases):
     return own, listed
 
 
+@pytest.mark.long
 def test_between_the_optimum_of_all_topologies_and_the_candidates():
     own, listed = met([random_demand(number) for number in range(60, 72)])
     assert own >= listed

@@ -70,6 +70,7 @@ def test_steps_take_as_long_in_one_copy_as_in_all(keys: dict[str, object]) -> No
     assert compared
 
 
+@pytest.mark.long
 def test_four_copies_take_as_long_as_one() -> None:
     """Bruck's allgather on eight GPUs, whose best topology no renumbering keeps, and four of them side by side."""
     one, four = columns_of(shifts(8, 1, 2, 4)), columns_of(shifts(32, 4, 8, 16))
@@ -94,6 +95,7 @@ def best_of_all(columns: Columns) -> float:
     return shortest_schedule(columns._with_graphs(), lambda step: columns.paid[step])[0]
 
 
+@pytest.mark.long
 def test_no_schedule_over_the_graphs_off_the_list_is_better() -> None:
     columns = bruck(16, 3e-6)
     columns.offer_cayley()

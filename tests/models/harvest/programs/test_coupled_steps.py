@@ -56,6 +56,7 @@ CASES = [(gpus, number) for gpus in (3, 4) for number in range(10)]
 MANY = [pytest.param(gpus, range(10, 110), marks=pytest.mark.slow, id=f"{gpus} GPUs, 100 more") for gpus in (3, 4)]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("gpus", "numbers"), [*((gpus, (number,)) for gpus, number in CASES), *MANY])
 def test_agrees_with_all_sequences_of_topologies(gpus, numbers):
     for number in numbers:
@@ -81,6 +82,7 @@ def _costs_something(raw: dict[str, Any]) -> bool:
     return sum(own.min() for own in oracle.tables(raw)[0]) < oracle.optimum(raw) * (1 - 1e-3)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("gpus", "number"), [(3, 3), (3, 5), (3, 8), *((4, number) for number in PAID)])
 def test_the_program_finds_the_topologies_itself(monkeypatch, gpus, number):
     """Only the ring is known before."""
@@ -109,6 +111,7 @@ def _program(instance: HarvestInstance, most: float, loops: bool = False) -> Any
     return coupled_steps.build(instance, parts, most)
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("number", [3, *PAID])
 def test_one_port_program_is_exact(number):
     """Its optimum is the brute force's; nothing below that is feasible, and all above is."""
@@ -124,6 +127,7 @@ def test_one_port_program_is_exact(number):
         assert mathprog.solve(model, _options(), bounded=True).termination == ended
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("number", range(6))
 def test_changes_are_counted_as_the_statement_says(number):
     """With the links of two random topologies fixed, the program pays what the statement does. It may count more ports
@@ -176,6 +180,7 @@ def test_one_row_for_all_ports_is_the_constant_delay():
     assert all(one.termination == "optimal" for one in found)
 
 
+@pytest.mark.long
 def test_proves_the_reduce_scatter_whose_best_topologies_are_no_rings():
     """tests/models/harvest/test_delays.py derives 6.45 us; the least over all sequences of permutations."""
     instance = made(**EIGHT, **PER_CIRCUIT)
@@ -197,6 +202,7 @@ def test_switches_change_nothing(changed, number):
     _optimal(raw, misocp.solve(_instance(raw), _options(**changed)))
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("solver", "cone"), [("scip", "cone"), ("scip", "cuts"), ("gurobi", "cuts")])
 @pytest.mark.parametrize(("gpus", "number"), [(3, 2), (4, 8)])
 def test_solvers_agree(solver, cone, gpus, number):

@@ -99,6 +99,7 @@ def _steps(patterns, sizes, ports, delay, delta) -> HarvestInstance:
     return stated(ports=ports, steps=steps, delta=delta, reconfiguration_delay=delay)
 
 
+@pytest.mark.long
 def test_two_ports_is_the_enumerated_optimum():
     instance = _made("swing", 4, 2, "1e-5", latency="off", half="reduce_scatter")
     value, _ = _solved(instance)
@@ -136,6 +137,7 @@ def test_eight_gpus_one_port(algorithm, delay):
     assert value == pytest.approx(exhaustive.optimum(instance), rel=1e-4)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("ports", [1, 2])
 @pytest.mark.parametrize(
     "changed", [{"symmetry": False}, {"strengthening": False}, {"symmetry": False, "strengthening": False}]
@@ -145,6 +147,7 @@ def test_switches_change_nothing(ports, changed):
     assert _solved(instance, _options(**changed))[0] == pytest.approx(_best("swing", ports), rel=1e-4)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("solver", "cone"), [("scip", "cone"), ("scip", "cuts"), ("gurobi", "cuts")])
 @pytest.mark.parametrize("ports", [1, 2])
 def test_solvers_agree(solver, cone, ports):
@@ -155,6 +158,7 @@ def test_solvers_agree(solver, cone, ports):
     assert found == pytest.approx(_best("bruck_allgather", ports), rel=1e-4)
 
 
+@pytest.mark.long
 def test_the_bound_holds_when_time_is_short(monkeypatch):
     """The first program has half a second and no more; before it the run has all the time it wants."""
     improve, left = misocp.State.improve, [0.0, 0.5]
@@ -225,6 +229,7 @@ def test_equal_steps_are_one_block():
     assert misocp_blocks.blocks_of(backwards, 3, 5) == turned
 
 
+@pytest.mark.long
 def test_in_a_record(tmp_path):
     instance = _made("bruck_allgather", 4, 2, "1e-3")
     record = synth.solve(instance, method="misocp", solver="highs", time_limit=60)
@@ -233,6 +238,7 @@ def test_in_a_record(tmp_path):
     assert synth.check(record, instance).ok
 
 
+@pytest.mark.long
 def test_narrowed_rates_hold_the_best_topology():
     """Under a cutoff just above the optimum the relaxation's ranges are smaller, and the optimum's rates are inside."""
     instance = _made("swing", 4, 2, "1")
@@ -252,6 +258,7 @@ def test_narrowed_rates_hold_the_best_topology():
         assert 1 / load <= high * (1 + 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("algorithm", "ports", "delay", "searches"),
     [("swing", 2, "1e-5", 1), ("swing", 2, "1e-6", 0), ("binomial_broadcast", 2, "1e-5", 0), ("swing", 1, "1e-5", 0)],

@@ -26,6 +26,7 @@ INSTANCE = {
 }
 
 
+@pytest.mark.long
 def test_layers_are_added_until_the_gap_closes() -> None:
     record = api.solve(parse(INSTANCE, HarvestInstance, "test"), "misocp", time_limit=60)
     assert record["termination"] == "optimal"

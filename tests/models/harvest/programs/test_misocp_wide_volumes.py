@@ -26,6 +26,7 @@ def wide(seed: int) -> HarvestInstance:
     return stated(ports=2, steps=[{"bytes": size, "pairs": [list(pair) for pair in some], "volumes": volumes}])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seeds", [(*range(45, 55), 126, 130, 140, 161, 166), pytest.param(range(400), marks=pytest.mark.slow)], ids=str
 )

@@ -34,6 +34,7 @@ def commutes(lift: Lift) -> bool:
     return all(np.array_equal(a[b], b[a]) for a, b in product(lift.generators, repeat=2))
 
 
+@pytest.mark.long
 def test_each_leads_every_gpu_to_every_other_once_and_keeps_all_patterns() -> None:
     instance = torus("4x4", 16)
     found = groups_of(instance)
@@ -51,6 +52,7 @@ def test_each_leads_every_gpu_to_every_other_once_and_keeps_all_patterns() -> No
             assert {(moved[u], moved[v], m) for u, v, m in rows.tolist()} == {tuple(row) for row in rows.tolist()}
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_groups_and_no_more_than_asked_for() -> None:
     instance = torus("4x4", 16)
     first, again = groups_of(instance, 3), groups_of(instance, 3)
@@ -79,6 +81,7 @@ def best_over_groups(instance: HarvestInstance, lifts: list[Lift]) -> float:
     return least[-1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("many", [False, True], ids=["all rated", "annealed"])
 def test_the_best_graphs_of_all_groups_together(many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the per cent that the search's loads may lack, also where annealing must find them."""
