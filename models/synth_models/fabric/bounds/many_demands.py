@@ -1,8 +1,10 @@
 """Lower bounds of many demands on one machine: what depends on the machine alone is computed once.
 
-**Cuts** around every rank and every box, in both directions, whose windows (:mod:`synth_models.fabric.bounds.cuts`) are
-those of all ranks on either side; around a box for what one of its ranks sends or receives; around the ranks and boxes
-of the pairs that send most, for that pair alone. What hops before a link or behind it has less time.
+**Cuts** around every rank and every box, and around sets of boxes that little leads out of
+(:mod:`synth_models.fabric.bounds.neighbourhoods`), in both directions, whose windows
+(:mod:`synth_models.fabric.bounds.cuts`) are those of all ranks on either side; around a box for what one of its ranks
+sends or receives; around the ranks and boxes of the pairs that send most, for that pair alone. What hops before a link
+or behind it has less time.
 
 **Prices**: a price vector is a bound of every demand on the machine
 (:mod:`synth_models.fabric.bounds.concurrent_flow`), because what links can be paid until T depends on the machine only,
@@ -36,6 +38,7 @@ from synth_models.fabric.bounds.arrays import Links, least_time
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.crossing import crossing
 from synth_models.fabric.bounds.link_prices import earned, resources_of
+from synth_models.fabric.bounds.neighbourhoods import neighbourhoods
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.timed_prices import TimedPrices
@@ -121,20 +124,14 @@ class ManyDemands:
     def __init__(self, instance: FabricInstance, ranks: IntArray, boxes: Sequence[Sequence[int]]) -> None:
         self._instance, self._ranks = instance, ranks
         self._links = Links.of(instance)
-        several = [box for box in boxes if len(box) < len(ranks)]
         self._box = np.zeros(len(ranks), dtype=np.int64)
         place = {int(rank): k for k, rank in enumerate(ranks)}
         for b, box in enumerate(boxes):
             self._box[[place[rank] for rank in box]] = b
-        self._around_box = [self._around(box) for box in several]
-        sides = [*(self._alone(int(rank)) for rank in ranks), *self._around_box] if len(ranks) > 1 else []
-        self._cuts = [cut for side in sides for cut in self._both_ways(side)]
-        self._cuts += [
-            cut
-            for rank, b in zip(ranks.tolist(), self._box.tolist(), strict=True)
-            if several
-            for cut in self._of_one(rank, self._around_box[b])
-        ]
+        self._around_box = [self._around(box) for box in boxes if len(box) < len(ranks)]
+        several = neighbourhoods(self._links, self._around_box)
+        self._in_several = np.array([side[ranks] for side in several], dtype=np.float64).reshape(-1, len(ranks))
+        self._cuts = self._all_cuts(several)
         self._earning = [Earning.over(self._links, *cut) for cut in self._cuts]
         rows = [np.concatenate(earning.lines(self._links, MOST_LINES)) for earning in self._earning]
         self._lines = np.array(rows).reshape(len(rows), 2, MOST_LINES)
@@ -142,6 +139,15 @@ class ManyDemands:
         self._prices: list[Priced] = []
         self._timed = TimedPrices.of(self._links, ranks, boxes)
         self._away = np.array([distances(self._links, self._links.delay, [int(u)])[ranks] for u in ranks])
+
+    def _all_cuts(self, several: list[BoolArray]) -> list[Cut]:
+        """Those around ranks and boxes, of one rank beyond its box, and around several boxes; in this order."""
+        ranks = self._ranks.tolist()
+        alone = [self._alone(rank) for rank in ranks] if len(ranks) > 1 else []
+        found = [cut for side in (*alone, *self._around_box) for cut in self._both_ways(side)]
+        for rank, b in zip(ranks, self._box.tolist(), strict=True):
+            found += self._of_one(rank, self._around_box[b]) if self._around_box else ()
+        return [*found, *(cut for side in several for cut in self._both_ways(side))]
 
     def learn(self, certificate: Mapping[str, Any] | None) -> bool:
         """Keep the prices of a certificate of another demand on this machine; False where it has none."""
@@ -167,9 +173,18 @@ class ManyDemands:
 
     def strongest(self, demand: IntArray) -> Proven:
         """The strongest bound of a demand, bytes from rank to rank, shape (ranks, ranks), nothing on the diagonal."""
+        return self._with_cuts(demand, len(self._cuts))
+
+    def of_boxes(self, demand: IntArray, strongest: Proven) -> Proven:
+        """The same without the cuts around several boxes: what it takes if nothing is narrow beyond boxes. It is the
+        ``strongest`` where there are no such cuts."""
+        several = 2 * len(self._in_several)
+        return self._with_cuts(demand, len(self._cuts) - several) if several else strongest
+
+    def _with_cuts(self, demand: IntArray, cuts: int) -> Proven:
         if not demand.any():
             return NOTHING
-        best = max(self._cut_of(demand), self._pair_of(demand), key=lambda one: one.seconds)
+        best = max(self._cut_of(demand, cuts), self._pair_of(demand), key=lambda one: one.seconds)
         for priced in self._prices:
             needed = exact_dot(demand, priced.distance)
             seconds = priced.earning.least(self._links, needed) if needed else Fraction(0)
@@ -224,11 +239,13 @@ class ManyDemands:
             out, into = out - inside.sum(axis=1), into - inside.sum(axis=0)
             around = [np.bincount(self._box, amount, minlength=boxes) for amount in (out, into)]
             columns += [np.stack(around, axis=1), np.stack([out, into], axis=1)]
+        here, there = self._in_several, 1 - self._in_several
+        columns.append(np.stack([(here @ amounts * there).sum(axis=1), (there @ amounts * here).sum(axis=1)], axis=1))
         return np.concatenate(columns).reshape(-1)
 
-    def _cut_of(self, demand: IntArray) -> Proven:
-        """The strongest of the cuts."""
-        return self._proven_by_cut(int(np.argmax(self._about_cuts(demand))), demand)
+    def _cut_of(self, demand: IntArray, cuts: int) -> Proven:
+        """The strongest of the first cuts."""
+        return self._proven_by_cut(int(np.argmax(self._about_cuts(demand)[:cuts])), demand)
 
     def _proven_by_cut(self, number: int, demand: IntArray) -> Proven:
         """What a cut proves, exactly."""

@@ -293,7 +293,7 @@ class Planner:
         best: Plan | None = None
         by, all_made, bound = BALANCED, list[tuple[str, Plan]](), empty.proven.seconds
         enough = SMALL_GAP
-        for kind, make, small in self._makers(boxed, bound):
+        for kind, make, small in self._makers(boxed, empty.proven):
             if best is None or _seconds(best) * (1 - enough) > bound:
                 made = make(best)
                 all_made += [] if made is None else [(kind, made)]
@@ -307,30 +307,31 @@ class Planner:
             return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
         return replace(empty, seconds=float_above(_seconds(best)), by=by, _made=best)
 
-    def _makers(self, boxed: IntArray, bound: Fraction) -> list[Maker]:
-        """The kinds of plans in the order in which they are tried."""
+    def _makers(self, boxed: IntArray, proven: Proven) -> list[Maker]:
+        """The kinds of plans in the order in which they are tried, given the bound of the demand."""
         layout, found = self._layout, list[Maker]()
         if layout is not None:
             found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
         relayed = self._relayed
-        if relayed is not None:
-            ticks, latency = relayed.ticks_of(boxed)
-            least = bound * relayed.ticks_per_s
-            above = math.ceil(least)
-            if ticks_in_turn(relayed, boxed) == above:
-                return [Maker(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed))), *found]
-            own = Maker(RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)), ENOUGH)
-            if len(boxed) > MOST_STRAIGHT:
-                busy = Maker(RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, least)), ENOUGH)
-                if ticks < SOME_LATENCIES * latency:
-                    return [busy, own]
-                return [busy._replace(enough=NEARLY), *found] if ticks < MANY_LATENCIES * latency else found
-            if ticks < FEW_LATENCIES * latency:
-                return [own, *found] if ticks < latency else [*found, own]
-        elif self._straight is not None:
-            straight = self._straight
-            found.append(Maker(STRAIGHT, lambda best: _straight(straight, boxed, best)))
-        return found
+        if relayed is None:
+            straight = self._straight if layout is None else None
+            return [*found, Maker(STRAIGHT, lambda best: _straight(straight, boxed, best))] if straight else found
+        ticks, latency = relayed.ticks_of(boxed)
+        of_boxes = self._bounds.of_boxes(boxed, proven).seconds * relayed.ticks_per_s
+        above = math.ceil(proven.seconds * relayed.ticks_per_s)
+        turns = Maker(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed)))
+        if ticks_in_turn(relayed, boxed) == math.ceil(of_boxes):
+            return [turns, *found]
+        narrow = [turns] if math.ceil(of_boxes) < above else []
+        own = Maker(RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)), ENOUGH)
+        if len(boxed) > MOST_STRAIGHT:
+            busy = Maker(RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, of_boxes)), ENOUGH)
+            if ticks < SOME_LATENCIES * latency:
+                return [busy, own, *narrow]
+            found = [busy._replace(enough=NEARLY), *found] if ticks < MANY_LATENCIES * latency else found
+        elif ticks < FEW_LATENCIES * latency:
+            found = [own, *found] if ticks < latency else [*found, own]
+        return [*found, *narrow]
 
     def _replaced(self, found: Planned, outcome: Outcome, by: str, on: FabricInstance | None = None) -> Planned:
         """What was found, or what a method made of it, or of the instance ``on``, where that is quicker."""
