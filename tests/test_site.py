@@ -112,7 +112,7 @@ def expanded(pattern: str, folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.long(after=3)
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "why"), WITH_COMMANDS)
 def test_the_commands_of_a_page_run_as_they_stand(page: Path, why: str | None, tmp_path: Path) -> None:
     assert follow(page, tmp_path, slow=why == "slow")
@@ -156,6 +156,7 @@ def gallery() -> list[tuple[Path, str]]:
 LONG = ("study", "harvest")  # of the gallery's commands
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("picture", "line"),
     [

@@ -266,6 +266,7 @@ def test_the_report_says_which_runs_are_missing_or_others(finished, tmp_path):
     assert "23 records are of runs with other limits" in page
 
 
+@pytest.mark.long
 def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     from synth.study import animation, report, table
 

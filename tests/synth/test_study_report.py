@@ -178,6 +178,7 @@ def test_numbers_are_readable_on_their_cells():
         assert (max(cell, ink) + 0.05) / (min(cell, ink) + 0.05) >= 4.3, value
 
 
+@pytest.mark.long
 def test_curves_over_time_in_units_people_read(written):
     table = pd.read_csv(written / "table.csv", keep_default_na=False, na_values=[""])
     row = table[(table["family"] == "bine") & (table["label"] == "bine")].assign(kind="program")
@@ -229,6 +230,7 @@ def test_the_schedule_is_that_of_the_row(text):
 # in the browser
 
 
+@pytest.mark.long
 def test_a_row_per_instance_in_front_and_runs_behind_a_toggle(page, written):
     table = pd.read_csv(written / "table.csv")
     for family, rows in table.groupby("family"):
@@ -289,6 +291,7 @@ def test_filter(page):
     assert rows.count() == 0
 
 
+@pytest.mark.long
 def test_slider_steps_through_every_family(page):
     labels = page.locator("#instance option").all_text_contents()
     assert len(labels) == 9
@@ -499,6 +502,7 @@ def test_the_rates_are_those_that_nccl_tests_print(text):
     assert "algbw" not in re.search(r'id="family-xtree".*?</section>', text, re.DOTALL)[0]
 
 
+@pytest.mark.long
 def test_the_player_plays_to_the_end_and_stops(page):
     choose(page, "xtree", "equimesh-2x3-c1")
     last = page.locator("#slider").get_attribute("max")

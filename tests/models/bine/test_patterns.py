@@ -47,6 +47,7 @@ def replay_all(ranks: int, roots) -> int:
     return replayed
 
 
+@pytest.mark.long(after=2)
 @pytest.mark.parametrize("ranks", some_of([*range(2, 18), 24, 31, 32, 33]))
 def test_every_algorithm_replays_from_many_roots(ranks):
     assert replay_all(ranks, range(ranks) if ranks < 9 else (0, 1, ranks // 2, ranks - 1)) > 30

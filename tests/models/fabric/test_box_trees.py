@@ -133,7 +133,7 @@ CLUSTERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("collective", "keys"), some_of(product(COLLECTIVES, CLUSTERS)))
 def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> None:
     """Small messages and large, groups of unequal size, any root; never below the bound."""

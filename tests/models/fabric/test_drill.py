@@ -143,6 +143,7 @@ def test_the_core_holds_every_route(seed: int, tmp_path: Path) -> None:
         assert used <= drill.breakable.core(failure) <= left
 
 
+@pytest.mark.long
 def test_an_nic_and_its_cables_are_solved_once(tmp_path: Path) -> None:
     """Two boxes of two. Without NIC 0 of a box, either of its cables, or its switch, the other rail is left; without
     the NVSwitch of a box, or a port of it, the rails: two schedules and that of the whole machine. A method that
@@ -190,6 +191,7 @@ def test_an_answer_imports_no_solver(degraded: tuple[str, ...], tmp_path: Path) 
         assert not loaded & {"highspy", "ortools", "pyomo", "pyscipopt", "scipy", "numba", "pandas", "matplotlib"}
 
 
+@pytest.mark.long
 def test_the_command_from_machine_to_answer(tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["drill", "network=ring", "nodes=5", "bandwidth=1GB/s", "latency=1us", "--collective", "allgather"]
@@ -214,6 +216,7 @@ def test_the_command_from_machine_to_answer(tmp_path: Path) -> None:
     assert cut.stdout.startswith("link 1 2: parted into {0, 1} | {2}: no link leaves")
 
 
+@pytest.mark.long(after=4)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

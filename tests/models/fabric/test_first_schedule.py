@@ -55,6 +55,7 @@ def test_there_is_one_for_every_shipped_instance(path: Path) -> None:
     assert verdict.value is not None
 
 
+@pytest.mark.long(after=17)
 @pytest.mark.parametrize("where", MACHINES)
 @pytest.mark.parametrize("collective", [name for name in COLLECTIVES if name != "demand"])
 def test_it_is_valid_on_any_machine(where: str, collective: str) -> None:

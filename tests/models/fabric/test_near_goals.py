@@ -86,7 +86,7 @@ def test_no_schedule_is_faster(seed: int) -> None:
     assert seen["several"] >= 1, seen
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("size", [72, 720])
 def test_every_reach_proves_what_the_check_derives(collective: str, size: int) -> None:

@@ -222,7 +222,7 @@ def test_routes_of_all_pairs_leave_a_group_once_where_that_evens_the_load() -> N
     assert np.add.reduceat(far[link], start[:-1]).max() > 1
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("size", [72 * 72, 72 * 72 * 4096, 72 * 72 * 2**20])
 def test_pairs_go_straight_whatever_their_size(size: int) -> None:
     """Blocks shorter than latencies, as long, and far longer: replayed, and within half of what a rank's link takes."""

@@ -93,7 +93,7 @@ def over_switches(chooser: random.Random) -> FabricInstance:
             continue
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_last_link_pays(seed: int) -> None:
     """The check accepts what is made where the quickest way between two ranks is not the only one."""

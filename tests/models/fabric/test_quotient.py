@@ -122,6 +122,7 @@ def same(one: Schedule, other: Schedule) -> bool:
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
+@pytest.mark.long(after=6)
 @pytest.mark.parametrize("seed", some_of(range(60)))
 def test_the_verdict_on_a_broken_quotient_is_that_of_its_expansion(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, found, quotient = a_case(seed)

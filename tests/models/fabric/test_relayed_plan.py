@@ -90,6 +90,7 @@ def test_pieces_hop_once_on_either_side(seed: int) -> None:
         assert np.all(sent.end[mine[:-1]] <= sent.start[mine[1:]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("skew", [0.5, 1.5])
 def test_small_messages_are_near_their_bound(skew: float) -> None:
     """64 H100, about 4 KiB a rank: no reference runs."""

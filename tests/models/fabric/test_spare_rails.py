@@ -34,7 +34,7 @@ def sends_of(instance: FabricInstance, pieces: int, plan: Plan) -> tuple[Counter
     return got, max(Fraction(sent) / Fraction(float(net.bandwidth[link])) for link, sent in work.items())
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "boxes", "pieces"), [("dgx2", 2, 16), ("dgx-a100", 2, 8), ("dgx-h100", 2, 4)])
 def test_no_other_share_works_links_less(name: str, boxes: int, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rank gets every piece once, however many of them come over rails; of all numbers that chosen is best."""

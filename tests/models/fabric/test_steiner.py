@@ -184,6 +184,7 @@ def test_schedules_are_valid_and_no_better_than_bounds(seed: int) -> None:
         assert float(fluid.least) <= verdict.value * (1 + 1e-9)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("collective", "size"), [("allreduce", 2**10), ("allreduce", 2**30), ("broadcast", 2**20)])
 def test_a_box_is_at_its_bound(collective: str, size: int) -> None:
     instance = synth.make("fabric", machine="dgx-h100-nvls", collective=collective, bytes=size)

@@ -83,6 +83,7 @@ def test_sixteen_boxes_within_a_fiftieth(collective: str, least: int) -> None:
     assert value <= least * 1.02 * 2**30 * 120 / 128 / 400e9
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("collective", EVERYONE)
 def test_a_torus_as_good_as_with_all_transfers(collective: str) -> None:
     instance = made(network="torus", rows=4, cols=4, layers=4, bandwidth=50e9, collective=collective, bytes=2**28)

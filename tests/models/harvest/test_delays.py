@@ -64,6 +64,7 @@ def compare_with_brute_force(raw):
     assert ours.value >= best * (1 - 1e-9)
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("gpus", "number"), [(3, 0), (3, 1), *((4, number) for number in range(4))])
 def test_agrees_with_all_sequences_of_topologies(gpus, number):
     compare_with_brute_force(oracle.random_instance(number, gpus))

@@ -104,6 +104,7 @@ def test_packed_and_read_back() -> None:
     assert check_phases(instance, found).faults == []
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize("name", ["group", "source", "slot", "target", "first", "shift", "spine", "middle", "second"])
 def test_the_check_sees_every_damaged_column(name: str) -> None:
     """One flow changed in one place (also left out): the replay names a fault, or the file is refused."""

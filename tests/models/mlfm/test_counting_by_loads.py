@@ -138,7 +138,7 @@ def test_thirteen_is_the_least_by_loads() -> None:
     assert sum(crossing) == 13
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["cpsat", "ilp"])
 def test_the_programs_refute_thirteen(method: str) -> None:
     """All phases in one model: 13 congestion-free ones are infeasible, 14 are found. Counting flows per route asks for

@@ -63,6 +63,7 @@ def test_a_job_whose_links_hold_what_its_servers_cannot_send() -> None:
     assert bound.solve(ODD_ONE, RunOptions()).bound == 5
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("method", ["cpsat", "ilp"])
 def test_refuting_n_phases_over_two_spines_proves_one_more(method: str) -> None:
     whole_solve = outcome(ODD_ONE, method, decompose=False)

@@ -32,6 +32,7 @@ def solved(name: str, method: str, **options: Any) -> tuple[Any, Any, Any]:
     return instance, record, load(FAMILY.unpack)(instance, record.packed or {})  # type: ignore[arg-type]
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(("name", "method"), NAMES)
 def test_stored_solutions_come_back_and_check(name: str, method: str, tmp_path: Path) -> None:
     instance, record, solution = solved(name, method, results=tmp_path)

@@ -103,6 +103,7 @@ def test_wrong_certificates(certificate: dict[str, Any], words: str) -> None:
     assert words in check_bound(grid((3, 3), TORUS, 1), 3, certificate)[0]
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(("sides", "rings", "wavelengths"), [((3, 3), TORUS, 1), ((2, 3), (False, False), 1)])
 def test_no_odd_number_in_a_certificate_lifts_a_bound(
     sides: tuple[int, ...], rings: tuple[bool, ...], wavelengths: int

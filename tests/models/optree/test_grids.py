@@ -137,6 +137,7 @@ def test_counts_of_a_ring_are_none_of_a_grid() -> None:
     assert verdict.faults == ["ring counts the steps of a ring, this is a grid"]
 
 
+@pytest.mark.long
 def test_odd_numbers_in_a_stored_schedule() -> None:
     """No odd number crashes the check or makes a schedule shorter than the optimum, 2 by brute force."""
     instance = grid((3, 3), TORUS, 1)

@@ -136,6 +136,7 @@ def test_folders_that_are_no_batch(tmp_path: Path) -> None:
 # --- here, without a cluster -------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_local_from_submission_to_collection(tmp_path: Path) -> None:
     """Good and bad runs, each failure with its kind; sent again with more time and memory, only they run."""
     trace, gate = tmp_path / "trace", tmp_path / "gate"
@@ -188,6 +189,7 @@ def test_local_supervisor_ends(tmp_path: Path, number: signal.Signals) -> None:
     assert terminations(tmp_path / "b/records") == dict.fromkeys("abc", "finished")
 
 
+@pytest.mark.long
 def test_a_study_becomes_a_batch(tmp_path: Path) -> None:
     """Two seeds are two sets of records, but for the bounds, which no seed changes; `collect` writes the
     study's own table and report, from any folder."""

@@ -45,6 +45,7 @@ def created(folder: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_ino
 
 
+@pytest.mark.long(after=3)
 @pytest.mark.parametrize(
     ("words", "skips"),
     [
@@ -65,6 +66,7 @@ def test_resume(copy: Path, words: tuple[str, ...], skips: bool) -> None:
     assert changed != skips
 
 
+@pytest.mark.long
 def test_another_question_leaves_the_optimum_its_record(tmp_path: Path) -> None:
     """3 chunks come in over 2 links of a ring of 4: 2 timesteps, not 1. Each question has its record, which is found
     again, packed too; a record at the address that such questions had before is still taken by --resume."""

@@ -39,7 +39,7 @@ print("numba" in sys.modules, bool(count.signatures), "scipy.linalg" in sys.modu
 """
 
 
-@pytest.mark.long(after=1)
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["beside the source", "NUMBA_CACHE_DIR", "the user's cache"])
 def test_numba_is_imported_where_a_compiled_form_is_on_disk(tmp_path: Path, place: str) -> None:
     """And only there: a process that has been in plain Python for longer than loading takes looks for the file, and a

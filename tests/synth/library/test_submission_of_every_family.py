@@ -54,6 +54,7 @@ def test_every_family_is_here() -> None:
     assert {better.partition("/")[0] for better, _ in PAIRS} == ours
 
 
+@pytest.mark.long(after=1)
 def test_worse_equal_and_better(pair: Pair) -> None:
     assert (pair.better_again.value, pair.worse_again.value) == (pair.better.value, pair.worse.value)
     assert compared(pair.worse_again, [pair.better, pair.worse])[0].startswith("worse than the best value known")

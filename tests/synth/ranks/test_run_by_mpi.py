@@ -112,6 +112,7 @@ def test_a_dropped_transfer_is_caught(library: Library, tmp_path: Path) -> None:
     assert "words are wrong" in out
 
 
+@pytest.mark.long
 def test_ranks_that_wait_for_each_other_are_named(library: Library, tmp_path: Path) -> None:
     t = direct_alltoall(3)
     t = replace(t, start_s=t.start_s + 10, end_s=t.end_s + 10)

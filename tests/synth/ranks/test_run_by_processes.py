@@ -41,6 +41,7 @@ def test_random_schedules_of_every_collective_end_right(crew: Crew) -> None:
         assert np.array_equal(done.received, sent)
 
 
+@pytest.mark.long
 def test_a_record_and_its_table(tmp_path: Path) -> None:
     record = json.loads(run("run", RELAY, "--json", "--repeat", 2, cwd=tmp_path).stdout)
     assert (record["correct"], record["transfers"], record["ranks"], record["faults"]) == (True, 56, 8, [])

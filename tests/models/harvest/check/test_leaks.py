@@ -154,6 +154,7 @@ def test_tiny_shares_count_exactly():
     assert not check_schedule(instance, schedule_of(links, rows)).ok
 
 
+@pytest.mark.long(after=6)
 @pytest.mark.parametrize("method", ["candidates", "greedy", "bvn", "static_ring", "static_torus", "static_kautz"])
 @pytest.mark.parametrize("ports", ["2", "3"])
 def test_methods_lose_nothing_but_rounding(method, ports):
