@@ -12,6 +12,7 @@ from models.fabric.small_machines import machine
 
 import synth
 from synth.arrays import BoolArray, IntArray
+from synth_models.fabric.bounds import neighbourhoods as searched
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.many_demands import ManyDemands
 from synth_models.fabric.bounds.neighbourhoods import neighbourhoods
@@ -88,6 +89,13 @@ def test_machines_that_are_in_pieces_or_small() -> None:
     assert parted(machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="broadcast", root=0, bytes=1)) == []
     one_way = machine(4, [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)], collective="broadcast", root=0, bytes=1)
     assert all(0 < len(ranks) < 4 for ranks in parted(one_way))
+
+
+def test_a_machine_of_too_many_links_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searched, "MOST_WORK", 10 * 40)
+    assert parted(cliques((3, 4, 3))) != []
+    monkeypatch.setattr(searched, "MOST_WORK", 100)
+    assert parted(cliques((3, 4, 3))) == []
 
 
 @pytest.mark.parametrize("seed", some_of(range(60)))

@@ -82,6 +82,15 @@ def test_two_boxes_by_hand() -> None:
     assert found.check().faults == []
 
 
+@pytest.mark.parametrize("seed", [1, 7, 13, 24])
+def test_in_one_box_blocks_also_go_straight(seed: int) -> None:
+    """Eight GPUs behind an NVSwitch: what these demands take over the busiest link is what their straight plans take,
+    and less than the balanced ones."""
+    found = known(4).plan(random_demand(np.random.default_rng(seed), 8))
+    assert (found.by, found.optimal) == ("straight", True)
+    assert found.check().faults == []
+
+
 def test_a_hot_pair_inside_a_box_also_takes_the_rails() -> None:
     """1 GiB over NVLink alone takes 2^30 / 450e9 = 2.386 ms, with the NIC's 50 GB/s 2^30 / 500e9 = 2.147 ms."""
     matrix = np.zeros((16, 16), dtype=np.int64)

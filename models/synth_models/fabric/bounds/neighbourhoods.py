@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth_models.fabric.bounds.arrays import Links, group_rows
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.crossing import rates
 
-MOST_VERTICES = 2048  # of a graph that is searched,
+MOST_WORK = 1 << 25  # vertices times links of a machine that is searched,
 MOST_FOUND = 64  # and sets that are kept
 ROUNDS = 8  # in which switches choose their side
 
@@ -34,7 +35,7 @@ def neighbourhoods(links: Links, boxes: Sequence[BoolArray]) -> list[BoolArray]:
     beside = np.flatnonzero(vertex < 0)
     vertices = len(boxes) + len(beside)
     vertex[beside] = np.arange(len(boxes), vertices)
-    if len(boxes) < 3 or vertices > MOST_VERTICES or not links.links:
+    if len(boxes) < 3 or vertices * links.links > MOST_WORK or not links.links:
         return []
     own = np.array([_rates(links, box) for box in boxes], dtype=object)  # exact sums
     found: dict[tuple[int, ...], tuple[float, BoolArray]] = {}
@@ -58,17 +59,9 @@ def _share(cut: tuple[int, int], here: Any, there: Any) -> float:
 
 
 def _rates(links: Links, inside: BoolArray) -> tuple[int, int]:
-    """Bytes a second that leave a set of nodes, and that come in, in multiples of :attr:`Links.unit`; the links of a
-    group count as their fastest."""
+    """Bytes a second that leave a set of nodes, and that come in, in multiples of :attr:`Links.unit`."""
     out, into = inside[links.src] & ~inside[links.dst], ~inside[links.src] & inside[links.dst]
-    return _rate(links, out), _rate(links, into)
-
-
-def _rate(links: Links, chosen: BoolArray) -> int:
-    row, rows = group_rows(links, chosen)
-    rate = np.zeros(rows, dtype=np.int64)
-    np.maximum.at(rate, row, links.rate[chosen])
-    return sum(rate.tolist())
+    return sum(rates(links, out)[1].tolist()), sum(rates(links, into)[1].tolist())
 
 
 @dataclass(frozen=True, eq=False)

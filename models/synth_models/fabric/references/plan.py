@@ -314,7 +314,7 @@ class Planner:
             found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
         relayed = self._relayed
         if relayed is None:
-            straight = self._straight if layout is None else None
+            straight = self._straight
             return [*found, Maker(STRAIGHT, lambda best: _straight(straight, boxed, best))] if straight else found
         ticks, latency = relayed.ticks_of(boxed)
         of_boxes = self._bounds.of_boxes(boxed, proven).seconds * relayed.ticks_per_s

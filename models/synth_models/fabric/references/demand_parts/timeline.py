@@ -164,8 +164,10 @@ class _Batch(NamedTuple):
 @jit
 def _new_batch(most: int, each: int) -> _Batch:
     """Room for so many transfers, which occupy so many resources each."""
-    one, many = np.zeros((4, most), np.int64), np.zeros((3, most * each), np.int64)
-    return _Batch(one[0], one[1], one[2], one[3], Uses(np.zeros(most + 1, np.int64), many[0], many[1], many[2]))
+    row, entries = np.zeros(most + 1, np.int64), most * each
+    uses = Uses(row, np.zeros(entries, np.int64), np.zeros(entries, np.int64), np.zeros(entries, np.int64))
+    piece, route = np.zeros(most, np.int64), np.zeros(most, np.int64)
+    return _Batch(piece, route, np.zeros(most, np.int64), np.zeros(most, np.int64), uses)
 
 
 @jit
