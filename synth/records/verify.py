@@ -273,7 +273,8 @@ class _Comparison:
             self._bound_words(found)
         if grade is None and record["kind"] == "bound":
             self.faults.append(f"the record states the bound {bound:g} but holds no certificate")
-        self.faults += against_value(bound, grade, found)
+        proves = grade != "certified" or found.facts.get("certificate") == "verified"
+        self.faults += against_value(bound, grade if proves else None, found)
         if grade == "solver":
             self.unverified.append(f"bound {bound:.12g} by {record.words_of_grade}")
         elif grade is None:

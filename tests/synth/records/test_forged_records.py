@@ -277,6 +277,14 @@ def test_a_value_and_its_solution_go_together(stored: dict[str, Record], tmp_pat
     assert any("holds no solution" in fault for fault in no_solution.faults)
 
 
+def test_a_raised_bound_is_not_called_certified(stored: dict[str, Record], tmp_path: Path) -> None:
+    """Its certificate does not prove it, so the schedule disproves it: no alarm of two proofs against each other."""
+    assert stored["xtree"].grade == "certified"
+    faults = check(forge(stored["xtree"], tmp_path, lambda data: data.update(bound=2 * data["bound"]))).faults
+    assert any("the schedule disproves it" in fault for fault in faults)
+    assert not any("ALARM" in fault for fault in faults)
+
+
 def test_optimal_needs_value_and_bound_that_meet(stored: dict[str, Record], tmp_path: Path) -> None:
     record = stored["solver"]
     assert record["termination"] == "optimal"
