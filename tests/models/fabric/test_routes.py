@@ -77,6 +77,20 @@ def test_routes_are_the_quickest(hop_by_hop: bool) -> None:
             assert routes.seconds(source)[target] == pytest.approx(right)
 
 
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e18])
+def test_hops_of_no_time_beside_others_are_found(ratio: float) -> None:
+    """Two triangles joined by one link each way, so much slower that hops in a triangle vanish beside it."""
+    fast = [(u, v, 1e-3 * ratio) for half in ((0, 1, 2), (3, 4, 5)) for u, v in itertools.permutations(half, 2)]
+    instance = machine(6, [*fast, (2, 3, 1e-3), (3, 2, 1e-3)], collective="broadcast", root=0, bytes=1)
+    net, routes = instance.machine.network, Routes.of(instance, 1)
+    for source, target in itertools.permutations(range(6), 2):
+        way = [e for route in routes.hops(source, target) for e in route]
+        ends = [(int(net.src[e]), int(net.dst[e])) for e in way]
+        assert [u for u, _ in ends] == [source, *(v for _, v in ends[:-1])]
+        assert ends[-1][1] == target
+        assert len(way) == (1 if source // 3 == target // 3 else 1 + (source not in (2, 3)) + (target not in (2, 3)))
+
+
 def test_equal_routes_share_the_load() -> None:
     """Two spines: of four pieces two go over each; parallel links likewise."""
     fat = FabricInstance.model_validate(

@@ -179,11 +179,35 @@ class Routes:
             else:
                 fits = (times + last <= times[at] * (1 + SAME)) & (last > 0) & (times < times[at])
                 before = [int(ranks[k]) for k in np.flatnonzero(fits)]
+                if not before:
+                    return self._hops_of_no_time(source, target)
             routes = [route for w in before if (route := self.direct(w, node)) is not None]
             best = min(routes, key=self._busy)
             way.append(best)
             node = int(self._src[best[0]])
         return way[::-1]
+
+    def _hops_of_no_time(self, source: int, target: int) -> list[Route]:
+        """The quickest way with fewest hops, where one is so short beside the others that no double tells them apart
+        (bandwidths may differ by 21 digits)."""
+        assert self._matrix is not None
+        times, ranks = self.seconds(source), self.machine.ranks
+        after = {target: target}
+        queue = [target]
+        for node in queue:
+            at = self._place[node]
+            last = self._matrix[:, at]
+            fits = (times + last <= times[at] * (1 + SAME)) & (last > 0)
+            new = [rank for rank in ranks[fits].tolist() if rank not in after]
+            after |= dict.fromkeys(new, node)
+            queue += new
+        way, node = [], source
+        while node != target:
+            route = self.direct(node, after[node])
+            assert route is not None
+            way.append(route)
+            node = after[node]
+        return way
 
     def take(self, route: Route, size: int | None = None) -> None:
         """Remember that ``size`` bytes (default: one piece) go over the route."""
