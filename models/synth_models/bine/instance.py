@@ -138,7 +138,7 @@ class BineInstance(Instance):
             return [Fault("jobs", "give jobs with their groups or the sides of a torus, one of the two")]
         sizes: list[int] = []
         if torus:
-            if not all(isinstance(side, int) and side >= 1 for side in torus):
+            if not isinstance(torus, list) or not all(isinstance(side, int) and side >= 1 for side in torus):
                 return []
             sizes = [prod(torus)]
             faults += _size_faults("torus", sizes[0], torus)

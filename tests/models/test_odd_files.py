@@ -1,10 +1,11 @@
-"""Instance files with an odd value in any field, or with a field more or less: read, or refused with words."""
+"""Instance files of every family with an odd value in any field, or with a field more or less: read, or refused."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +43,10 @@ SHAPES = [
 def whole(network: dict[str, Any], several: bool) -> dict[str, Any]:
     """A file without faults that states as much as it can."""
     raw = {"format": "synth-instance/1", "family": "fabric", "name": "odd", "source": "made", "network": network}
-    raw |= {"relay": True, "failed": {"links": [[2, 1]], "nodes": [], "reduced": [[3, 0, "1/2"]]} if network is LINKS else {}}
+    raw |= {
+        "relay": True,
+        "failed": {"links": [[2, 1]], "nodes": [], "reduced": [[3, 0, "1/2"]]} if network is LINKS else {},
+    }
     if several:
         return raw | {"collective": "several", "bytes": 20, "collectives": PARTS, "objective": "weighted_ends"}
     return raw | {"collective": "demand", "bytes": 3, "demand": [[1, 2, 3]], "relay": True}
@@ -75,10 +79,18 @@ def changed(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{at} = {odd!r:.40}", new
 
 
-@pytest.mark.parametrize("several", [False, True])
-@pytest.mark.parametrize("network", some_of(SHAPES), ids=lambda network: network["kind"])
-def test_an_odd_file_is_read_or_refused(network: dict[str, Any], several: bool) -> None:
-    raw = whole(network, several)
+def shipped() -> list[Path]:
+    """The smallest shipped instance of every set of keys in every family."""
+    found: dict[tuple[str, ...], Path] = {}
+    for path in sorted(Path("instances").glob("*/*.json"), key=lambda path: (path.stat().st_size, path)):
+        if path.stat().st_size < 4096:
+            raw = json.loads(path.read_text())
+            found.setdefault((raw["family"], *sorted(raw)), path)
+    return sorted(found.values())
+
+
+def try_all(raw: dict[str, Any]) -> None:
+    """Read the file and all that come of it by one change."""
     from_bytes(json.dumps(raw).encode(), "whole.json")
     for words, odd in changed(raw):
         data = json.dumps(odd).encode()
@@ -88,3 +100,14 @@ def test_an_odd_file_is_read_or_refused(network: dict[str, Any], several: bool) 
             pass  # in words
         except Exception as error:
             raise AssertionError(f"{words}: {type(error).__name__}: {error}") from error
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("network", some_of(SHAPES), ids=lambda network: network["kind"])
+def test_an_odd_file_of_a_network_is_read_or_refused(network: dict[str, Any], several: bool) -> None:
+    try_all(whole(network, several))
+
+
+@pytest.mark.parametrize("path", some_of(shipped()), ids=lambda path: path.stem)
+def test_an_odd_file_is_read_or_refused(path: Path) -> None:
+    try_all(json.loads(path.read_text()))
