@@ -163,7 +163,7 @@ class FabricInstance(Instance):
     def special_switches(self) -> bool:
         """Whether some switch adds, or copies where not all do: programs with one rule for all switches say so."""
         able = self.machine.abilities
-        adds = bool(able.adds.any() or self.switching.adds)
+        adds = bool(able.adds.any() or (self.switching.adds and self.machine.is_switch.any()))
         return adds or bool(able.copies.any() and not self.switching.multicast)
 
     @property
