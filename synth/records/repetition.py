@@ -101,6 +101,8 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
         return Repetition("unknown", "run again it gives another solution of the same value")
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
         return Repetition("unknown", f"not run again in full, that takes more than {longest_s:g} s")
+    if record["stopped_by"] == "clock" and value is not None and record.value is not None and record.value > value:
+        return Repetition("unknown", f"the clock stopped the run; run again it gives {value}, which is better")
     return Repetition("other", f"run again it gives {value}")
 
 
@@ -133,7 +135,9 @@ def _numbers(packed: Any) -> int:
 def _key(record: Record) -> str:
     """A digest of what decides the answer."""
     assert record.packed is not None
-    digest = hashlib.sha256(json.dumps([record[key] for key in ("family", "instance_sha256", "method")]).encode())
+    digest = hashlib.sha256(
+        json.dumps([record[key] for key in ("family", "instance_sha256", "method", "stopped_by")]).encode()
+    )
     digest.update(json.dumps([record["options"], record.value], default=str).encode())
     for name, value in sorted(record.packed.items()):
         digest.update(name.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from synth.arrays import IntArray
 from synth.errors import Fault, UnsupportedError
 from synth.instance import Instance, Part, Unit
 from synth.schedule.collective import ROOTED
+from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
     SHARED_OUT,
@@ -45,6 +47,7 @@ MANY = 128  # ranks from which on methods that need no search are among the defa
 STEINER = 16  # ranks up to which trees are packed where switches copy or add
 VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
+LEAST_SPAN_S, MOST_SPAN_S = 2.0**14, 2.0**28  # that a clock of several collectives has room for behind all releases
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
 
@@ -109,7 +112,7 @@ class FabricInstance(Instance):
         shared: dict[str, Any] = {
             key: getattr(self, key) for key in ("source", "network", "switching", "failed", "relay")
         }
-        return tuple(
+        parts = tuple(
             FabricInstance.model_construct(
                 format=self.format,
                 family="fabric",
@@ -119,6 +122,13 @@ class FabricInstance(Instance):
             )
             for i, one in enumerate(self.collectives)
         )
+        whole = able_to(built(self.network).slowed(self.failed.shares), self.switching)
+        slowest = sum(len(part.members) * part.bytes for part in parts) / float(whole.network.bandwidth.min())
+        span = min(max(LEAST_SPAN_S, slowest), MOST_SPAN_S) + max(one.release for one in self.collectives)
+        ticks = clock.ticks_per_second(whole, span)
+        for part in parts:  # one clock, so that schedules for each can be put together as they are
+            part.__dict__["machine"] = replace(part.machine, ticks_per_s=ticks)
+        return parts
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
@@ -153,7 +163,7 @@ class FabricInstance(Instance):
     def special_switches(self) -> bool:
         """Whether some switch adds, or copies where not all do: programs with one rule for all switches say so."""
         able = self.machine.abilities
-        adds = bool(able.adds.any() or self.switching.adds)
+        adds = bool(able.adds.any() or (self.switching.adds and self.machine.is_switch.any()))
         return adds or bool(able.copies.any() and not self.switching.multicast)
 
     @property

@@ -100,6 +100,20 @@ def test_what_takes_long_or_cannot_be_repeated_is_listed(
     assert any(text.startswith("method pull: its solution depends") for text in verdict.unverified)
 
 
+def test_what_the_clock_stopped_may_be_worse_but_no_better() -> None:
+    """Seed, method and clock as stated, direct's solution under ring's name: listed where it is worse than ring's."""
+    instance = synth.read(SHIPPED / "tour" / "dgx1-allgather.json")
+    for own, other in (("ring", "direct"), ("direct", "ring")):
+        right, theirs = api.solve(instance, own), api.solve(instance, other)
+        data = {**theirs.data, "method": own, "seconds": {"build": 0.0, "solve": 0.01, "check": 0.01}}
+        forged = records.Record({**data, "stopped_by": "clock"}, theirs.packed, instance=instance)
+        assert theirs.value is not None
+        assert right.value is not None
+        assert repeat(forged, instance).answer == ("unknown" if theirs.value > right.value else "other")
+        whole = records.Record({**data, "stopped_by": None}, theirs.packed, instance=instance)
+        assert repeat(whole, instance).answer == "other"
+
+
 def test_no_published_ratio_rests_on_a_name_without_saying_so(
     stored: dict[tuple[str, str], dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -65,7 +65,10 @@ class Earning(NamedTuple):
         return (done + rest) / links.ticks
 
     def lines(self, links: Links, most: int) -> tuple[FloatArray, FloatArray]:
-        """The same as a minimum of straight lines, ``slope * needed + offset`` seconds, shape (most,) each."""
+        """The same as a minimum of straight lines, ``slope * needed + offset`` seconds, shape (most,) each; all 0 where
+        no link crosses: nothing that can be asked for has to pass such a cut."""
+        if not len(self.start):
+            return np.zeros(most), np.zeros(most)
         order = np.argsort(self.start, kind="stable")
         weight = np.array([self.weight[k] for k in order.tolist()], dtype=np.float64)
         total = np.cumsum(weight)

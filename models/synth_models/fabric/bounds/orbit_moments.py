@@ -39,6 +39,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 MOST_COLUMNS = 60_000  # of the linear program
 MOST_IMAGES = 3 * 10**7  # of pairs of ranks, with more of which the check has no room
 RESOLUTIONS = (6, 12, 24, 48)  # bins that a bound is cut into, at least, one after the other
+MOST_TICKS = 2**52  # of a bound: beyond, no latency has a say in it
 MOST_BINS = 1000  # of a latency that has a say in how long bins are
 FINE = 20  # a tick of latency in at most so many halvings
 WEIGHTS = 2**12  # of the dual's highest price, in whole numbers
@@ -64,6 +65,8 @@ def strongest_orbit_moments(links: Links, more: Callable[[], bool], known: Prove
         searched: dict[int, float] = {}  # by a bin's length, the number of bins of the program that was found
         for resolution in RESOLUTIONS:
             ticks = int(best.seconds * directed.ticks)
+            if ticks > MOST_TICKS:
+                break
             length = _least_rounding(routes.delay, max(1, common, ticks // resolution))
             bins = max(1, ticks // length)
             if bins > searched.get(length, 0.0):  # else it would be the same program

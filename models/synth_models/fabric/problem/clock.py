@@ -18,19 +18,33 @@ COARSEST = 10**9  # ticks a second at least, where the time allows it
 
 def ticks_per_second(machine: Machine, seconds: float) -> int:
     """Ticks a second under which every latency, and every whole number of bytes on every link, takes whole ticks, if
-    a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Raises
-    :class:`UnsupportedError` for a schedule of more than 36 years."""
-    net = machine.network
+    a schedule of ``seconds`` then still fits; otherwise the finest power of two that fits. Those of a machine that has
+    a clock (``machine.ticks_per_s``), if that fits. Raises :class:`UnsupportedError` for a schedule of more than 36
+    years."""
     most = int(Fraction(ROOM) / max(Fraction(seconds), Fraction(1)))
     if most < COARSEST:
         raise UnsupportedError(f"a schedule of {seconds:.3g} s is longer than any clock here runs (36 years)")
-    ticks = 1
+    if machine.ticks_per_s is not None and machine.ticks_per_s <= most:
+        return machine.ticks_per_s
+    ticks = _whole_for_all(machine)
+    return ticks if ticks <= most else 2 ** (most.bit_length() - 1)
+
+
+def suits(machine: Machine, ticks_per_s: int) -> bool:
+    """Whether under this clock every latency, and every number of bytes on every link, takes whole ticks."""
+    return ticks_per_s % _whole_for_all(machine) == 0
+
+
+def _whole_for_all(machine: Machine) -> int:
+    """The least number of ticks a second under which every latency, and every number of bytes on every link, takes
+    whole ticks."""
+    net, ticks = machine.network, 1
     rates = machine.abilities.add_rate if machine.stated is not None else net.bandwidth[:0]
     for bandwidth in np.unique(np.concatenate([net.bandwidth, rates[np.isfinite(rates)]])):
         ticks = math.lcm(ticks, exact(float(bandwidth)).numerator)
     for latency in np.unique(net.latency):
         ticks = math.lcm(ticks, exact(float(latency)).denominator)
-    return ticks if ticks <= most else 2 ** (most.bit_length() - 1)
+    return ticks
 
 
 def latencies(machine: Machine, ticks_per_s: int) -> IntArray:
@@ -55,7 +69,7 @@ def duration_table(machine: Machine, ticks_per_s: int, sizes: IntArray) -> tuple
 def _durations(sizes: IntArray, ticks_per_s: int, rate: Fraction) -> IntArray:
     """Ticks for which each size takes a rate; at once where a byte takes whole ticks."""
     each, rest = divmod(ticks_per_s * rate.denominator, rate.numerator)
-    if not rest and each * int(sizes.max(initial=0)) <= ROOM:
+    if not rest and each * int(sizes.max(initial=1)) <= ROOM:
         return sizes * each
     return np.array([_ticks(n, ticks_per_s, rate) for n in sizes.tolist()], dtype=np.int64)
 

@@ -37,6 +37,8 @@ class Machine:
         Where links were taken out: the number that every link had before (:attr:`file_links`).
     stated : Abilities or None
         What its switches copy and add, None where none does either (:attr:`abilities`).
+    ticks_per_s : int or None
+        The clock of all schedules on it that are to be put together, where they fit.
     """
 
     network: Network
@@ -46,6 +48,7 @@ class Machine:
     group_names: tuple[str, ...] = ()
     kept: IntArray | None = None
     stated: Abilities | None = None
+    ticks_per_s: int | None = None
 
     @cached_property
     def abilities(self) -> Abilities:

@@ -22,6 +22,7 @@ from synth_models.fabric.references.box_sends import SHARES
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals
+from synth_models.fabric.scheduling.switch_sums import meet_in_switches
 from synth_models.fabric.solution import Schedule
 
 ADDING, EXCHANGING, BETWEEN, HANDING = range(4)  # stages: into a share's rank, in a box, between boxes, out of it again
@@ -57,8 +58,8 @@ class _Moves:
 
 
 def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule | None:
-    """Allreduce of pieces of these sizes; None where boxes are unequal or a rail does not join them all, or where a
-    rank would receive before it has sent."""
+    """Allreduce of pieces of these sizes; None where boxes are unequal or a rail does not join them all, where a rank
+    would receive before it has sent, and where switches on the way store and add."""
     routes = PairRoutes(instance, instance.boxes, max(sizes))
     rails = Rails.of(routes, instance.boxes)
     if np.ptp(rails.size) or not np.array_equal(rails.enters[rails.rank.T], _own_rail(rails)):
@@ -69,6 +70,8 @@ def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule 
     transfers = Transfers(
         block, size, piece, stage != HANDING, step, *routes.of(source, target), *moves.waits()
     )  # fmt: skip
+    if meet_in_switches(instance, transfers):
+        return None
     schedule = timed(instance, transfers)
     start = schedule.start
     if instance.switching.mode == "store_and_forward":

@@ -137,12 +137,14 @@ def _timed_together(both: Together, best: Best) -> None:
 
 
 def in_every_order(best: Best, schedules: Sequence[Schedule]) -> Best:
-    """One after the other, in every order that is tried."""
+    """One after the other, in every order that is tried. Raises :class:`UnsupportedError` where none has a clock."""
     took = np.array([float(chunks.seconds(p, s)) for p, s in zip(best.instance.parts, schedules, strict=True)])
     for order in orders(best.instance, took):
         if best.schedule is not None and best.options.out_of_time():
             break
         best.offer(in_turn(best.instance, schedules, order), "one after the other")
+    if best.schedule is None:
+        raise UnsupportedError("no clock has room for the schedules of all collectives one after the other")
     return best
 
 

@@ -166,7 +166,7 @@ def best_of(
             words = f"{name}, {chunks.in_words(count)}"
             best = quicker(best, Candidate(chunks.seconds(instance, schedule), schedule, words))
     if best is None and lacking is not None:
-        raise UnsupportedError(f"the algorithm sends where no way leads: {lacking}")
+        raise UnsupportedError(f"no schedule of the algorithm can be made: {lacking}")
     assert best is not None
     return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
 

@@ -41,6 +41,7 @@ from synth_models.fabric.references.pull_parts.incumbent import Incumbent
 from synth_models.fabric.references.pull_parts.quick_lower_bound import quick_lower_bound
 from synth_models.fabric.references.pull_parts.routing_state import Routing, RoutingState, distances
 from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
+from synth_models.fabric.scheduling.switch_sums import adding_stores
 from synth_models.fabric.solution import Schedule
 
 WORK = 4e6  # looks at a route that one search may take
@@ -310,7 +311,7 @@ def _exchanged(incumbent: Incumbent) -> None:
     """Sums exchanged within nested groups, where that is few transfers."""
     instance = incumbent.instance
     n = len(instance.members)
-    if n * n > MOST_TRANSFERS:
+    if n * n > MOST_TRANSFERS or adding_stores(instance):
         return
     random = np.random.default_rng([incumbent.options.seed, 77])
     cuts = _PreparedCuts(instance, incumbent.options.seed)

@@ -29,6 +29,7 @@ from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.routes import Route, Routes
+from synth_models.fabric.scheduling.switch_sums import meet_in_switches
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce")
@@ -83,11 +84,11 @@ def messages(n: int) -> list[Message]:
 
 def exchanged(instance: FabricInstance, sent: Sequence[Message], pieces: int = 1) -> Schedule | None:
     """Allreduce by these messages of whole pieces, in the order of their steps; None where a rank would receive before
-    it has sent, or where partners have no direct route."""
+    it has sent, where partners have no direct route, or one over switches that store and add."""
     sizes = chunks.cut(int(instance.blocks.bytes[0]), pieces)
     sent = [m for m in sent if m.piece < len(sizes)]
     moves = _over_direct_routes(instance, sent, sizes)
-    if moves is None:
+    if moves is None or meet_in_switches(instance, moves):
         return None
     schedule = timed(instance, moves)
     first = schedule.start

@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.solution import Schedule
@@ -29,9 +30,13 @@ def end_seconds(instance: FabricInstance, schedule: Schedule) -> list[Fraction]:
 
 def in_turn(instance: FabricInstance, schedules: Sequence[Schedule], order: Sequence[int]) -> Schedule | None:
     """The collectives in this order, as a library runs them: each begins when it is released and all before it that
-    share a rank, a link or a group of links with it have ended. None where their clocks have no common tick."""
+    share a rank, a link or a group of links with it have ended. None where their clocks have no common tick, or times
+    rounded to one's own would be others in that."""
     assert instance.collectives is not None
-    ticks = lcm(*(schedule.ticks_per_s for schedule in schedules))
+    moving = [(part, own) for part, own in zip(instance.parts, schedules, strict=True) if own.transfers]
+    ticks = lcm(*(own.ticks_per_s for _, own in moving))
+    if any(own.ticks_per_s != ticks and not clock.suits(part.machine, own.ticks_per_s) for part, own in moving):
+        return None
     release = [exact(one.release) for one in instance.collectives]
     taken: list[tuple[set[int], Fraction]] = []
     begins = [Fraction(0)] * len(schedules)

@@ -26,7 +26,8 @@ class Moved(gathering.Routed, Protocol):
 
 
 def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool) -> gathering.HopTimes:
-    """The times of all routes; ``hop_by_hop``: every switch receives all before it sends."""
+    """The times of all routes; ``hop_by_hop``: every switch receives all before it sends, and hops of a route that
+    parts wait for each other where their links take turns."""
     sizes, size_row = np.unique(moved.piece_bytes, return_inverse=True)
     table, link_row = clock.duration_table(machine, ticks_per_s, sizes)
     if not table.size:
@@ -41,6 +42,7 @@ def hop_times(machine: Machine, moved: Moved, ticks_per_s: int, hop_by_hop: bool
         link_row,
         size_row.reshape(-1).astype(np.int64)[moved.piece],
         hop_by_hop,
+        machine.group,
     )
     leaves = np.full(len(moved.link), -1, dtype=np.int64)
     leaves[moved.route_start[:-1]] = 0
@@ -63,6 +65,7 @@ def _offsets(
     link_row: IntArray,
     size_row: IntArray,
     hop_by_hop: bool,
+    group: IntArray,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Columns of ``HopTimes`` but the last."""
     offset = np.zeros(len(link), dtype=np.int64)
@@ -84,5 +87,12 @@ def _offsets(
                         longest[k] = max(took, longest[p])
                     offset[k] = offset[p] + before
                     break
+            again = hop_by_hop and group[e] >= 0
+            while again:
+                again = False
+                for p in range(first, k):
+                    behind = offset[p] + duration[p]
+                    if group[link[p]] == group[e] and offset[p] < offset[k] + took and offset[k] < behind:
+                        offset[k], again = behind, True
             arrival[k] = offset[k] + latency[e] + longest[k]
     return offset, arrival, duration

@@ -37,6 +37,7 @@ from synth_models.fabric.scheduling.reservations import (
     reserve_in_gap,
     uses_of,
 )
+from synth_models.fabric.scheduling.switch_sums import in_trees, meet_in_switches
 from synth_models.fabric.solution import Schedule
 
 GAPS = 48  # of every link that later transfers may fill: the latest ones
@@ -116,8 +117,10 @@ def timed(
     Routes of several sources (:mod:`synth_models.fabric.scheduling.gathering`) wait for what each source must hold.
 
     Where switches store and forward, a route is run hop by hop without waiting in a switch, and every hop is a
-    transfer of its own in the schedule.
+    transfer of its own in the schedule. Sums through switches that also add become in-trees
+    (:mod:`synth_models.fabric.scheduling.switch_sums`; :class:`synth.errors.UnsupportedError` where they cannot).
     """
+    transfers = summed_up(instance, transfers)
     ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
     hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
@@ -146,6 +149,7 @@ def _listed(
     instance: FabricInstance, transfers: Transfers, kernel: Callable[..., Any], numbered: Callable[[IntArray], IntArray]
 ) -> Schedule:
     """The transfers with the start times of this kernel, their resources in another order."""
+    transfers = summed_up(instance, transfers)
     ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
     hops, uses, resources = _occupied(instance, transfers, ticks, False)
     uses = uses._replace(resource=numbered(uses.resource))
@@ -164,6 +168,13 @@ def timed_backwards(instance: FabricInstance, transfers: Transfers, ticks_per_s:
     order = np.argsort(transfers.priority, kind="stable")
     found = _in_order(uses, resources, followers, order, missing, left() + SLACK_S)
     return _schedule_of(instance, transfers, ticks, hops, found)
+
+
+def summed_up(instance: FabricInstance, transfers: Transfers) -> Transfers:
+    """The transfers, those of a sum that pass switches which store and add as an in-tree."""
+    if not meet_in_switches(instance, transfers):
+        return transfers
+    return Transfers.of(transfers.piece_block, transfers.piece_bytes, *in_trees(instance, transfers))
 
 
 def _occupied(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from fractions import Fraction
 
 import numpy as np
 
@@ -57,10 +58,14 @@ def _followed(program: FluidProgram, index: IntArray, amount: IntArray, unit: in
 
 
 def _fits(grid: Grid, index: IntArray, amount: IntArray, unit: int) -> bool:
+    """Whether no link, and no group of links that take turns, has more in an epoch than it carries."""
     load: dict[tuple[int, int], int] = defaultdict(int)
     for (_, e, k), n in zip(index.tolist(), amount.tolist(), strict=True):
         load[e, k] += n
-    return all(n <= grid.capacity[e] * unit for (e, _), n in load.items())
+    group, busy = grid.instance.machine.group.tolist(), defaultdict[tuple[int, int], Fraction](Fraction)
+    for (e, k), n in load.items():
+        busy[group[e] if group[e] >= 0 else -1 - e, k] += n / (grid.capacity[e] * unit)
+    return all(part <= 1 for part in busy.values())
 
 
 def _of_one(

@@ -98,17 +98,29 @@ def _routes(grid: Grid, sends: Sends) -> tuple[dict[Move, list[int]], dict[Move,
     """The links of every move, an out-tree where switches copy; and the move that brings what it takes, None from the
     chunk's origin."""
     feeders = _feeders(grid, sends)
-    src, link, epoch = grid.src.tolist(), sends.link.tolist(), sends.epoch.tolist()
+    src, dst, link, epoch = grid.src.tolist(), grid.dst.tolist(), sends.link.tolist(), sends.epoch.tolist()
     routes: dict[Move, list[int]] = {}
     brought: dict[tuple[int, int], Move] = {}  # by chunk and node
     for (c, v), i in sorted(_needed(grid, sends, feeders).items(), key=lambda item: epoch[item[1]]):
         way = _way(feeders, i)
-        links = [link[j] for j in way]
+        links = without_loops([link[j] for j in way], src, dst)
         key = Move(epoch[way[0]], c, links[0], -1 if grid.copies else link[i])
         route = routes.setdefault(key, [])
-        route += [e for e in links if e not in route]
+        reached = {src[links[0]], *(dst[e] for e in route)}
+        route += links[max(k for k, e in enumerate(links) if src[e] in reached) :]
         brought[c, v] = key
     return routes, {key: brought.get((key.chunk, src[key.first])) for key in routes}
+
+
+def without_loops(links: list[int], src: list[int], dst: list[int]) -> list[int]:
+    """A path without the detours that lead back to a node that it has passed: on a plan a chunk may wait so."""
+    found: list[int] = []
+    for e in links:
+        found.append(e)
+        passed = [k for k, earlier in enumerate(found) if src[earlier] == dst[e]]
+        if passed:
+            del found[passed[0] :]
+    return found
 
 
 def _depth(fed: Mapping[Move, Move | None], key: Move) -> int:
@@ -187,7 +199,7 @@ class _Hop(NamedTuple):
 def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
     """Every stream cut at the nodes that keep it; its bytes are the block's, dealt out by shares."""
     lag = grid.lag.tolist()
-    dst, holds = grid.dst.tolist(), grid.holds.tolist()
+    src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
     sizes = _bytes(grid, streams)
     moves: dict[tuple[int, int], _Hop] = {}  # by stream and hop
     for i in range(len(streams)):
@@ -201,7 +213,7 @@ def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
                 began = k
             route.append(e)
             if holds[dst[e]]:
-                moves[i, hop] = _Hop(began, i, hop, route, k + lag[e] - began)
+                moves[i, hop] = _Hop(began, i, hop, without_loops(route, src, dst), k + lag[e] - began)
                 route, hop = [], hop + 1
     rows = sorted(moves.values(), key=lambda row: (row.began, row.stream, row.hop))
     number = {(row.stream, row.hop): at for at, row in enumerate(rows)}

@@ -141,7 +141,8 @@ def set_rate(fluid: Fluid) -> None:
         raise ValueError("nobody to send to")
     while True:
         if ratio == 0:
-            raise ValueError("a member cannot be reached")
+            few = f"; links of less than 1/{FINEST} of the quickest count for nothing" if fluid.rounded else ""
+            raise ValueError(f"a member cannot be reached{few}")
         p, q = ratio.numerator, ratio.denominator
         scaled = cap * q
         scaled[source, :source] = fluid.weight * p

@@ -34,12 +34,13 @@ def reversed_instance(instance: FabricInstance) -> FabricInstance:
 
 
 def _reversed_transfers(transfers: Transfers, priority: IntArray) -> Transfers:
-    """Every route from its end to its beginning, and every transfer after those that waited for it."""
+    """Every route from its end to its beginning, and every transfer after those that waited for it; nothing adds."""
     lengths = np.diff(transfers.route_start)
     within = np.arange(len(transfers.link), dtype=np.int64) - np.repeat(transfers.route_start[:-1], lengths)
     link = transfers.link[np.repeat(transfers.route_start[1:], lengths) - 1 - within]
     before_start, before = waiting_for(transfers)
-    return replace(transfers, priority=priority, link=link, before_start=before_start, before=before)
+    adds = np.zeros_like(transfers.adds)
+    return replace(transfers, adds=adds, priority=priority, link=link, before_start=before_start, before=before)
 
 
 def _ends(instance: FabricInstance, transfers: Transfers, schedule: Schedule) -> IntArray:

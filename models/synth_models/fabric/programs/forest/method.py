@@ -44,7 +44,7 @@ from synth_models.fabric.programs.forest.tree_plan import (
 )
 from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.references.joint_timing import solve_parts
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, summed_up, timed
 from synth_models.fabric.solution import Schedule
 
 MOST_TRANSFERS = 600_000
@@ -82,7 +82,7 @@ class _Best:
 
     def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
         """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
-        transfers = stopping_at_ranks(transfers, self.instance.machine)
+        transfers = summed_up(self.instance, stopping_at_ranks(transfers, self.instance.machine))
         took = self._offer(transfers, how, in_order)
         schedule = self.last
         for _ in range(PUSHES if len(transfers.piece) <= PUSHED else 0):

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import FloatArray, IntArray
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.steiner.model import Column, Packing, packed, proven, whole_prices
-from synth_models.fabric.programs.steiner.pricing import Costs, Pricing
+from synth_models.fabric.programs.steiner.pricing import FAR, Costs, Pricing
 from synth_models.fabric.programs.steiner.tree_transfers import Hop, seconds_a_byte, spreading, summing, up_and_down
 
 MOST_ROUNDS = 400
@@ -118,11 +118,16 @@ def _costs(machine: Machine, prices: IntArray) -> Costs:
     """What a byte pays; on the reversed machine more where a switch behind a link parts it and adds slowly."""
     rate = machine.abilities.copy_rate[machine.network.dst]
     slower = np.maximum(machine.network.bandwidth / rate, 1.0)
-    return Costs(prices, np.floor(prices * slower).astype(np.int64))
+    return Costs(prices, _whole(prices * slower))
 
 
 def _costs_from(machine: Machine, prices: IntArray, hub: int) -> Costs:
     """The same, where sums leave a hub that adds slowly."""
     slower = np.maximum(machine.network.bandwidth / machine.abilities.add_rate[hub], 1.0)
-    own = np.where(machine.network.src == hub, np.floor(prices * slower), prices).astype(np.int64)
+    own = np.where(machine.network.src == hub, _whole(prices * slower), prices)
     return Costs(own, own)
+
+
+def _whole(prices: FloatArray) -> IntArray:
+    """The prices rounded down, and cut off where no tree would pay them: sums over a tree stay below :data:`FAR`."""
+    return np.floor(np.minimum(prices, float(FAR >> 12))).astype(np.int64)

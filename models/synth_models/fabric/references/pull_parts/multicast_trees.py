@@ -76,10 +76,13 @@ class MulticastTrees(NamedTuple):
 
 
 def fits(instance: FabricInstance) -> bool:
-    """Whether switches copy here, and all want all."""
-    rules = instance.switching
-    copies = rules.copies if rules.mode == "store_and_forward" else rules.multicast
-    return copies and instance.collective in SPREADING and bool(instance.machine.is_switch.any())
+    """Whether switches copy here, and all want all. A switch that stores without buffer copies at one moment, which
+    links that take turns cannot."""
+    rules, machine = instance.switching, instance.machine
+    stores = rules.mode == "store_and_forward"
+    at_once = stores and not rules.buffer and np.any(machine.group[machine.is_switch[machine.network.src]] >= 0)
+    copies = not at_once if stores and rules.copies else rules.multicast and not stores
+    return copies and instance.collective in SPREADING and bool(machine.is_switch.any())
 
 
 def offer_multicast(incumbent: Incumbent) -> None:
