@@ -10,7 +10,10 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
+from synth.text.visible import visible
+
 FEW = 5  # faults of one kind that have a line each; more of them share one
+LONGEST_PLACE, LONGEST_MESSAGE, LONGEST_SOURCE = 300, 3000, 4200  # characters; a path of the system has at most 4,096
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,15 @@ class Fault:
     more: int = 0
 
     def __str__(self) -> str:
-        where = self.path or "(top level)"
-        shown = f" = {abridged(repr(self.value))}" if self.has_value else ""
-        return f"{where}{shown}: {self.message}"
+        """Return one line, whatever the file held that the fault is about."""
+        where = visible(abridged(self.path, LONGEST_PLACE)) or "(top level)"
+        shown = f" = {visible(abridged(repr(self.value)))}" if self.has_value else ""
+        return f"{where}{shown}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The message as it is shown."""
+        return visible(abridged(self.message, LONGEST_MESSAGE))
 
 
 def abridged(text: str, limit: int = 60) -> str:
@@ -109,7 +118,7 @@ class InputError(SynthError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        prefix = f"{self.source}: " if self.source else ""
+        prefix = f"{visible(abridged(self.source, LONGEST_SOURCE))}: " if self.source else ""
         return "\n".join(prefix + line for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -123,7 +132,7 @@ class InputError(SynthError):
         for fault in self.faults:
             if id(fault) in many:
                 key = many[id(fault)]
-                places = [other.path for other in kinds[key][1:3] if other.path]
+                places = [visible(abridged(other.path, LONGEST_PLACE)) for other in kinds[key][1:3] if other.path]
                 then = f"; then {'; '.join(places)}; …" if places else ""
                 yield f"{_line(fault)} ({times[key]:,} times{then})"
             elif id(fault) not in alike:
@@ -131,7 +140,7 @@ class InputError(SynthError):
 
 
 def _line(fault: Fault) -> str:
-    return str(fault) if fault.path else fault.message
+    return str(fault) if fault.path else fault.words
 
 
 class LimitError(InputError):

@@ -148,7 +148,7 @@ def show_status(
             {"run": str(batch.entries[run.index]), "state": run.state, "kind": run.kind, "why": run.why}
             for run in found.runs
         ]
-        print(json.dumps({"counts": found.counts, "runs": runs}, ensure_ascii=False))
+        print(json.dumps({"counts": found.counts, "runs": runs}))
         return
     _warn_of_queue(found)
     console.print(_counted(found))
@@ -266,7 +266,7 @@ def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
     if dry_run:
         for group in groups if submission.engine == "slurm" else []:
             console.print()
-            console.print(slurm.script(batch, group, submission.resources), markup=False, soft_wrap=True, end="")
+            console.lines(slurm.script(batch, group, submission.resources), end="")
         return None
     try:
         whole.write()

@@ -31,4 +31,4 @@ def run(
         root = checked("--root", int, given["--root"]) if "--root" in given else None
         ranks = read(path, Stated(given.get("--collective"), root), Sizes()).program.ranks
     job = RanksJob(path.resolve(), words, ranks, partition, account, nodes=nodes)
-    console.print(job.script() if dry_run else job.submit(), markup=False, soft_wrap=True)
+    console.lines(job.script() if dry_run else job.submit())

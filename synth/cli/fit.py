@@ -141,4 +141,4 @@ def _write(fits: dict[str, Fit], series: list[Series], writing: Writing, ranks: 
         writing.output.write_text(dumps(raw) + "\n", encoding="utf-8")
     except OSError as error:
         raise bad_option("-o", f"cannot be written: {error.strerror}", str(writing.output)) from None
-    typer.echo(f"{writing.output}: machine file")
+    console.print(f"{writing.output}: machine file")

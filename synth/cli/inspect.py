@@ -106,10 +106,9 @@ def _check_algorithms(
             lines = str(InputError(found.faults)).splitlines()
             console.print(f"FAILED {path}: {found.summary}", markup=False, soft_wrap=True)
             lines += found.notes
-            console.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
+            console.print(*(f"  {line}" for line in lines), sep="\n")
         elif not summary:
-            words = "\n".join((f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes)))
-            console.print(words, markup=False, soft_wrap=True)
+            console.print(f"ok     {path}: {found.summary}", *(f"  {note}" for note in found.notes), sep="\n")
     good = len(paths) - failed - unreadable
     hold = "1 algorithm holds" if good == 1 else f"{good} algorithms hold"
     words = f"{hold}: no deadlock, no race, every output complete in every order they may run in"
@@ -171,7 +170,7 @@ def pack(
         try:
             count = pack_records(folder)
         except LockedError as error:
-            errors.print(f"synth: {error}", style="red", markup=False, soft_wrap=True)
+            errors.lines(f"synth: {error}", style="red")
             raise typer.Exit(1) from None
         except OSError as error:
             errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red", markup=False)
@@ -227,7 +226,7 @@ def show(
     text = record.describe() if record["kind"] != "bound" and record.packed else None
     _print_summary(record)
     if text is not None:
-        console.print(text, markup=False, soft_wrap=True)
+        console.lines(text)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
         console.print(words, markup=False, soft_wrap=True)
 
@@ -329,7 +328,7 @@ def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
 def _print_summary(record: Record) -> None:
     """What the record states: the run, its value and bound, what proves them, and how long it took."""
     lines = [*_of_run(record), *_of_proof(record), *_of_end(record)]
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n")
 
 
 def _of_run(record: Record) -> list[str]:

@@ -131,7 +131,7 @@ def _show(row: Row, folder: Path) -> None:
             lines.append(f"before: {one.what} {named(float(one.number), row.unit)} by {one.by}, {one.when}")
     lines.append(f"the instance: {command('library', row.sha256[:16], '--write', '.')}")
     lines.append(f"to beat it: {command('submit', f'{row.instance}.json', '--schedule', 'FILE.csv', '--by', 'NAME')}")
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    console.print(*lines, sep="\n")
 
 
 def _near(path: Path) -> Path:

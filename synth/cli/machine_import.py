@@ -279,4 +279,4 @@ def _put(text: str, path: Path, what: str) -> None:
         path.write_text(text)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
-    typer.echo(f"{path}: {what}")
+    console.print(f"{path}: {what}")

@@ -32,8 +32,8 @@ from synth.cli import (
     tune,
 )
 from synth.cli import run as running
-from synth.cli.output import visible
 from synth.errors import InputError, abridged
+from synth.text.visible import visible
 
 app = typer.Typer(
     name="synth",

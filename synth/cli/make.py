@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from synth.cli import complete
-from synth.cli.output import errors, write_examples
+from synth.cli.output import console, errors, write_examples
 
 FAMILY = "synth.cli.make.family"  # in the context: the family whose keys the help ends with
 
@@ -78,4 +78,4 @@ def make(
         path.write_text(instance.to_json())
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
-    typer.echo(f"{path}: {instance.family} instance {instance.name}")
+    console.print(f"{path}: {instance.family} instance {instance.name}")

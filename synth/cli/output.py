@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,29 +10,44 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-UNFOLDED = 100_000  # characters; rows are shorter
+from synth.errors import abridged
+from synth.text.visible import visible
 
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # all but line ends and tabs
+UNFOLDED = 100_000  # characters; rows are shorter
+LONGEST_CELL = 1000  # characters
 
 
 class PlainConsole(Console):
-    """A console on which a text out of a file moves no cursor and changes no colour: control characters are shown as
-    ``?``."""
+    """A console on which a text is one line and nothing else: what stands in it is no markup, moves no cursor, changes
+    no colour and begins no line (:func:`synth.text.visible.visible`). Several lines are several texts, with
+    ``sep="\\n"``."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how, markup=False, highlight=False, emoji=False)
 
     def print(self, *objects: Any, **how: Any) -> None:
-        """Print as rich does."""
-        super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **how)
+        """Print as rich does. A text is never folded: a line's end in it would be none of ours."""
+        if any(isinstance(one, str) for one in objects):
+            how = {"soft_wrap": True} | how
+        for one in objects:
+            if isinstance(one, Table):
+                one.title, one.caption = _in_view(one.title), _in_view(one.caption)
+        super().print(*map(_in_view, objects), **how)
+
+    def lines(self, text: str, **how: Any) -> None:
+        """Print a text of several lines. It was put together by us, or is an error's: of what came out of a file it
+        holds only what :func:`visible` returned."""
+        self.print(*text.split("\n"), sep="\n", **how)
 
 
-def visible(text: str) -> str:
-    """The text with ``?`` in place of every control character but line ends and tabs."""
-    return CONTROLS.sub("?", text)
+def _in_view(shown: Any) -> Any:
+    return visible(shown) if isinstance(shown, str) else shown
 
 
 # A pipe or a file has no width, whatever COLUMNS says of the terminal behind it: a table there is as wide as its widest
 # row, nothing folded, so that grep finds whole rows and `less -S` shows them.
-console = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED, highlight=False, emoji=False)
-errors = PlainConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+console = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED)
+errors = PlainConsole(stderr=True, soft_wrap=True)
 
 
 def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
@@ -42,7 +56,7 @@ def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = (
     for column in columns:
         result.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        result.add_row(*map(visible, row))
+        result.add_row(*(visible(abridged(cell, LONGEST_CELL)) for cell in row))
     return result
 
 

@@ -17,7 +17,7 @@ from typer import Option
 
 from synth.cli.common import EXIT_FAILED, EXIT_INPUT, checked, demand_folder
 from synth.cli.options import grouped
-from synth.cli.output import visible
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -8,8 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synth.cli.output import errors, visible
+from synth.cli.output import errors
 from synth.text.quantities import shown
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
@@ -35,7 +36,7 @@ class Progress:
         self._total, self._lines = total, lines or not sys.stderr.isatty()
         self._log = None if log is None or total < MANY else log / LOG
         self._last: deque[str] = deque(maxlen=LAST)
-        words, left = rich.TextColumn("{task.description}"), rich.TextColumn("left")
+        words, left = rich.TextColumn("{task.description}", markup=False), rich.TextColumn("left")
         times = rich.TimeElapsedColumn(), left, rich.TimeRemainingColumn()
         off = quiet or total < 2 or not sys.stderr.isatty()
         columns = words, rich.BarColumn(), rich.MofNCompleteColumn(), *times
@@ -105,4 +106,5 @@ class Progress:
         if self._running:
             words += f" ({self._running[0].instance.name} {self._running[0].method.name}"
             words += ", …)" if len(self._running) > 1 else ")"
-        self._bar.update(self._task, description=words + (f", {self._failed} failed" if self._failed else ""))
+        words += f", {self._failed} failed" if self._failed else ""
+        self._bar.update(self._task, description=visible(words))

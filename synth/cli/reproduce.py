@@ -15,6 +15,7 @@ from synth.cli.common import demand_folder
 from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
 from synth.errors import Fault, InputError, one_of
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from synth.family import Page
@@ -116,8 +117,8 @@ def reproduce(
             folder / f"{name}.md",
         )
         _make(page, known[name], path, parts.stored)
-        done = f"{path}: laid out again" if parts.stored else _summary(page, path, time.monotonic() - started)
-        console.print(done, markup=False)
+        done = f"{visible(str(path))}: laid out again"
+        console.lines(done if parts.stored else _summary(page, path, time.monotonic() - started))
     if paper in (EVERY, FINDINGS) and not parts.stored:
         _findings(folder, sources.records, quick, sources.instances, sources.data)
 
@@ -201,19 +202,19 @@ def _findings(folder: Path, records: Path, quick: bool, instances: Path, data: P
         except (RuntimeError, OSError) as error:
             errors.print(f"synth: {FINDINGS}: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
-    console.print(_count(path, [one for group in shown.values() for one in group], time.monotonic() - started))
+    console.lines(_count(path, [one for group in shown.values() for one in group], time.monotonic() - started))
 
 
 def _count(path: Path, shown: list[Shown], seconds: float) -> str:
     cases, errata = sum(len(one.held) for one in shown), sum(len(one.errata) for one in shown)
-    line = f"{path}: {len(shown)} findings, {cases} cases, {errata} errata recomputed, {seconds:.0f} s"
-    return line + "".join(f"\n  left out: {text}" for one in shown for text in one.skipped)
+    line = f"{visible(str(path))}: {len(shown)} findings, {cases} cases, {errata} errata recomputed, {seconds:.0f} s"
+    return line + "".join(f"\n  left out: {visible(text)}" for one in shown for text in one.skipped)
 
 
 def _summary(page: Reproduction, path: Path, seconds: float) -> str:
     differing = sum(1 for item in page.comparisons if item.difference is not None and abs(item.difference) > 1e-3)
     line = (
-        f"{path}: {len(page.comparisons)} printed numbers ({differing} differ by over 0.1 %), "
+        f"{visible(str(path))}: {len(page.comparisons)} printed numbers ({differing} differ by over 0.1 %), "
         f"{len(page.errata)} errata, {len(page.figures)} figures, {seconds:.0f} s"
     )
-    return line + "".join(f"\n  left out: {text}" for text in page.skipped)
+    return line + "".join(f"\n  left out: {visible(text)}" for text in page.skipped)

@@ -138,7 +138,7 @@ def _report(task: Task, by: str, outcome: Outcome, given: _Given) -> Report:
 
 def _print(report: Report, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(report.as_json(), ensure_ascii=False))
+        print(json.dumps(report.as_json()))
         return
     for fault in report.faults:
         console.print(fault, markup=False, soft_wrap=True)

@@ -212,7 +212,7 @@ def _compare(targets: Sequence[str], results: Path, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(found.rows.to_json(orient="records", indent=1) + "\n")
         return
-    console.print(f"A: {folders[0]}\nB: {folders[1]}", markup=False, soft_wrap=True)
+    console.print(f"A: {folders[0]}", f"B: {folders[1]}", sep="\n")
     _print(found.summary, "family", "method")
     if found.only != (0, 0):
         console.print(f"only in A: {found.only[0]} runs; only in B: {found.only[1]} runs")

@@ -183,7 +183,7 @@ def _demand_valid(algorithm: Algorithm, executor: str) -> int:
     try:
         verdict = validity.check(algorithm)
     except InputError as error:
-        raise InputError(f"{error}; --no-check writes it unchecked") from None
+        raise InputError([*error.faults, Fault("", "--no-check writes it unchecked")]) from None
     if verdict.faults:
         raise InputError(verdict.faults)
     return int(verdict.facts["sends_to_hold"])

@@ -63,7 +63,7 @@ def execute(task: Task) -> int:
         family = get_family(instance.family)
         method = family.method(task.method) if task.folder is None else find(task.method, [task.folder])
     except InputError as error:
-        print(str(error).replace("\n", "; "), file=sys.stderr)
+        print("; ".join(str(error).splitlines()), file=sys.stderr)
         return 1
     path = Path(task.record)
     record = api.execute(instance, method, task.options)

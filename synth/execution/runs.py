@@ -169,7 +169,7 @@ def expand(instances: Iterable[Instance], request: Request, results: Path) -> Ex
             except _LeftOutError as reason:
                 made.left_out.append(f"{family.name} {method.name}{reason}")
             except InputError as error:
-                made.faults.append(Fault("", str(error)))
+                made.faults += [Fault("", line) for line in str(error).splitlines()]
             else:
                 for run in _runs(instance, chosen, request, results):
                     made.by_path.setdefault(run.path, run)

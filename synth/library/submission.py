@@ -29,6 +29,7 @@ from synth.records.record import Record
 from synth.text.input_file import InputFile
 from synth.text.quantities import shown
 from synth.text.untrusted import is_finite, not_finite
+from synth.text.visible import visible
 
 MOST_SLUG = 40  # characters of a name in the record's address
 
@@ -185,7 +186,7 @@ def _as_array(value: Any) -> Any:
 
 def _plain_name(file: str) -> str:
     """A file's name without its folders, fit for a record."""
-    return "".join(letter if letter.isprintable() else "?" for letter in Path(file).name)[:MOST_NAME]
+    return visible(Path(file).name)[:MOST_NAME]
 
 
 def _demand_sound(record: Record, file: str) -> Record:

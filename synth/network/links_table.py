@@ -19,7 +19,7 @@ from typing import Any
 from synth.errors import Fault, InputError
 from synth.text import amounts
 from synth.text.csv import MOST_FAULTS
-from synth.text.files import plain
+from synth.text.visible import visible
 
 COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 HEADER = "src,dst[,bandwidth][,latency][,group][,class]"
@@ -139,14 +139,14 @@ def table_of(rows: Iterable[Row], nodes: Iterable[str], faults: list[Fault]) -> 
             faults.append(Fault(row.where, "goes from a node to itself", row.src, True))
             continue
         values = _numbers(row, faults)
-        kind, group = plain(str(row.values.get("class") or LINK)[:40]), row.values.get("group")
-        named = None if group in (None, "") else plain(str(group)[:100])
+        kind, group = visible(str(row.values.get("class") or LINK)[:40]), row.values.get("group")
+        named = None if group in (None, "") else visible(str(group)[:100])
         ends = [(number[row.src], number[row.dst])]
         ends += [ends[0][::-1]] if row.both else []
         links += [
             TableLink(row.where, u, v, values.get("bandwidth"), values.get("latency"), named, kind) for u, v in ends
         ]
-    shown = tuple(map(plain, names))
+    shown = tuple(map(visible, names))
     if len(set(shown)) < len(shown):
         faults.append(Fault("", "two nodes have the same name once unprintable characters are replaced"))
     if faults:
@@ -213,7 +213,7 @@ def from_graph(graph: Any) -> LinksTable:
     if len(set(names)) < len(names):
         raise InputError("two nodes of the graph have the same name as text")
     switches = tuple(
-        plain(str(node)) for node, data in graph.nodes(data=True) if is_switch(data, f"node {node}", faults)
+        visible(str(node)) for node, data in graph.nodes(data=True) if is_switch(data, f"node {node}", faults)
     )
     numbers = [str(number) for number in range(len(names))]
     return replace(table_of(rows, numbers if set(numbers) == set(names) else names, faults), switches=switches)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synth.errors import abridged
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -123,4 +124,4 @@ def _holder(there: Path) -> str:
         text = there.read_bytes()[:1000].decode(errors="replace")
     except OSError:
         text = ""
-    return abridged("".join(c for c in text if c.isprintable()), 300) or "another process"
+    return abridged(visible(text.strip()), 300) or "another process"

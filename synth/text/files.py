@@ -36,11 +36,6 @@ def read_text(path: Path) -> str:
     return decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def plain(text: str) -> str:
-    """The text as it can be printed and stored: no control characters, no half of a character."""
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
 def dumps(data: Mapping[str, Any], one_line: bool = False) -> str:
     """The data as JSON: long lists on one line each, so that a person can read the rest."""
     if one_line:

@@ -12,7 +12,8 @@ from typing import IO
 from synth.errors import Fault, InputError
 from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
-from synth.text.files import decode, plain
+from synth.text.files import decode
+from synth.text.visible import visible
 
 
 @dataclass(frozen=True)
@@ -147,13 +148,13 @@ def read_text(
         machine = chosen.read(text, name, hints)
     except InputError as error:
         raise InputError(
-            [replace(f, path=plain(f.path), message=plain(f.message)) for f in error.faults], source
+            [replace(f, path=visible(f.path), message=visible(f.message)) for f in error.faults], source
         ) from None
     return replace(
         machine,
-        source=plain(machine.source),
-        unknown=tuple(map(plain, machine.unknown)),
-        assumed=tuple(map(plain, machine.assumed)),
-        left_out=tuple(map(plain, machine.left_out)),
-        about={plain(text): kinds for text, kinds in machine.about.items()},
+        source=visible(machine.source),
+        unknown=tuple(map(visible, machine.unknown)),
+        assumed=tuple(map(visible, machine.assumed)),
+        left_out=tuple(map(visible, machine.left_out)),
+        about={visible(text): kinds for text, kinds in machine.about.items()},
     )

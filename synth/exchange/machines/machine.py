@@ -12,7 +12,7 @@ from typing import Literal
 
 from synth.errors import Fault, InputError
 from synth.network.links_table import too_large
-from synth.text.files import plain
+from synth.text.visible import visible
 
 Switching = Literal["cut_through", "store_and_forward"]
 
@@ -138,8 +138,8 @@ class Builder:
 
     def add(self, link: Link) -> None:
         """One link."""
-        group = None if link.group is None else plain(link.group)
-        self.links.append(replace(link, kind=plain(link.kind), group=group))
+        group = None if link.group is None else visible(link.group)
+        self.links.append(replace(link, kind=visible(link.kind), group=group))
 
     def machine(self, name: str, format_name: str, source: str, switching: Switching = "cut_through") -> Machine:
         """What was put together. Raises :class:`InputError` for more than is supported, and for none."""
@@ -157,7 +157,7 @@ class Builder:
         )  # fmt: skip
 
     def _node(self, name: str) -> int:
-        self.names.append(plain(name))
+        self.names.append(visible(name))
         return len(self.names) - 1
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from synth.errors import Fault
 from synth.exchange.machines.machine import Builder, Hints, Link, Machine, listed
 from synth.network.links_table import LinksTable, Row, table_of
-from synth.text.files import plain
+from synth.text.visible import visible
 
 
 def machine_of(
@@ -34,7 +34,7 @@ def machine_of_table(
     table: LinksTable, switches: set[str], name: str, format_name: str, source: str, assumed: Iterable[str]
 ) -> Machine:
     """The machine of a table of links whose ``switches`` have these names. Raises :class:`InputError`."""
-    built, switches = Builder(), set(map(plain, switches))
+    built, switches = Builder(), set(map(visible, switches))
     for node in table.names:
         built.switch(node) if node in switches else built.rank(node)
     for link in table.links:

@@ -155,7 +155,7 @@ def test_labels_are_shown(tmp_path: Path) -> None:
         ("fabric", "src,dst,bandwidth\n0,gpu,1\n", "nodes are numbers or names, not both"),
         ("fabric", "src,dst\n" + "n" * 101 + ",b\n", "is longer than 100 characters"),
         ("fabric", "src,dst\n²,b\nb,²\n", "bandwidth: is unknown"),
-        ("fabric", "src,dst\na\x01,b\na\x02,b\n", "two nodes have the same name"),
+        ("fabric", "src,dst\na\x01,b\na\\x01,b\n", "two nodes have the same name"),
     ],
 )
 def test_wrong_tables(family: str, text: str, message: str, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import synth
 from synth import api
 from synth.cli.main import app
-from synth.cli.output import visible
 from synth.errors import InputError
 from synth.records import record as records
 
@@ -113,12 +112,3 @@ def test_no_word_of_a_record_reaches_the_terminal_as_a_command(
     assert not isinstance(result.exception, Exception) or isinstance(result.exception, SystemExit), result.exception
     assert result.output
     assert not CONTROL.search(result.output)
-
-
-@pytest.mark.long
-@given(text=st.text(max_size=60))
-def test_visible_changes_control_characters_only(text: str) -> None:
-    shown = visible(text)
-    assert len(shown) == len(text)
-    assert all(new == old or (new == "?" and CONTROL.match(old)) for old, new in zip(text, shown, strict=True))
-    assert not CONTROL.search(shown)
