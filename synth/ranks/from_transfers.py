@@ -1,7 +1,9 @@
 """From a schedule's transfers to the ranks' programs.
 
 A rank sends and receives in the order of the schedule's times: it sends a piece at its start, and takes what arrives at
-its end; what arrives at the moment of a start is there for it. That order has all dependences of the schedule in it.
+its end; what arrives at the moment of a start is there for it. Of one moment, transfers that take no time (copies of a
+sum that a switch makes) come after what arrives and before what else starts, so no rank waits for one of them before it
+has sent its own. That order has all dependences of the schedule in it.
 """
 
 from __future__ import annotations
@@ -186,12 +188,19 @@ def _times(t: Transfers) -> tuple[IntArray | FloatArray, IntArray | FloatArray]:
     return (t.start_s, t.end_s) if exact is None else (exact.start, exact.end)
 
 
+def _phases(t: Transfers) -> IntArray:
+    """The order of arrivals (0, …) and sends (transfers, …) within a moment: what arrives, the sends and the arrivals
+    of transfers that take no time, all other sends."""
+    start, end = _times(t)
+    at_once = start == end
+    return np.concatenate([np.where(at_once, 2, 0), np.where(at_once, 1, 3)]).astype(np.int64)
+
+
 def _in_time(t: Transfers) -> tuple[IntArray, BoolArray]:
-    """Arrivals (0, …) and sends (transfers, …) by rank and time, and which of them are sends; an arrival comes before a
-    send of the same moment."""
+    """Arrivals (0, …) and sends (transfers, …) by rank, time and phase, and which of them are sends."""
     start, end = _times(t)
     sends = np.repeat([False, True], len(t.piece))
-    order = np.lexsort((sends, np.concatenate([end, start]), np.concatenate([t.dst, t.src])))
+    order = np.lexsort((_phases(t), np.concatenate([end, start]), np.concatenate([t.dst, t.src])))
     return order, sends[order]
 
 
@@ -202,7 +211,7 @@ def _changes(t: Transfers) -> tuple[BoolArray, IntArray, IntArray]:
     count = len(t.piece)
     rank, piece = np.concatenate([t.dst, t.src]), np.concatenate([t.piece, t.piece])
     sends = np.repeat([False, True], count)
-    order = np.lexsort((sends, np.concatenate([end, start]), piece, rank))
+    order = np.lexsort((_phases(t), np.concatenate([end, start]), piece, rank))
     rank, piece, sends = rank[order], piece[order], sends[order]
     last = np.ones(2 * count, dtype=bool)
     last[:-1] = (rank[1:] != rank[:-1]) | (piece[1:] != piece[:-1])

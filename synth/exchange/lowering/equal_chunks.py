@@ -84,7 +84,7 @@ def _nearest(places: IntArray, part_bytes: int) -> int:
 
 
 def _words(t: Transfers, last: IntArray, chunks: int, lost: int) -> str:
-    far = float(np.abs(last / chunks - (t.piece_offset + t.piece_bytes) / t.part_bytes).max())
+    far = float(np.abs(last / chunks - (t.piece_offset + t.piece_bytes) / t.part_bytes).max(initial=0))
     empty = f", {lost} pieces smaller than half a chunk were merged" if lost else ""
     return (
         f"pieces have unequal bytes: rounded to {chunks} equal chunks a part (--chunks N for another number); ends of "

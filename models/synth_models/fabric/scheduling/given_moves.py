@@ -228,7 +228,7 @@ def _streams(moves: Moves) -> Iterator[list[int]]:
 def rows_of(key: IntArray, count: int) -> list[IntArray]:
     """The places of every key 0 … count - 1."""
     order = np.argsort(key, kind="stable")
-    return np.split(order, np.searchsorted(key[order], np.arange(1, count)))
+    return np.split(order, np.searchsorted(key[order], np.arange(1, count)))[:count]
 
 
 class _Hops:
