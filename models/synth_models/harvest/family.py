@@ -74,7 +74,12 @@ FAMILY = Family(
             (),
             (
                 Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),
-                Parameter("cases", read_choice("on", "off"), "off", "divide intervals by the hops of their patterns"),
+                Parameter(
+                    "cases",
+                    read_choice("auto", "on", "off"),
+                    "auto",
+                    "divide intervals by the hops of their patterns: first (on), last (auto), never (off)",
+                ),
             ),
         ),
         _reference("static_ring", "baselines:static_ring", "the 1-D ring throughout"),
