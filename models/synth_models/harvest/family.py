@@ -52,7 +52,7 @@ FAMILY = Family(
             _PAGES + ".topologies_page:reproduce",
         ),
     ),
-    published=("dp_k",),
+    published=("dp_k", "recursive_doubling_closed_form", "bvn", "static_ring", "static_torus", "static_kautz"),
     seedless=("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "recursive_doubling_closed_form"),
     default_methods=(
         "bound",
