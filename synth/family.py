@@ -179,7 +179,8 @@ class Family:
     methods: Mapping[str, Method]
     default_methods: tuple[str, ...]  # run when the user names none
     seedless: tuple[str, ...] = ()  # references that no seed changes: a study over seeds runs them once, as bounds
-    published: tuple[str, ...] = ()  # methods that are the paper's own algorithm: what the others are measured against
+    published: tuple[str, ...] = ()  # methods of others, which ours are measured against: the paper's own first
+    in_use: tuple[str, ...] = ()  # those of them that libraries run today, where a family says so
     suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
     flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     size: Target | None = None  # (instance) -> int: how many ranks take part
@@ -209,6 +210,16 @@ class Family:
         """Its own page, if it has one, and the others."""
         own = () if self.paper is None else (Page(self.name, self.title, self.citation, self.paper),)
         return (*own, *self.more_pages)
+
+    @property
+    def today(self) -> tuple[str, ...]:
+        """What a user has without ours: the methods in use, where the family names them, else the published ones."""
+        return self.in_use or self.published
+
+    def opponents(self, baselines: Sequence[str] = ()) -> tuple[str, ...]:
+        """What ours are measured against: those of a study's ``baselines`` that are methods of this family or in a
+        file, else the published ones."""
+        return tuple(name for name in baselines if name in self.methods or ":" in name) or self.published
 
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""

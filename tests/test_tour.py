@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import command
@@ -21,8 +22,9 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 def block(folder: Path) -> str:
-    """The tour's rows as Markdown, from its records."""
-    found = [record for record in read_all([folder / "records"]) if not isinstance(record, Exception)]
+    """The tour's rows as Markdown, from its records, which were made just now."""
+    read = [record for record in read_all([folder / "records"]) if not isinstance(record, Exception)]
+    found = [replace(record, made_here=True) for record in read]
     rows = sorted(rows_by_instance(found), key=lambda row: (row.family, row.instance))
     lines = [["family", *COLUMNS], ["---"] * (len(COLUMNS) + 1), *([row.family, *row.cells()] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

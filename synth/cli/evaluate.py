@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synth.tuning.robustness import Moves
 
 VARY = "By how much links may be faster and slower: bandwidth=±10%, latency=±30% (repeatable)."
-RIVALS = "Methods that make a schedule for every machine drawn, to compare with. Default: the published ones."
+RIVALS = "Methods that make a schedule for every machine drawn, to compare with. Default: what libraries run today."
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def methods_of(family: Family, instance: Instance, named: Sequence[str]) -> list
     """The family's bound and those named, or all that suit: ours, what libraries run, the slow ones."""
     bound = [name for name, method in family.methods.items() if method.kind == "bound"]
     suited = [name for name in defaults_for(family, instance) if name not in LEFT_OUT]
-    suited.sort(key=lambda name: (name in LAST, name in family.published))
+    suited.sort(key=lambda name: (name in LAST, name in family.today))
     return list(dict.fromkeys([*bound, *(named or suited)]))
 
 

@@ -1,4 +1,4 @@
-"""One row per instance: what the runs on it found together, and how far that is from the published algorithm."""
+"""One row per instance: what the runs on it found together, and how far that is from the published algorithms."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
 from synth.text.quantities import NOTHING, percent, shown, times
+from synth.text.untrusted import equal
 
 STATED = "*"  # behind a published value whose method is only stated in its record
 FOOTNOTE = "* by a record that only states its method: it was not run again"
@@ -22,14 +23,16 @@ FOOTNOTE = "* by a record that only states its method: it was not run again"
 @dataclass(frozen=True)
 class InstanceRow:
     """One instance. ``best`` has the least value of a replayed schedule (of a count where none was replayed) that no
-    proven bound contradicts; ``published`` the least value of the paper's own algorithm. Both may be None. ``refuted``
-    are the records of questions without an answer, ``stated`` says that the published record only states its method;
-    ``without`` are the runs that should have found a value and did not."""
+    proven bound contradicts; ``published`` that of an opponent (:meth:`synth.family.Family.opponents`). Both may be
+    None. ``named`` is who has the best value, of several an opponent before ours. ``refuted`` are the records of
+    questions without an answer, ``stated`` says that the published record only states its method; ``without`` are the
+    runs that should have found a value and did not."""
 
     family: str
     instance: str
     standing: Standing
     best: Record | None
+    named: Record | None
     published: Record | None
     seconds: float
     refuted: tuple[Record, ...] = ()
@@ -60,7 +63,7 @@ class InstanceRow:
     @property
     def label(self) -> str:
         """Who has the best value; where there is none, whose question has no answer."""
-        first = self.best or next(iter(self._refuted_first()), None)
+        first = self.named or next(iter(self._refuted_first()), None)
         return NOTHING if first is None else first.label
 
     def _refuted_first(self) -> list[Record]:
@@ -68,7 +71,7 @@ class InstanceRow:
 
     @property
     def ratio(self) -> float | None:
-        """The published algorithm's value over the best one: above 1 the best is better."""
+        """The best published algorithm's value over the best one: above 1 the best is better."""
         if self.best is None or self.published is None or not self.best.value or self.published.value is None:
             return None
         return self.published.value / self.best.value
@@ -76,16 +79,19 @@ class InstanceRow:
     def cells(self) -> list[str]:
         """The row for a person, as :data:`COLUMNS`."""
         best, unit = self.best, get_family(self.family).objective.unit
-        value = self.ended if best is None else shown(best.value, unit)
-        if best is not None and best.evidence == "counted":
-            value += " (counted)"
-        published = "–"
+        value = self.ended if best is None else f"{shown(best.value, unit)}{counted(best)}"
+        published = NOTHING
         if self.published is not None:
-            published = shown(self.published.value, unit)
+            published = f"{shown(self.published.value, unit)}{counted(self.published)} by {self.published.label}"
             published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > SAME else ""
             published += STATED if self.stated else ""
         return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
                 self.label, published]  # fmt: skip
+
+
+def counted(record: Record) -> str:
+    """What stands behind a value that no replayed schedule has."""
+    return " (counted)" if record.evidence == "counted" else ""
 
 
 COLUMNS = ("instance", "best", "bound", "proof", "gap", "by", "published (ratio to best)")
@@ -93,20 +99,23 @@ NO_VALUE = "none"
 MOST_REASONS = 3
 
 
-def rows_by_instance(records: Iterable[Record]) -> list[InstanceRow]:
-    """A row for every instance (family and hash of its file), in the order of the records."""
+def rows_by_instance(records: Iterable[Record], baselines: Sequence[str] = ()) -> list[InstanceRow]:
+    """A row for every instance (family and hash of its file), in the order of the records; ``baselines``: methods that
+    take the place of the published ones."""
     rows = []
     for (family, _), group in by_instance(records).items():
         found = standing(group)
         usable = [record for record in group if _usable(record, found)]
-        theirs = [record for record in usable if record["method"] in get_family(family).published]
+        opponents = get_family(family).opponents(baselines)
         seconds = sum(record.run_s for record in group)
-        published = _least_value(theirs)
+        published = first_of_least([record for record in usable if record["method"] in opponents], opponents)
         refuted = tuple(record for record in group if record.ok and record.infeasible_by)
         stated = published is not None and not name_stands(published)
         without = tuple(record for record in group if record.value is None and record["kind"] != "bound")
-        name, best = group[0]["instance"], _least(usable)
-        rows.append(InstanceRow(family, name, found, best, published, seconds, refuted, stated, without))
+        usable = [record for record in usable if record.evidence == "replayed"] or usable
+        named, of = first_of_least(usable, opponents), group[0]["instance"]
+        best = min(usable, key=lambda record: (_value(record), record is not named), default=None)
+        rows.append(InstanceRow(family, of, found, best, named, published, seconds, refuted, stated, without))
     return rows
 
 
@@ -117,19 +126,21 @@ def _usable(record: Record, found: Standing) -> bool:
     return record.evidence == "replayed" or found.bound is None or gap(record.value, found.bound) is not None
 
 
-def _least(records: Sequence[Record]) -> Record | None:
-    """Replayed schedules come before counts; among equal values the method that the family lists first."""
+def first_of_least(records: Sequence[Record], opponents: Sequence[str]) -> Record | None:
+    """Of the records whose values are the least up to rounding: a replayed schedule before a count, an opponent before
+    ours, in their order, then the method that the family lists first."""
+    least = min(map(_value, records), default=0.0)
 
-    def place(record: Record) -> tuple[bool, float, int]:
-        names = list(get_family(record["family"]).methods)
+    def place(record: Record) -> tuple[bool, int]:
+        names = list(dict.fromkeys([*opponents, *get_family(record["family"]).methods]))
         known = names.index(record["method"]) if record["method"] in names else len(names)
-        return record.evidence != "replayed", record.value or 0.0, known
+        return record.evidence != "replayed", known
 
-    return min(records, key=place, default=None)
+    return min((one for one in records if equal(_value(one), least, SAME)), key=place, default=None)
 
 
-def _least_value(records: Sequence[Record]) -> Record | None:
-    return min(records, key=lambda record: record.value or 0.0, default=None)
+def _value(record: Record) -> float:
+    return record.value or 0.0
 
 
 def closing_line(rows: Sequence[InstanceRow]) -> str:

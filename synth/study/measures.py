@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from synth.arrays import FloatArray
-from synth.study.table import ONLY_STATED, VALUE_COUNTS, WRONG
+from synth.study.table import ONLY_STATED, VALUE_COUNTS, WRONG, baselines_of
 from synth.text.quantities import percent, shown
 
 SEEDS: dict[str, str] = {
@@ -45,7 +45,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     where ``with_value`` agrees. ``reached`` runs held a value within 1 % of the best bound, after ``to_gap_s`` seconds
     (shifted geometric mean over these).
     """
-    baselines = [name for name in table.columns if name.startswith("ratio_to_") and name != "ratio_to_best"]
+    baselines = [f"ratio_to_{name}" for name in baselines_of(table)]
     rows = []
     for (family, label), group in table.groupby(["family", "group"], sort=True):
         good = group[group["status"].isin(VALUE_COUNTS)]
@@ -162,12 +162,11 @@ def _spread(held: pd.DataFrame) -> float:
 def stated_baselines(table: pd.DataFrame) -> list[str]:
     """Per baseline whose ratios rest on records that only state their method: a footnote that says how many."""
     notes = []
-    for name in (column for column in table.columns if str(column).startswith("ratio_to_")):
-        method = str(name).removeprefix("ratio_to_")
+    for method in baselines_of(table):
         theirs = table.loc[(table["method"] == method) & (table["method_proof"] != ""), "method_proof"]
         count = int((theirs == ONLY_STATED).sum())
         if count:
-            notes.append(f"{name}: {count} of {len(theirs)} records of {method} only state their method")
+            notes.append(f"ratio_to_{method}: {count} of {len(theirs)} records of {method} only state their method")
     return notes
 
 

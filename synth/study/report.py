@@ -6,7 +6,7 @@ import io
 import json
 import platform
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,11 +22,11 @@ from synth.family import get_family, load
 from synth.instance import Instance
 from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
-from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, rows_by_instance
+from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, counted, rows_by_instance
 from synth.study import animation, measures, rates, sizes
 from synth.study.chart import natural
 from synth.study.figures import by_family
-from synth.study.table import COLUMNS, WRONG, place, plain_name
+from synth.study.table import COLUMNS, WRONG, baselines_of, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
 from synth.views.figure_style import SCREEN_DPI, laid_out
 from synth.views.frames import Frames
@@ -48,9 +48,9 @@ INSTANCE_COLUMNS = {
     "bound": "greatest proven bound over all methods",
     "gap": "(best - bound) / best",
     "proof": "what proves the bound: a certificate that the check derived it from again, or a solver's word",
-    "by": "the run that found the best value",
-    "published": "value of the paper's own algorithm",
-    "ratio": "published / best: above 1 the best is better",
+    "by": "the run that found the best value; of several one that is published",
+    "published": "least value of the study's baselines, else of the methods that are published or in use, and whose",
+    "ratio": "that over best: above 1 the best is better",
     "runs": "runs on the instance, and how many of them failed or are contradicted",
     "time": "of all runs, making the model and solving",
 }
@@ -151,9 +151,9 @@ def _parts(
         found = {families[0]: figure} if len(families) == 1 else by_family(name, table, records)
         for family_name, one in found.items():
             of_family[family_name].append((name, one))
-    grouped = by_instance(records)
+    grouped, named = by_instance(records), baselines_of(table)
     for family_name in families:
-        groups = [(sha, rows_by_instance(group)[0]) for (of, sha), group in grouped.items() if of == family_name]
+        groups = [(sha, rows_by_instance(group, named)[0]) for (of, sha), group in grouped.items() if of == family_name]
         rows = table[table["family"] == family_name]
         yield _part(family_name, rows, groups, of_family[family_name], folder, drawn)
 
@@ -228,8 +228,8 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
         marked = "alarm" if standing.alarms else "bound-disproved" if standing.disproved else ""
         none = Cell(row.ended if row.refuted else NOTHING, "", look="n")
         value = none if best is None else _cell("value", best.value, unit)
-        if best is not None and best.evidence == "counted":
-            value = replace(value, text=f"{value.text} (counted)")
+        if best is not None:
+            value = replace(value, text=f"{value.text}{counted(best)}")
         gap = _cell("gap", row.gap, unit)
         cells = [
             Cell(name, link=key if key in drawn else ""),
@@ -237,13 +237,22 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
             _cell("bound", standing.bound, unit),
             replace(gap, text=f"{gap.text} ✓", title=f"proven best; gap {gap.title}") if row.solved else gap,
             _grade(standing),
-            Cell(row.label if best is None else labels.get(place(best, folder), best.label)),
-            _stated(_cell("value", None if row.published is None else row.published.value, unit), row),
+            Cell(row.label if row.named is None else labels.get(place(row.named, folder), row.label)),
+            _opponent(row, unit, labels, folder),
             _stated(_cell("ratio_to_best", row.ratio, unit), row),
             Cell(f"{runs[sha]:,}" + (f" ({wrong[sha]} failed)" if sha in wrong else ""), int(runs[sha]), look="n"),
             _cell("total_s", row.seconds, unit),
         ]
         yield Row(cells, marked)
+
+
+def _opponent(row: InstanceRow, unit: str, labels: Mapping[str, str], folder: Path) -> Cell:
+    """The least value of an opponent, and whose it is."""
+    if row.published is None:
+        return _cell("value", None, unit)
+    cell, whose = _cell("value", row.published.value, unit), row.published.label
+    whose = labels.get(place(row.published, folder), whose)
+    return _stated(replace(cell, text=f"{cell.text}{counted(row.published)} by {whose}"), row)
 
 
 def _stated(cell: Cell, row: InstanceRow) -> Cell:
@@ -349,7 +358,8 @@ def _animations(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """The schedule of every instance's row, by family and instance, and which are not drawn and why."""
     of_record = {row["record"]: row for row in table.to_dict("records")}
-    best = [row.best for group in by_instance(records).values() for row in rows_by_instance(group)]
+    named = baselines_of(table)
+    best = [row.best for group in by_instance(records).values() for row in rows_by_instance(group, named)]
     shown_ones = [
         (record, of_record[place(record, folder)])
         for record in best

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from synth.arrays import SAME
 from synth.errors import InputError
 from synth.records.record import Record
-from synth.study.table import VALUE_COUNTS
+from synth.study.table import VALUE_COUNTS, baselines_of
 
 COLUMNS: dict[str, str] = {
     "family": "problem class",
     "series": "what the instances share; they differ in size only",
     "size_bytes": "size [bytes]",
-    "best_by": "method with the least replayed value at this size",
+    "best_by": "method with the least replayed value at this size; of several a baseline before ours",
     "changes": "whether another method was best at the next smaller size",
     "value": "its value [unit]",
     "bandwidth": "size_bytes / value [bytes/unit]",
     "bound": "greatest proven bound [unit]",
     "gap": "(value - bound) / value [1]",
-    "baseline": "the best of the methods that are published or in use today (the family's `published`)",
+    "baseline": "the best of the study's baselines, else of the methods that are published or in use today",
     "baseline_value": "its value [unit]",
     "speedup": "baseline_value / value [1]",
 }
@@ -59,11 +61,11 @@ def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
         if group["size_bytes"].nunique() < 2:
             continue
         before = None
-        published = get_family(str(family)).published
+        opponents = get_family(str(family)).opponents(baselines_of(table))
         for size, runs in group.groupby("size_bytes", sort=True):
-            best = runs.loc[runs["value"].idxmin()]
-            today = runs[runs["method"].isin(published)]
-            base = today.loc[today["value"].idxmin()] if len(today) else None
+            best = _first_of_least(runs, opponents)
+            today = runs[runs["method"].isin(opponents)]
+            base = _first_of_least(today, opponents) if len(today) else None
             value = float(best["value"])
             found.append(
                 {
@@ -83,3 +85,10 @@ def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
             )
             before = best["label"]
     return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def _first_of_least(runs: Any, opponents: Sequence[str]) -> Any:
+    """Of the rows whose values are the least up to rounding an opponent, in their order, before others."""
+    least = runs[runs["value"] <= runs["value"].min() * (1 + SAME)]
+    places = [opponents.index(name) if name in opponents else len(opponents) for name in least["method"]]
+    return least.iloc[int(np.argmin(places))]

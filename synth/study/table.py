@@ -143,6 +143,12 @@ def build(
     return pd.DataFrame(table.sort_values(order, kind="stable", ignore_index=True))
 
 
+def baselines_of(table: pd.DataFrame) -> list[str]:
+    """The baselines that the table was built with."""
+    names = [str(name).removeprefix("ratio_to_") for name in table.columns if str(name).startswith("ratio_to_")]
+    return [name for name in names if name != "best"]
+
+
 def sizes_of(instances: Iterable[Instance]) -> dict[str, tuple[str, float]]:
     """Series and size in bytes by the hash of the instance's file, of those that have them."""
     found = {}

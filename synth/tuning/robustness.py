@@ -88,10 +88,10 @@ def machines(instance: Instance, variation: Variation) -> Iterator[Instance]:
 
 
 def rivals(instance: Instance) -> tuple[str, ...]:
-    """Methods that are run on a machine drawn where none are named: the family's published ones that suit it."""
+    """Methods that are run on a machine drawn where none are named: those in use today that suit it."""
     family = get_family(instance.family)
     suited = defaults_for(family, instance)
-    return tuple(name for name in family.published if name in suited)
+    return tuple(name for name in family.today if name in suited)
 
 
 def regrets(

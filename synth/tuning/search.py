@@ -169,7 +169,7 @@ class _Search:
     def _methods(self, row: Row) -> Iterator[tuple[str, bool]]:
         """The family's default methods that suit the row, and whether each is a reference that libraries run."""
         for name in defaults_for(self.family, row.instance):
-            published, named = name in self.family.published, self.question.methods
+            published, named = name in self.family.today, self.question.methods
             tried = published or (name in named if named else name not in LEFT_OUT)
             if tried and self.family.methods[name].kind != "bound":
                 yield name, published
@@ -298,7 +298,7 @@ class _Search:
         key = row.instance.sha256, name, tuple(options.items())
         if key not in self.records:
             left = self._left()
-            limit = RUN_S if left is None or name in self.family.published else min(RUN_S, max(left, LEAST_S))
+            limit = RUN_S if left is None or name in self.family.today else min(RUN_S, max(left, LEAST_S))
             self.records[key] = recorded(self.question, row.instance, name, options, limit)
         return self.records[key]
 
@@ -335,7 +335,7 @@ class _Search:
                 continue
             name, *options = row.best.method.split()
             given = {key: int(value) for key, _, value in (word.partition("=") for word in options)}
-            self._try(row, name, given, name in self.family.published)
+            self._try(row, name, given, name in self.family.today)
 
     def _said(self, row: Row, word: str = "") -> None:
         if row.best is not None:

@@ -35,6 +35,12 @@ _FILE = Parameter(
 )
 
 
+_IN_USE = (
+    "ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "nvls", "sharp", "spread_out",
+    "two_step",
+)  # fmt: skip
+
+
 def _read_tau(text: str) -> str:
     """``fast``, ``slow``, or the text of a duration."""
     try:
@@ -116,7 +122,8 @@ FAMILY = Family(
              "SimGrid (S4U), ASTRA-sim (analytical backend) and LogGOPSim (LogGP) on our schedules",
              "synth_papers.outside.page:reproduce"),
     ),
-    published=("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level"),
+    published=(*_IN_USE, "bfb", "fast", "tacos"),
+    in_use=_IN_USE,
     seedless=("double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "imported"),
     default_methods=(
         "bound", "ring", "double_tree", "pat", "two_level", "hierarchical", "symmetric", "in_network", "steiner",

@@ -52,7 +52,7 @@ FAMILY = Family(
             _PAGES + ".topologies_page:reproduce",
         ),
     ),
-    published=("dp_k",),
+    published=("dp_k", "recursive_doubling_closed_form", "bvn", "static_ring", "static_torus", "static_kautz"),
     seedless=("static_ring", "static_torus", "static_kautz", "bvn", "greedy", "dp_k", "recursive_doubling_closed_form"),
     default_methods=(
         "bound",
@@ -74,7 +74,12 @@ FAMILY = Family(
             (),
             (
                 Parameter("rates", read_choice("on", "off"), "on", "joint limits on rates"),
-                Parameter("cases", read_choice("on", "off"), "off", "divide intervals by the hops of their patterns"),
+                Parameter(
+                    "cases",
+                    read_choice("auto", "on", "off"),
+                    "auto",
+                    "divide intervals by the hops of their patterns: first (on), last (auto), never (off)",
+                ),
             ),
         ),
         _reference("static_ring", "baselines:static_ring", "the 1-D ring throughout"),

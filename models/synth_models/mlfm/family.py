@@ -44,7 +44,7 @@ FAMILY = Family(
         refutes="check.certificates:refutes",
         bound_words="bounds.load:bound_words",
     ),
-    published=("closed_form",),
+    published=("closed_form", "shift", "pairwise"),
     seedless=("closed_form", "shift", "pairwise"),
     default_methods=("bound", "closed_form", "shift", "greedy", "repair", "columns", "spines", "cpsat"),
     methods=by_name(

@@ -40,7 +40,7 @@ FAMILY = Family(
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
             papers=_PAGES, transfers="views.transfers:transfers",
             from_table="views.from_table:from_table", size="instance:size"),
-    published=("optree",),
+    published=("optree", "formula", "ring", "neighbor_exchange", "wrht", "one_stage", "first_fit", "longest_first"),
     seedless=("formula", "ring", "neighbor_exchange", "wrht", "one_stage", "first_fit", "longest_first", "optree"),
     default_methods=("bound", "optree", "relay", "time_expanded"),
     methods=by_name(

@@ -38,7 +38,7 @@ FAMILY = Family(
         Page("xtree-scale", "How time and memory of an allgather's synthesis grow with the nodes",
              "TACOS (MICRO 2024) reports 40,000 NPUs in 2.5 hours", _PAGES + ".scale:reproduce"),
     ),
-    published=("xtree", "mirror_xtree"),
+    published=("xtree", "mirror_xtree", "mesh2d_rings", "multitree", "tacos", "tto", "tidalmesh"),
     seedless=("cycle", "mesh2d_rings", "multitree", "tto", "tidalmesh"),
     default_methods=("bound", "xtree", "mirror_xtree", "pull", "forest", "ilp"),
     methods=by_name(

@@ -428,6 +428,12 @@ class Relaxation:
         return proven + sum((left * self.least[variable] for variable, left in total.items()), Fraction(0))
 
 
+def bytes_differ(instance: HarvestInstance) -> bool:
+    """Whether steps of one pattern move unequal bytes."""
+    keys = [_set_key(pairs, instance.gpus) for pairs in instance.demands]
+    return len(set(zip(keys, instance.bytes_per_pair.tolist(), strict=True))) > len(set(keys))
+
+
 def _set_key(pairs: IntArray, gpus: int) -> bytes:
     order = np.argsort(pairs[:, 0] * gpus + pairs[:, 1])
     return pairs[order].tobytes()

@@ -14,10 +14,11 @@ interval costs at least what its parts do, so an interval that was not examined 
 parts.
 Intervals are examined on demand: where there are many patterns first all of two and three steps, which are quickly
 bounded and say most; then those on the currently cheapest partition, until all of these are examined or most of the
-time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and in the end with
-as many rounds as they take. With ``cases`` the intervals of the cheapest partition are divided, instead of both, by
-the hops of their patterns (:mod:`synth_models.harvest.bounds.hop_cases`). Sums are whole multiples of a small unit,
-rounded down.
+time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and then with as many
+rounds as they take. At last the intervals of the cheapest partition are divided by the hops of their patterns
+(:mod:`synth_models.harvest.bounds.hop_cases`). With ``cases`` this comes before the ``rate`` rows of whole intervals,
+or not at all. Where it tells steps of unequal bytes apart it is a search of its own, and the stronger one counts. Sums
+are whole multiples of a small unit, rounded down.
 """
 
 from __future__ import annotations
@@ -34,7 +35,17 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds import chains
 from synth_models.harvest.bounds.hop_cases import Division
-from synth_models.harvest.bounds.interval import FEW, MORE, QUICK, RATES, TREES, IntervalBound, Patterns, Relaxation
+from synth_models.harvest.bounds.interval import (
+    FEW,
+    MORE,
+    QUICK,
+    RATES,
+    TREES,
+    IntervalBound,
+    Patterns,
+    Relaxation,
+    bytes_differ,
+)
 from synth_models.harvest.bounds.rate_prices import Bundle
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import least_paid
@@ -47,6 +58,7 @@ SHARE = 0.8  # of the time limit; the certificate is verified in the rest
 SAME = 1e-9  # bounds apart by this share differ only in what was rounded down
 SHORT = 3  # all intervals of up to so many steps are examined first where there are many patterns
 DIVISIONS = 6  # of the least case of an interval before the cheapest partition is sought again
+RATE_ROWS, CASES = "rate rows", "cases"  # stages of a search, after the rows of trees
 AT_ONCE = 4  # intervals examined before the cheapest partition is sought again
 UNITS = 1 << 61  # units that an upper bound on T is divided into
 FINEST = 992  # no unit is smaller than 2^-FINEST
@@ -56,33 +68,43 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     """The bound with its certificate: the examined intervals with multipliers, and the price bundles they use."""
     whole = options if options.time_limit_s is not None else options.part(most_s=USUAL_SECONDS)
     part = whole.part(SHARE)
-    use_rates = options.method.get("rates", "on") == "on"
 
     distinct = {pairs.tobytes(): len(pairs) for pairs in instance.demands}
     if sum(distinct.values()) > PAIRS_UP_TO or len(instance.steps) > STEPS_UP_TO:
         return single_steps(instance)
-    cases = options.method.get("cases", "off") == "on"
-    shared = Patterns(instance, by_bytes=cases and use_rates and instance.ports > 1)
-    search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
-    ladder, known = search.ladder, search.known
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
-    complete = False
-    with part.in_time():
-        complete = search.run(use_rates and instance.ports > 1, cases)
-    ladder.close()
-    number = len(instance.steps) * (len(instance.steps) - 1) // 2 + sum(ladder.crowded)
-    message = f"{len(known)} of {number} intervals examined"
-    if not complete or not all(known[ends].finished for ends in ladder.partition() if ends in known):
-        message += "; stopped by the limit, more time may prove more"
-    ladder.drop_idle(known, whole.part(0.5).out_of_time)
-    found = _outcome(instance, ladder, known, shared, message)
-    return _stronger(instance, found, ladder, whole.part(0.5).out_of_time) if instance.delay_varies else found
+    searches = list[_Search]()
+    for by_bytes, stages in _searches(instance, options):
+        shared = Patterns(instance, by_bytes)
+        search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
+        with part.in_time():
+            search.complete = search.run(stages)
+        search.ladder.close()
+        searches.append(search)
+        if part.out_of_time():
+            break
+    found = max(searches, key=lambda one: one.ladder.total()).outcome(whole.part(0.5).out_of_time)
+    if not all(search.ended() for search in searches) or len(searches) < len(_searches(instance, options)):
+        found.message = f"{found.message}; stopped by the limit, more time may prove more"
+    return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
 
 
-def _stronger(instance: HarvestInstance, found: Outcome, ladder: _Ladder, out_of_time: Callable[[], bool]) -> Outcome:
+def _searches(instance: HarvestInstance, options: RunOptions) -> list[tuple[bool, Sequence[str]]]:
+    """The searches that the options ask for: whether steps of unequal bytes have patterns of their own, and the stages
+    (:meth:`_Search.run`)."""
+    rates = options.method.get("rates", "on") == "on" and instance.ports > 1
+    cases = options.method.get("cases", "auto") if rates else "off"
+    if cases == "off":
+        return [(False, [RATE_ROWS] if rates else [])]
+    stages = [RATE_ROWS, CASES] if cases == "auto" else [CASES, RATE_ROWS]
+    return [(stage == CASES, [stage]) for stage in stages] if bytes_differ(instance) else [(False, stages)]
+
+
+def _stronger(instance: HarvestInstance, found: Outcome, out_of_time: Callable[[], bool]) -> Outcome:
     """The bound of chains (:mod:`synth_models.harvest.bounds.chains`) where it proves more than intervals do."""
+    ladder = _Ladder(instance)
     chained = chains.solve(instance, ladder.unit, ladder.alone, out_of_time)
     assert found.bound is not None
     return chained if chained.bound is not None and chained.bound > found.bound * (1 + SAME) else found
@@ -105,7 +127,8 @@ def _least(instance: HarvestInstance, pairs: IntArray, seconds: Fraction) -> Fra
 @dataclass
 class _Search:
     """Intervals examined so far (``known``) and the bounds of partitions that they give (``ladder``), until
-    ``out_of_time``; ``several``: there are many patterns, so that intervals are examined with care."""
+    ``out_of_time``; ``several``: there are many patterns, so that intervals are examined with care; ``complete``: no
+    interval is left to examine."""
 
     instance: HarvestInstance
     shared: Patterns
@@ -113,29 +136,44 @@ class _Search:
     out_of_time: Callable[[], bool]
     several: bool
     known: dict[tuple[int, int], IntervalBound] = field(default_factory=dict)
+    complete: bool = False
 
-    def run(self, rates: bool, cases: bool) -> bool:
-        """Examine intervals: by trees only, with joint ``rates`` too, or in ``cases``; False once time is up."""
-        if not rates:
-            return self.climb((QUICK, TREES))
-        return self.climb((QUICK, TREES)) and self.divide() if cases else self.climb((QUICK, TREES, RATES, MORE))
+    def ended(self) -> bool:
+        """Whether nothing is left to examine, and each interval of the cheapest partition was to its end."""
+        last = [self.known[ends] for ends in self.ladder.partition() if ends in self.known]
+        return self.complete and all(found.finished for found in last)
 
-    def climb(self, effort: Sequence[int]) -> bool:
-        """Examine intervals with more and more effort, those of the cheapest partition; False once time is up."""
+    def outcome(self, deadline_passed: Callable[[], bool]) -> Outcome:
+        """What the search has proven, without the intervals that are not needed for it."""
+        number = len(self.instance.steps) * (len(self.instance.steps) - 1) // 2 + sum(self.ladder.crowded)
+        message = f"{len(self.known)} of {number} intervals examined"
+        self.ladder.drop_idle(self.known, deadline_passed)
+        return _outcome(self.instance, self.ladder, self.known, self.shared, message)
+
+    def run(self, stages: Sequence[str]) -> bool:
+        """Examine intervals: by trees, then by these stages in turn; False once time is up."""
         ladder, steps = self.ladder, len(self.instance.steps)
         short = [(a, a + more) for more in range(1, SHORT) for a in range(steps - more)] if self.several else []
         complete = self.examine(short, TREES)
         ladder.close()
-        for level in effort if self.several else effort[1:]:
-            done = set(short) if level <= TREES else set[tuple[int, int]]()
-            done.update(ends for ends, found in self.known.items() if level == MORE and found.finished)
-            while complete and (
-                todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]
-            ):
-                now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
-                complete = self.examine(now, level)
-                done.update(now)
+        complete = complete and self.climb((QUICK, TREES) if self.several else (TREES,), short)
+        for stage in stages:
+            complete = complete and (self.divide() if stage == CASES else self.climb((RATES, MORE)))
         return complete
+
+    def climb(self, effort: Sequence[int], examined: Sequence[tuple[int, int]] = ()) -> bool:
+        """Examine intervals with more and more effort, those of the cheapest partition but for the ``examined``; False
+        once time is up."""
+        ladder = self.ladder
+        for level in effort:
+            done = set(examined)
+            done.update(ends for ends, found in self.known.items() if level == MORE and found.finished)
+            while todo := [ends for ends in ladder.partition() if ends not in done and ladder.examinable(*ends)]:
+                now = sorted(todo, key=lambda ends: ends[0] - ends[1])[:AT_ONCE]
+                if not self.examine(now, level):
+                    return False
+                done.update(now)
+        return True
 
     def divide(self) -> bool:
         """Divide the intervals of the cheapest partition into cases, until none is left to divide; False once time is
