@@ -239,8 +239,8 @@ def _import_what_commands_need() -> None:
     ):
         import_module(name)
     for one in map(get_family, family_names()):
-        parts = [getattr(one, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
-        for part in parts:
+        capable = [target for name, target in one.capabilities.items() if name not in ("paper", "findings")]
+        for part in [*(getattr(one, field.name) for field in fields(Family)), *capable]:
             if isinstance(part, str) and re.fullmatch(r"[\w.]+:\w+", part):
                 import_module(part.partition(":")[0])
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from synth.family import Family, family_names, load
+from synth.family import Family, family_names
+from synth.method import load
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
@@ -128,7 +129,10 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.clock.start_up_costs",
         "synth.clock.deadline",
         "synth.errors",
+        "synth.method",
         "synth.options",
+        "synth.plugins.added_methods",
+        "synth.plugins.former_fields",
         "synth.plugins.entry_points",
         "synth.clock.progress",
         "synth.text",
@@ -182,7 +186,8 @@ def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch)
     """A method in the folder of its kind, a part in the room of its name; what is named is there."""
     monkeypatch.syspath_prepend(ROOT / "tests/toy_family")
     data: Family = load(f"{family}.family:FAMILY")
-    named = [(part, place, getattr(data, part)) for place, parts in PARTS.items() for part in parts.split()]
+    parts = vars(data) | data.capabilities
+    named = [(part, place, parts.get(part)) for place, names in PARTS.items() for part in names.split()]
     named += [(method.name, METHODS[method.kind], method.target) for method in data.methods.values()]
     there = [(part, place, target) for part, place, target in named if target is not None]
     either = {"table": {"solution", "views"}}  # a table that needs a replay is a view

@@ -1,7 +1,7 @@
 """What others add: through the entry points of their distributions, found without importing them, or in a file.
 
 The groups are ``synth.families`` (an entry point names a :class:`synth.family.Family`), ``synth.methods`` (a
-:class:`synth.family.Method`, the entry point named ``<family>.<method>``) and ``synth.solvers`` (a
+:class:`synth.method.Method`, the entry point named ``<family>.<method>``) and ``synth.solvers`` (a
 :class:`synth.solvers.solver.Solver`). An entry point that cannot be loaded, or whose name is taken, is left out with
 one line of words (:func:`complaints`); everything else works on. A file is imported under a name of its folder's own
 (:func:`load_in`): no installed module of the same name takes its place, nor it theirs.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, Page, by_name, rooms
+from synth.family import Family, Page, rooms
+from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
@@ -90,11 +91,11 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-             transfers="views.transfers:transfers", demands="views.transfers:demands",
+             export="views.transfers:transfers", demands="views.transfers:demands",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
-             breakable="views.breakable:Breakable", papers=_PAGES,
+             failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
-             size="instance:size", planner="references.plan:Planner"),
+             size="instance:size", planning="references.plan:Planner"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "

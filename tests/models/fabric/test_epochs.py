@@ -16,7 +16,7 @@ from models.fabric.small_machines import machine
 from models.fabric.test_flow_fluid import random_instance
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.replay import check_schedule

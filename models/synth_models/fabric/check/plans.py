@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from synth.family import Verdict
+from synth.method import Verdict
 from synth_models.fabric.check import epochs, steps
 from synth_models.fabric.check.even_pieces import check_cutting
 from synth_models.fabric.instance import FabricInstance

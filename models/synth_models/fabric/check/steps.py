@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.text.untrusted import flags, whole, whole_numbers
 from synth_models.fabric.check import counted_steps
 from synth_models.fabric.instance import FabricInstance

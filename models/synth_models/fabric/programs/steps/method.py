@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome, Termination
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.catalogue import takes
