@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from synth.errors import Fault, InputError, one_of
 from synth.method import Method, Objective, Outcome, Target, Verdict, by_name, load
-from synth.plugins import added_methods, entry_points
+from synth.plugins import added, entry_points
 from synth.plugins.former_fields import takes_former_fields
 
 if TYPE_CHECKING:
@@ -169,5 +169,6 @@ def get_family(name: str) -> Family:
         raise InputError([Fault("", words or f"unknown family {name!r}; {known}")])
     origin = None if entry_points.is_ours(entry) else entry_points.origin(entry)
     own = [replace(method, origin=origin) for method in family.methods.values()]
-    added = added_methods.of(family.name, family.methods)
-    return replace(family, methods=by_name(*own, *added)) if added or origin else family
+    others = added.methods(family.name, family.methods)
+    added.certificates(family.name)  # what is wrong with one is said before anything runs
+    return replace(family, methods=by_name(*own, *others)) if others or origin else family

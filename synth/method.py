@@ -135,6 +135,23 @@ class Method:
         return function
 
 
+@dataclass(frozen=True)
+class Certificates:
+    """The checks of what a method of another distribution states, under a name that the family's own check does not
+    know; found through the entry-point group ``synth.certificates``, named ``<family>.<name>``.
+
+    Every check reads the instance and what a file says alone, imports no method, and raises ``ValueError`` on what is
+    no proof. ``asked`` are the method's options whose values a certificate repeats when it says that the question which
+    they ask has no answer. Family ``fabric`` looks for them.
+    """
+
+    name: str
+    argument: Target | None = None  # (instance, bound, certificate) -> faults, where its ``argument`` is the name
+    table: Target | None = None  # (instance, table) -> faults of what is beside a bound under the name
+    plan: Target | None = None  # (instance, solution) -> Verdict without a value, of a plan whose ``kind`` is the name
+    asked: tuple[str, ...] = ()
+
+
 def by_name(*methods: Method) -> Mapping[str, Method]:
     """Methods as a read-only mapping from their names, in this order."""
     return MappingProxyType({method.name: method for method in methods})
