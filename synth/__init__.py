@@ -63,7 +63,7 @@ if not TYPE_CHECKING:  # a checker is to tell a name that does not exist
 
             return import_module("synth.study")
         if name in _TARGETS:
-            from synth.family import load
+            from synth.method import load
 
             return load(_TARGETS[name])
         raise AttributeError(f"module 'synth' has no attribute {name!r}")

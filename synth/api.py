@@ -17,8 +17,9 @@ import synth
 from synth import making
 from synth.clock import start_up_costs
 from synth.errors import InputError, SizeLimitError, UnsupportedError
-from synth.family import SUBMITTED, Family, Method, Outcome, Verdict, defaults_for, get_family, load
+from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
+from synth.method import SUBMITTED, Method, Outcome, Verdict, load
 from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, read_parameters
 from synth.plugins.method_file import method_of
 from synth.records import record as records

@@ -7,137 +7,40 @@ It runs nothing and knows nothing of pages, records or the command. Families are
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib import import_module
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from synth.errors import Fault, InputError, one_of
-from synth.options import Parameter, RunOptions
-from synth.plugins import entry_points
+from synth.method import Method, Objective, Outcome, Target, Verdict, by_name, load
+from synth.plugins import added, entry_points
+from synth.plugins.former_fields import takes_former_fields
 
 if TYPE_CHECKING:
-    from synth.clock.deadline import Held
     from synth.instance import Instance
 
-Kind = Literal["program", "reference", "bound", "submitted"]
-"""A method's; ``submitted`` is what somebody handed in, of no method of ours."""
-Termination = Literal[
-    "finished", "optimal", "infeasible", "time_limit", "size_limit", "unsupported", "error", "out_of_memory", "killed"
+__all__ = ["Family", "Method", "Objective", "Outcome", "Page", "Target", "Verdict", "by_name", "load", "rooms"]
+
+Capability = Literal[
+    "suited",  # (instance, method name) -> bool: whether a default method fits the instance
+    "size",  # (instance) -> int: how many ranks take part
+    "flow_table",  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
+    "from_table",  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError
+    "bound_words",  # (instance, certificate) -> str | None: what it proves, in words
+    "refutes",  # (method options, bound, certificate) -> bool: the question has no answer
+    "frames",  # (instance, solution) -> synth.views.frames.Frames | None: the report's player
+    "export",  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
+    "demands",  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
+    "timing",  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
+    "varied",  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
+    "failures",  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
+    "series",  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
+    "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine
+    "paper",  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
+    "findings",  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`
 ]
-Need = Literal["milp", "miqcp", "cp", "highspy"]
-"""What a method needs of its solver, and a solver can take: Pyomo models with linear rows (``milp``) or also quadratic
-ones (``miqcp``), OR-Tools' ``CpModel`` (``cp``), or HiGHS's own interface, through which a program grows between two
-solves or gives its dual prices (``highspy``)."""
-SUBMITTED = "submitted"  # instead of a method's name
-Target = str
-"""``"module:name"``: where a part of a family is."""
-
-
-def load(target: Target) -> Any:
-    """What the target names, its module imported if it is not yet."""
-    module, _, name = target.partition(":")
-    return getattr(import_module(module), name)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What is minimised, and in which unit."""
-
-    name: str
-    unit: str
-
-
-@dataclass
-class Outcome:
-    """What a method hands back. Why it stopped, the point it holds and the bound it proved are separate facts.
-
-    ``bound`` is a proven lower bound or None; ``bound_proof`` says in words by what. ``certificate`` is data with
-    which the family can verify the bound again (a cut, say), beside a solution or alone. A bound without certificate is
-    the word of the run's solver; where no solver ran, it counts as proven by nobody.
-    """
-
-    termination: Termination
-    solution: Any = None
-    bound: float | None = None
-    bound_proof: str | None = None
-    certificate: Mapping[str, Any] | None = None
-    message: str | None = None
-    build_s: float = 0.0
-    solve_s: float = 0.0
-
-    def take_over(self, held: Held) -> None:
-        """Fill in what a run held when it had to stop, where it hands back none itself."""
-        if self.termination not in ("time_limit", "out_of_memory"):
-            return
-        if self.solution is None and held.solution is not None:
-            self.solution = held.solution()
-            self.message = "; ".join(filter(None, (held.words, self.message)))
-        if self.bound is None and held.bound is not None:
-            self.bound, self.bound_proof, self.certificate = held.bound, held.bound_proof, held.certificate
-
-
-@dataclass
-class Verdict:
-    """What the check found: the objective recomputed from the solution, facts about it, and its faults.
-
-    ``unverified`` is what a stored record states and nobody can compute again, such as a solver's bound; families leave
-    it empty.
-    """
-
-    value: float | None
-    facts: dict[str, Any] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
-    unverified: list[str] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.faults
-
-
-@dataclass(frozen=True)
-class Method:
-    """One way to solve a family's instances.
-
-    The function behind ``target`` takes ``(instance, RunOptions)`` and returns an :class:`Outcome`. ``needs`` are the
-    kinds of model that it can hand to a solver, the best first: it runs with every solver that takes one of them
-    (:func:`synth.solvers.catalogue.solvers_for`). It ``repeats`` if instance, options and seed alone decide the
-    solution, as long as the time limit does not end it: then ``synth check`` can run it again
-    (:mod:`synth.records.repetition`).
-    """
-
-    name: str
-    kind: Kind
-    summary: str
-    target: Target
-    needs: tuple[Need, ...] = ()
-    parameters: tuple[Parameter, ...] = ()
-    repeats: bool = False
-    origin: str | None = None  # who else than this distribution it comes from: filled in where it is found
-    folder: Path | None = None  # of a method in a file (synth.plugins.method_file): where the modules of its target are
-
-    def __post_init__(self) -> None:
-        """Raise ``ValueError`` for what no method can be: others write methods too."""
-        if self.kind not in get_args(Kind) or (self.kind == "submitted") != (self.name == SUBMITTED):
-            kinds = ", ".join(kind for kind in get_args(Kind) if kind != "submitted")
-            raise ValueError(f"method {self.name}: kind = {self.kind!r}: must be one of {kinds}")
-        if unknown := set(self.needs) - set(get_args(Need)):
-            raise ValueError(
-                f"method {self.name}: needs {unknown.pop()!r}: must be some of {', '.join(get_args(Need))}"
-            )
-        if not re.fullmatch(r"[A-Za-z0-9_.]+(:[A-Za-z0-9_]+)?", self.name):  # records' files are named for it
-            raise ValueError(f"method {self.name!r}: a name has letters, digits and _ only")
-
-    def load(self) -> Callable[[Any, RunOptions], Outcome]:
-        """The function behind the method."""
-        function: Callable[[Any, RunOptions], Outcome]
-        function = load(self.target) if self.folder is None else entry_points.load_in(self.folder, self.target)
-        return function
+"""What only some families can do."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +56,7 @@ class Page:
     in_parts: bool = False
 
 
+@takes_former_fields(Capability)
 @dataclass(frozen=True)
 class Family:
     """One problem class. Every part is a target; the signatures are those of the comments.
@@ -160,6 +64,7 @@ class Family:
     ``check`` replays a solution from the instance alone; ``check_bound`` verifies a bound from its certificate and
     returns the faults found; ``pack`` gives a solution as plain values and flat numpy arrays, ``unpack`` is its inverse
     and raises ``ValueError`` on data that is no solution; ``table`` gives it as one flat table with stable columns.
+    ``capabilities`` are the targets of what only some families can do, by the names of :data:`Capability`.
     """
 
     name: str
@@ -181,34 +86,13 @@ class Family:
     seedless: tuple[str, ...] = ()  # references that no seed changes: a study over seeds runs them once, as bounds
     published: tuple[str, ...] = ()  # methods of others, which ours are measured against: the paper's own first
     in_use: tuple[str, ...] = ()  # those of them that libraries run today, where a family says so
-    suited: Target | None = None  # (instance, method name) -> bool: whether a default method fits the instance
-    flow_table: Target | None = None  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
-    size: Target | None = None  # (instance) -> int: how many ranks take part
-    from_table: Target | None = None  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError
-    bound_words: Target | None = None  # (instance, certificate) -> str | None: what it proves, in words
-    refutes: Target | None = None  # (method options, bound, certificate) -> bool: the question has no answer
-    frames: Target | None = None  # (instance, solution) -> synth.views.frames.Frames | None: the report's player
-    transfers: Target | None = (
-        None  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
-    )
-    demands: Target | None = (
-        None  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
-    )
-    timing: Target | None = None  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
-    varied: Target | None = None  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
-    breakable: Target | None = None  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
-    series: Target | None = (
-        None  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
-    )
-    planner: Target | None = None  # (instance) -> synth.planning.Planning: plans of many demands on its machine
-    paper: Target | None = None  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
-    findings: Target | None = None  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`
+    capabilities: Mapping[Capability, Target] = field(default_factory=dict)
     more_pages: tuple[Page, ...] = ()  # further pages of `synth reproduce`, beside the one of the family's own name
 
     @property
     def pages(self) -> tuple[Page, ...]:
         """Its own page, if it has one, and the others."""
-        own = () if self.paper is None else (Page(self.name, self.title, self.citation, self.paper),)
+        own = [Page(self.name, self.title, self.citation, self.capabilities["paper"])] if self.can("paper") else []
         return (*own, *self.more_pages)
 
     @property
@@ -221,6 +105,14 @@ class Family:
         file, else the published ones."""
         return tuple(name for name in baselines if name in self.methods or ":" in name) or self.published
 
+    def can(self, what: Capability) -> bool:
+        """Whether it has the capability."""
+        return what in self.capabilities
+
+    def capability(self, what: Capability) -> Any:
+        """What stands behind the capability. Raises ``KeyError`` where the family has not got it."""
+        return load(self.capabilities[what])
+
     def method(self, name: str) -> Method:
         """The method of that name. Raises :class:`InputError` naming the known ones."""
         if name not in self.methods:
@@ -231,35 +123,31 @@ class Family:
 
 
 def rooms(
-    package: str, instance: str, keys: str, check: str, papers: str | None = None, **others: str
+    package: str, instance: str, keys: str, check: str, papers: str | None = None, **capabilities: str
 ) -> dict[str, Any]:
-    """The targets of a family whose rooms and functions bear the plan's names: ``instance``, ``keys`` and ``check``
-    (the replay) are named, ``others`` are targets within the package that have a name or room of their own. ``papers``
-    is the package of its page and findings, if it has them; that package need not be installed."""
+    """The fields of a family whose rooms and functions bear the plan's names: ``instance``, ``keys`` and ``check``
+    (the replay) are named, ``capabilities`` are targets within the package; ``table`` may be one that has another
+    room. ``papers`` is the package of its page and findings, if it has them; that package need not be installed."""
     parts = {
         "instance": f"instance:{instance}",
         "keys": f"making:{keys}",
         "make": "making:make",
         "check": f"check.replay:{check}",
         "check_bound": "check.certificates:check_bound",
-        **{name: f"solution:{name}" for name in ("pack", "unpack", "table")},
-        **{name: f"views.{name}:{name}" for name in ("describe", "plot", "frames")},
-        **others,
+        **{name: f"solution:{name}" for name in ("pack", "unpack")},
+        **{name: f"views.{name}:{name}" for name in ("describe", "plot")},
+        "table": capabilities.pop("table", "solution:table"),
     }
+    own = {name: f"{package}.{target}" for name, target in {"frames": "views.frames:frames", **capabilities}.items()}
     pages = {} if papers is None else {"paper": f"{papers}.page:reproduce", "findings": f"{papers}.findings:FINDINGS"}
-    return {name: f"{package}.{target}" for name, target in parts.items()} | pages
-
-
-def by_name(*methods: Method) -> Mapping[str, Method]:
-    """Methods as a read-only mapping from their names, in this order."""
-    return MappingProxyType({method.name: method for method in methods})
+    return {**{name: f"{package}.{target}" for name, target in parts.items()}, "capabilities": own | pages}
 
 
 def defaults_for(family: Family, instance: Instance) -> Sequence[str]:
     """The methods to run on this instance when the user names none."""
-    if family.suited is None:
+    if not family.can("suited"):
         return family.default_methods
-    suited = load(family.suited)
+    suited = family.capability("suited")
     return tuple(name for name in family.default_methods if suited(instance, name))
 
 
@@ -292,25 +180,6 @@ def get_family(name: str) -> Family:
         raise InputError([Fault("", words or f"unknown family {name!r}; {known}")])
     origin = None if entry_points.is_ours(entry) else entry_points.origin(entry)
     own = [replace(method, origin=origin) for method in family.methods.values()]
-    added = _added_methods(family)
-    return replace(family, methods=by_name(*own, *added)) if added or origin else family
-
-
-def _added_methods(family: Family) -> list[Method]:
-    """The methods that other distributions add to a family. One that has the name of another is left out."""
-    added = []
-    for entry in entry_points.entries(entry_points.METHODS).values():
-        of, _, name = entry.name.partition(".")
-        method = entry_points.load(entry_points.METHODS, entry, Method) if of == family.name else None
-        if method is None:
-            continue
-        origin = entry_points.origin(entry)
-        if method.name != name:
-            words = f"of {origin} names the method {method.name!r}: must be {of}.{method.name}"
-        elif name in family.methods:
-            words = f"of {origin} is left out: family {of} has a method {name} of its own"
-        else:
-            added.append(replace(method, origin=origin))
-            continue
-        entry_points.complain(entry_points.METHODS, entry.name, words)
-    return added
+    others = added.methods(family.name, family.methods)
+    added.certificates(family.name)  # what is wrong with one is said before anything runs
+    return replace(family, methods=by_name(*own, *others)) if others or origin else family

@@ -216,7 +216,8 @@ def read(path: str | Path) -> Instance:
 
 def from_bytes(data: bytes, source: str) -> Instance:
     """The instance whose file holds these bytes; ``source`` is what messages name. Raises :class:`InputError`."""
-    from synth.family import get_family, load
+    from synth.family import get_family
+    from synth.method import load
 
     raw = parse_json(data, source)
     if not isinstance(raw, dict):

@@ -21,8 +21,9 @@ from annotated_types import Ge, Gt
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationError
 
 from synth.errors import Fault, InputError, did_you_mean, one_of
-from synth.family import Family, load
+from synth.family import Family
 from synth.instance import LONGEST_NAME, Instance, faults_of, parse
+from synth.method import load
 from synth.options import as_text, read_flag
 from synth.text import amounts
 from synth.text.input_file import InputFile

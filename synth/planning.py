@@ -7,9 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from synth.family import Verdict, families, load
+from synth.family import families
 from synth.instance import Instance
 from synth.making import make
+from synth.method import Verdict
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -108,8 +109,8 @@ def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:
 
     Raises :class:`synth.errors.InputError` listing every fault.
     """
-    family = next(family for family in families() if family.planner is not None)
+    family = next(family for family in families() if family.can("planning"))
     if not isinstance(machine, Instance):
         machine = make(family, {"machine": str(machine), **keys, "collective": "broadcast", "bytes": "1"})
-    found: Planning = load(str(family.planner))(machine)
+    found: Planning = family.capability("planning")(machine)
     return found

@@ -40,7 +40,7 @@ from synth.execution import guard as guards
 from synth.execution import supervisor
 from synth.execution.guard import GUARD_VARIABLES
 from synth.family import Family, family_names, get_family
-from synth.plugins import entry_points
+from synth.plugins import added, entry_points
 from synth.solvers import catalogue
 
 MOST_BYTES = 1 << 20  # of one message
@@ -239,8 +239,8 @@ def _import_what_commands_need() -> None:
     ):
         import_module(name)
     for one in map(get_family, family_names()):
-        parts = [getattr(one, field.name) for field in fields(Family) if field.name not in ("paper", "findings")]
-        for part in parts:
+        capable = [target for name, target in one.capabilities.items() if name not in ("paper", "findings")]
+        for part in [*(getattr(one, field.name) for field in fields(Family)), *capable]:
             if isinstance(part, str) and re.fullmatch(r"[\w.]+:\w+", part):
                 import_module(part.partition(":")[0])
 
@@ -267,7 +267,7 @@ def _look_again(paths: list[str]) -> None:
     """Find what is installed in these places too, which an interpreter that starts there would have found."""
     sys.path[:0] = paths
     invalidate_caches()
-    for found in (entry_points._by_name, family.get_family, catalogue.known_solvers):
+    for found in (entry_points._by_name, added.certificates, family.get_family, catalogue.known_solvers):
         found.cache_clear()
     entry_points._COMPLAINTS.clear()
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import synth
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.library.submission import Sender
+from synth.method import load
 from synth.records import record as records
 from synth.records.record import Record
 from synth.text.input_file import InputFile
@@ -31,7 +32,7 @@ def in_a_file(record: Record, folder: Path) -> synth.Instance:
 def tables(record: Record, folder: Path) -> list[InputFile]:
     """What ``synth show --csv``, and with ``--flows``, prints."""
     family = get_family(record["family"])
-    targets = [family.table, *([family.flow_table] if family.flow_table else [])]
+    targets = [family.table, *(family.capabilities[name] for name in ("flow_table",) if family.can(name))]
     files = []
     for number, target in enumerate(targets):
         path = folder / f"table{number}.csv"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
-from third_party import Place
+from third_party import ROOT, Place
+
+import synth
 
 PYPROJECT = """
 [project]
@@ -321,3 +324,65 @@ def test_the_model_of_a_method_in_a_file(tmp_path):
     (place.work / "instances/mine.py").unlink()
     result = place.synth("export", path, "-o", "again.lp", "-m", "mine:PROGRAM")
     assert (result.returncode, "there is no file mine.py in" in result.stderr) == (2, True)
+
+
+LEAVING = '''
+"""What has to leave a rank over all its links."""
+from synth.method import Certificates, Method, Outcome
+
+METHOD = Method("leaving", "bound", "what a rank sends", "leaving:solve")
+CERTIFICATES = Certificates("leaving", argument="leaving_check:faults")
+
+def solve(instance, options):
+    bound = instance.blocks.bytes[2] / 75e9
+    return Outcome("finished", None, bound, "what leaves rank 2", {"argument": "leaving", "rank": 2})
+'''
+LEAVING_CHECK = """
+def faults(instance, bound, certificate):
+    net, rank = instance.machine.network, certificate["rank"]
+    rate = sum(b for b, v in zip(net.bandwidth, net.src) if v == rank)
+    least = instance.blocks.bytes[rank] / rate
+    return [] if bound <= least else [f"rank {rank} needs {least} s"]
+"""
+OWN_CHECKS = """
+[project]
+name = "leaving"
+version = "0.3"
+[project.entry-points."synth.methods"]
+"fabric.leaving" = "leaving:METHOD"
+[project.entry-points."synth.certificates"]
+"fabric.leaving" = "leaving:CERTIFICATES"
+"""
+
+
+def test_a_method_of_others_brings_the_check_of_its_certificates(tmp_path):
+    """A block over three links of 25 GB/s: certified where its check is installed, and no longer where it is not."""
+    place = Place(tmp_path)
+    place.install(OWN_CHECKS, {"leaving.py": LEAVING, "leaving_check.py": LEAVING_CHECK})
+    shutil.copy(ROOT / "instances/fabric/full-4-allgather-4KiB.json", place.work)
+    place.done("solve", "full-4-allgather-4KiB.json", "-m", "leaving")
+    file = place.work / "results/fabric/full-4-allgather-4KiB/leaving.json"
+    record = json.loads(file.read_text())
+    assert record["verified"]["facts"]["certificate"] == "verified"
+    assert record["bound"] == instance_of(place).blocks.bytes[2] / 75e9
+    place.done("check", "results")
+    file.write_text(json.dumps(record | {"bound": 2 * record["bound"]}))
+    assert "rank 2 needs " in place.done("check", "results", code=1)
+    file.write_text(json.dumps(record))
+    place.uninstall("leaving")
+    assert "the certificate is broken: argument is not one of " in place.done("check", "results", code=1)
+
+
+def test_certificates_of_another_name_cost_one_line(tmp_path):
+    place = Place(tmp_path)
+    place.install(
+        OWN_CHECKS.replace('"fabric.leaving" = "leaving:C', '"fabric.other" = "leaving:C'), {"leaving.py": LEAVING}
+    )
+    shutil.copy(ROOT / "instances/fabric/full-4-allgather-4KiB.json", place.work)
+    result = place.synth("solve", "full-4-allgather-4KiB.json", "-m", "leaving")
+    words = "of leaving 0.3 names the certificates 'leaving': must be fabric.leaving"
+    assert f"entry point fabric.other (synth.certificates) {words}" in result.stderr
+
+
+def instance_of(place: Place) -> synth.Instance:
+    return synth.read(place.work / "full-4-allgather-4KiB.json")

@@ -13,16 +13,19 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from synth.family import Family, family_names, load
+from synth.family import Family, family_names
+from synth.method import load
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     ROOT / "synth",
     ROOT / "models/synth_models",
     ROOT / "models/synth_papers",
+    ROOT / "models/synth_peers",
     ROOT / "tests/toy_family/toy_broadcast",
 )
 FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names() if name != "faulty")]
+PEERS = {"synth_peers.sccl", "synth_peers.teccl"}  # one joins the methods and the check of family fabric
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
 PROBLEM = {"instance", "solution", "parts", "problem", "scheduling"}
 # who may import whom within a family, in the end; a room may be a file while one file is enough
@@ -117,8 +120,7 @@ def test_no_cycle() -> None:
 def test_the_toolkit_knows_no_paper_and_a_paper_no_other() -> None:
     for module in graph():
         if module.startswith("synth."):
-            assert [name for name in graph()[module] if not name.startswith("synth")] == []
-            assert [name for name in graph()[module] if name.startswith("synth_models")] == [], module
+            assert [name for name in graph()[module] if name.partition(".")[0] != "synth"] == [], module
     owner = {module: family for family in FAMILIES for module in graph() if f"{module}.".startswith(f"{family}.")}
     assert [(a, b) for a, b in graph().edges if a in owner and b in owner and owner[a] != owner[b]] == []
 
@@ -128,7 +130,10 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.clock.start_up_costs",
         "synth.clock.deadline",
         "synth.errors",
+        "synth.method",
         "synth.options",
+        "synth.plugins.added",
+        "synth.plugins.former_fields",
         "synth.plugins.entry_points",
         "synth.clock.progress",
         "synth.text",
@@ -170,6 +175,40 @@ def test_arrows_between_rooms_point_one_way(family: str) -> None:
     assert wrong == []
 
 
+def test_peers_are_joined_by_entry_points_alone() -> None:
+    """No family and no tool imports them, and none the other; their data imports nothing of their rooms."""
+    peer = {module: ".".join(module.split(".")[:2]) for module in graph() if module.startswith("synth_peers.")}
+    assert {*peer.values()} == PEERS
+    assert [(a, b) for a, b in graph().edges if b in peer and peer[b] != peer.get(a)] == []
+    for one in PEERS:
+        assert {room(module, one) for module in peer if peer[module] == one} == {"__init__", "check", "programs"}
+        assert [name for name in nx.descendants(graph(), one) if not name.startswith("synth.")] == []
+
+
+def test_the_check_of_a_peer_imports_no_method() -> None:
+    """Of the family only its problem and its check, in the end, by whatever way."""
+    rooms = PROBLEM - {"scheduling"} | {"check"}
+    for module in graph():
+        if module.startswith("synth_peers.") and ".check" in module:
+            reached = nx.descendants(graph(), module)
+            assert {room(name, "synth_models.fabric") for name in reached if "synth_models.fabric." in name} <= rooms
+            assert [name for name in reached if ".programs" in name] == [], module
+
+
+@pytest.mark.parametrize("peer", sorted(PEERS))
+def test_what_a_peer_names_is_there(peer: str) -> None:
+    """Its method in the programs, its checks in the check."""
+    method, checks = load(f"{peer}:METHOD"), load(f"{peer}:CERTIFICATES")
+    assert method.target.startswith(f"{peer}.{METHODS[method.kind]}.")
+    named = [target for target in (checks.argument, checks.table, checks.plan) if target is not None]
+    assert named
+    assert all(target.startswith(f"{peer}.check.") for target in named)
+    assert all(callable(load(target)) for target in (method.target, *named))
+    asked = {parameter.name for parameter in method.parameters if parameter.question}
+    assert checks.name == method.name
+    assert {*checks.asked} <= asked
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_views_reach_no_solver(family: str) -> None:
     views = [module for module in graph() if module.startswith(f"{family}.views")]
@@ -182,7 +221,8 @@ def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch)
     """A method in the folder of its kind, a part in the room of its name; what is named is there."""
     monkeypatch.syspath_prepend(ROOT / "tests/toy_family")
     data: Family = load(f"{family}.family:FAMILY")
-    named = [(part, place, getattr(data, part)) for place, parts in PARTS.items() for part in parts.split()]
+    parts = vars(data) | data.capabilities
+    named = [(part, place, parts.get(part)) for place, names in PARTS.items() for part in names.split()]
     named += [(method.name, METHODS[method.kind], method.target) for method in data.methods.values()]
     there = [(part, place, target) for part, place, target in named if target is not None]
     either = {"table": {"solution", "views"}}  # a table that needs a replay is a view

@@ -12,7 +12,8 @@ from published import PUBLISHED, ROOT, published, whole
 from typer.testing import CliRunner
 
 from synth.cli.main import app
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth.records.optimality import meets
 from synth_models.fabric.check.certificates import ARGUMENTS
 from synth_models.fabric.scheduling.chunks import seconds

@@ -13,7 +13,7 @@ import typer
 from synth.cli import complete
 from synth.cli.output import console, table
 from synth.errors import one_of
-from synth.family import SUBMITTED, Kind, Need
+from synth.method import SUBMITTED, Kind, Need
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -16,7 +16,7 @@ from synth.text.quantities import percent, shown
 
 if TYPE_CHECKING:
     from synth.errors import InputError
-    from synth.family import Verdict
+    from synth.method import Verdict
     from synth.records.record import Record
     from synth.views.figure_style import FigureStyle
 
@@ -195,7 +195,8 @@ def show(
     """Show a record and its solution to a person."""
     from synth.errors import InputError
     from synth.exchange.file_kinds import is_plan
-    from synth.family import get_family, load
+    from synth.family import get_family
+    from synth.method import load
     from synth.records import record as records
 
     _matching(plot, csv, flows, drawn)
@@ -215,10 +216,10 @@ def show(
         _print_certificate(record)
         return
     if csv:
-        target = family.flow_table if flows else family.table
-        if target is None:
+        if flows and not family.can("flow_table"):
             raise InputError(f"--flows: the table of family {family.name} holds everything; it has no flows beside it")
-        load(target)(record.find_instance(), record.solution()).to_csv(sys.stdout, index=False)
+        table = family.capability("flow_table") if flows else load(family.table)
+        table(record.find_instance(), record.solution()).to_csv(sys.stdout, index=False)
         return
     if plot is not None:
         _draw(record.plot, plot, style)

@@ -246,8 +246,9 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
             then = command("tune", output, "--collective", "allgather", "-o", "tuned")
             console.print(f"next: {then}", markup=False, soft_wrap=True)
         return
-    from synth.family import get_family, load
+    from synth.family import get_family
     from synth.making import asked_by, make
+    from synth.method import load
 
     chosen = get_family(family or _families()[0])
     key = load(chosen.keys).machine_key
@@ -263,7 +264,8 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
 
 def _families() -> list[str]:
     """Families whose instances hold machines."""
-    from synth.family import families, load
+    from synth.family import families
+    from synth.method import load
 
     return [family.name for family in families() if load(family.keys).machine_key]
 

@@ -33,7 +33,8 @@ class WithKeys(TyperCommand):
 
 def write_keys(name: str, formatter: Any) -> None:
     """A family's keys: what each takes, its meaning with the unit, its default, and examples of whole lists."""
-    from synth.family import get_family, load
+    from synth.family import get_family
+    from synth.method import load
 
     keys = load(get_family(name).keys)
     ends = {"": "", "needed": " [required]"}

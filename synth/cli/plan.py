@@ -247,8 +247,9 @@ def _print(block: Block, found: PlannedDemand, spent_s: float, as_json: bool) ->
 def _write(found: PlannedDemand, folder: Path, block: Block) -> None:
     """The demand's instance file and its record."""
     from synth import api
-    from synth.family import Outcome, get_family
+    from synth.family import get_family
     from synth.instance import read
+    from synth.method import Outcome
     from synth.options import RunOptions
     from synth.records import record as records
 

@@ -168,7 +168,7 @@ def _names(paper: str, known: dict[str, Page], parts: Parts) -> list[str]:
 
 def _load_page(target: str) -> Callable[[Reproduction], None]:
     """The function that fills a page. Raises :class:`InputError` where the package of the papers' pages is missing."""
-    from synth.family import load
+    from synth.method import load
 
     try:
         function: Callable[[Reproduction], None] = load(target)

@@ -156,7 +156,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     from synth.making import asked_by, make
     from synth.options import split_pairs
 
-    family = next(family for family in families() if family.timing is not None)
+    family = next(family for family in families() if family.can("timing"))
     words = [machine, *parameters] if "=" in machine else parameters
     keys: dict[str, Any] = dict(split_pairs(words, command))
     if taken := sorted({"collective", "bytes"} & set(keys)):

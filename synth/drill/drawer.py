@@ -14,8 +14,9 @@ from pydantic import Field, ValidationError
 
 from synth.drill.breakable import Breakable
 from synth.errors import InputError
-from synth.family import Outcome, get_family, load
+from synth.family import get_family
 from synth.instance import Instance, Part, faults_of, from_bytes, read_json
+from synth.method import Outcome, load
 from synth.records import record as records
 from synth.records.record import Record
 from synth.text.files import write_atomically
@@ -195,9 +196,9 @@ def read(folder: Path) -> tuple[Contents, Instance, Breakable]:
         raise InputError(list(faults_of(error, raw)), str(path)) from None
     instance = from_bytes(json.dumps(contents.instance).encode(), str(path))
     family = get_family(instance.family)
-    if family.breakable is None:
+    if not family.can("failures"):
         raise InputError(f"machines of family {family.name} do not fail", str(path))
-    breakable: Breakable = load(family.breakable)(instance)
+    breakable: Breakable = family.capability("failures")(instance)
     vertices = len(breakable.names())
     for k, row in enumerate(contents.failures):
         if row.schedule >= len(contents.schedules):

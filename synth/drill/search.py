@@ -16,8 +16,9 @@ from synth.drill.breakable import Breakable, Cut, Orbit
 from synth.errors import InputError
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, Run, expand
-from synth.family import Family, defaults_for, get_family, load
+from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
+from synth.method import load
 from synth.records.record import Record
 from synth.tuning.runs import kept
 from synth.tuning.search import LEFT_OUT
@@ -119,9 +120,9 @@ def prepared(question: Question) -> Drill:
     """The drill before any run. Raises :class:`InputError` for families whose machines do not break, and for more pairs
     than allowed."""
     family = get_family(question.whole.family)
-    if family.breakable is None:
+    if not family.can("failures"):
         raise InputError(f"machines of family {family.name} do not fail")
-    breakable: Breakable = load(family.breakable)(question.whole)
+    breakable: Breakable = family.capability("failures")(question.whole)
     folder = question.folder / "instances"
     cases = []
     for orbit in breakable.orbits(question.share, question.most_pairs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from synth.family import Target
+from synth.method import Target
 from synth.solvers.model_file import Form
 
 What = Literal["transfers", "traces", "algorithm", "plan", "model"]

@@ -30,7 +30,7 @@ from synth.exchange.mscclpp.plan import EXECUTOR, Gpu
 from synth.exchange.mscclpp.schedule import Replayed
 from synth.exchange.record_export import algorithm_of, transfers_of
 from synth.exchange.transfers import Raised, Transfers
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
 from synth.records.record import Record
 
@@ -406,10 +406,10 @@ def in_seconds(
     parts of so many bytes; ``service``: how links serve moves alone, of :data:`SERVICES` or ``planned``. Raises
     :class:`InputError`."""
     family = get_family(instance.family)
-    if family.timing is None:
+    if not family.can("timing"):
         raise InputError(f"schedules of family {family.name} are no collective that an executor runs")
     try:
-        found: float = load(family.timing)(instance, moves, service)
+        found: float = family.capability("timing")(instance, moves, service)
     except UnsupportedError as error:
         raise InputError(str(error)) from None
     return found

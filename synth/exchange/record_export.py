@@ -16,8 +16,9 @@ from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.lowering.equal_chunks import MOST_TRIED
 from synth.exchange.transfers import Transfers
-from synth.family import Method, Target, get_family, load
+from synth.family import Capability, get_family
 from synth.instance import Instance
+from synth.method import Method, load
 from synth.options import RunOptions, as_text
 from synth.plugins.method_file import as_module, method_of
 from synth.records.record import Record
@@ -47,24 +48,23 @@ def format_of(name: str | None, path: Path) -> Format:
 def transfers_of(record: Record) -> Transfers:
     """The record's schedule as moves from rank to rank. Raises :class:`InputError` where it holds none, and for
     families and solutions that are no collective among ranks."""
-    return _transfers_of(record, get_family(record["family"]).transfers)
+    return _transfers_of(record, "export")
 
 
 def moves_of(record: Record) -> Transfers:
     """The same, also of what no executor knows: demands, and families that state no more than who sends to whom."""
-    family = get_family(record["family"])
     try:
-        return _transfers_of(record, family.transfers)
+        return _transfers_of(record, "export")
     except InputError:
-        if family.demands is None:
+        if not get_family(record["family"]).can("demands"):
             raise
-        return _transfers_of(record, family.demands)
+        return _transfers_of(record, "demands")
 
 
-def _transfers_of(record: Record, target: Target | None) -> Transfers:
+def _transfers_of(record: Record, what: Capability) -> Transfers:
     family = get_family(record["family"])
     source = str(record.path) if record.path else None
-    if target is None:
+    if not family.can(what):
         raise InputError(f"schedules of family {family.name} are no collective that an executor runs", source)
     if record["kind"] == "bound" or not record.packed:
         raise InputError(f"holds no schedule ({record['method']} ended: {record['termination']})", source)
@@ -73,7 +73,7 @@ def _transfers_of(record: Record, target: Target | None) -> Transfers:
     if verdict.faults:
         more = f" (and {len(verdict.faults) - 1} more faults)" if len(verdict.faults) > 1 else ""
         raise InputError(f"its schedule is none: {verdict.faults[0]}{more}", source)
-    made: Transfers = load(target)(instance, solution)
+    made: Transfers = family.capability(what)(instance, solution)
     return made
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from synth.options import RunOptions
 
 if TYPE_CHECKING:
-    from synth.family import Termination
+    from synth.method import Termination
 
 Cause = Literal["time", "memory", "low_memory", "guard"]
 _MEMORY_WORDS = ("memoryerror", "bad_alloc", "out of memory", "cannot allocate memory")

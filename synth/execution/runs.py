@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, SolverMissingError
-from synth.family import Family, Method, defaults_for, get_family
+from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance, read
+from synth.method import Method
 from synth.options import RELATIVE_GAP, RunOptions, asked, read_limit
 from synth.plugins.method_file import method_of
 from synth.records import packed

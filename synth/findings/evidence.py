@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from synth.api import check
 from synth.errors import InputError
-from synth.family import Verdict, get_family
+from synth.family import get_family
 from synth.findings.finding import Case, Claim, Finding
 from synth.instance import Instance
+from synth.method import Verdict
 from synth.records import optimality
 from synth.records.contradictions import Standing, standing, value_stands
 from synth.records.folder import beside

@@ -14,7 +14,7 @@ import pandas as pd
 
 from synth import family as installed
 from synth.errors import InputError
-from synth.family import Family, get_family, load
+from synth.family import Family, get_family
 from synth.findings.command_line import commands
 from synth.findings.evidence import CERTIFIED, Evidence, Held, Shown, UnfoundedError
 from synth.findings.figure import CAPTION, CASES_CAPTION, WITHOUT_BOUND, draw, draw_cases
@@ -64,8 +64,8 @@ def stated(families: Sequence[str] | None = None) -> dict[str, tuple[Finding, ..
     same name."""
     found = {}
     for family in installed.families() if families is None else map(get_family, families):
-        if family.findings is not None:
-            found[family.name] = tuple(load(family.findings))
+        if family.can("findings"):
+            found[family.name] = tuple(family.capability("findings"))
     twice = [name for name, n in Counter(one.name for group in found.values() for one in group).items() if n > 1]
     if twice:
         raise RuntimeError(f"several findings are named {', '.join(twice)}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from synth.errors import InputError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
 from synth.records import packed
@@ -153,8 +153,8 @@ def _whose(record: Record, folder: Path) -> tuple[str, str, str]:
 
 
 def _size(group: list[Record]) -> int:
-    target = get_family(group[0]["family"]).size
-    return 0 if target is None else int(load(target)(group[0].find_instance()))
+    family = get_family(group[0]["family"])
+    return int(family.capability("size")(group[0].find_instance())) if family.can("size") else 0
 
 
 def size_class(size: int) -> str:

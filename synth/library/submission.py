@@ -19,8 +19,9 @@ import numpy as np
 
 from synth import api
 from synth.errors import Fault, InputError
-from synth.family import Outcome, get_family, load
+from synth.family import get_family
 from synth.instance import Instance, parse_json
+from synth.method import Outcome
 from synth.records import record as records
 from synth.records.contents import DOI, FORMAT, MOST_NAME, Contents
 from synth.records.contradictions import alarm_words, disproof_words, standing
@@ -71,13 +72,13 @@ def schedule(instance: Instance, files: Iterable[InputFile], sender: Sender) -> 
     """The record of a flat table (of two where the family has flows). Raises :class:`InputError` with the faulty lines
     of a table that cannot be read, and :class:`RefusedError`."""
     family, given = get_family(instance.family), list(files)
-    wanted = 1 if family.flow_table is None else 2
-    if family.from_table is None:
+    wanted = 2 if family.can("flow_table") else 1
+    if not family.can("from_table"):
         raise InputError(f"family {family.name} reads no tables")
     if len(given) != wanted:
         words = "needs both tables: --schedule (show --csv) and --flows (show --csv --flows)"
         raise InputError(f"family {family.name} {words if wanted == 2 else 'has one table: leave --flows out'}")
-    solution = load(family.from_table)(instance, *given)
+    solution = family.capability("from_table")(instance, *given)
     digest = hashlib.sha256(b"".join(file.data for file in given)).hexdigest()
     return of_solution(instance, solution, sender, str(given[0]), digest)
 
@@ -137,10 +138,10 @@ def bound(instance: Instance, path: Path, sender: Sender) -> Record:
 def _words(instance: Instance, certificate: Mapping[str, Any]) -> str | None:
     """What the certificate says, in the family's words; None where it has none, or the certificate is broken."""
     family = get_family(instance.family)
-    if family.bound_words is None:
+    if not family.can("bound_words"):
         return None
     try:
-        words: str | None = load(family.bound_words)(instance, certificate)
+        words: str | None = family.capability("bound_words")(instance, certificate)
     except Exception:  # the check says what is wrong with it
         return None
     return words

@@ -1,7 +1,8 @@
 """What others add: through the entry points of their distributions, found without importing them, or in a file.
 
 The groups are ``synth.families`` (an entry point names a :class:`synth.family.Family`), ``synth.methods`` (a
-:class:`synth.family.Method`, the entry point named ``<family>.<method>``) and ``synth.solvers`` (a
+:class:`synth.method.Method`, the entry point named ``<family>.<method>``), ``synth.certificates`` (a
+:class:`synth.method.Certificates`, named in the same way) and ``synth.solvers`` (a
 :class:`synth.solvers.solver.Solver`). An entry point that cannot be loaded, or whose name is taken, is left out with
 one line of words (:func:`complaints`); everything else works on. A file is imported under a name of its folder's own
 (:func:`load_in`): no installed module of the same name takes its place, nor it theirs.
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FAMILIES, METHODS, SOLVERS = "synth.families", "synth.methods", "synth.solvers"
+CERTIFICATES = "synth.certificates"
 FOLDER_PACKAGE = "synth_files_of_"  # with a digest: the package whose modules are a folder's files
-OUR_PACKAGES = ("synth", "synth_models")  # whose entry points come with this distribution
+OUR_PACKAGES = ("synth", "synth_models", "synth_peers")  # whose entry points come with this distribution
 
 _COMPLAINTS: dict[tuple[str, str], str] = {}  # by group and name of the entry point
 
@@ -115,12 +117,12 @@ def files_of(folder: Path, module: str) -> Iterator[Path]:
 
 @cache
 def _by_name() -> dict[str, dict[str, list[EntryPoint]]]:
-    """All entry points of the three groups: one walk over the installed distributions."""
+    """All entry points of our groups: one walk over the installed distributions."""
     from importlib.metadata import entry_points
 
     found: dict[str, dict[str, list[EntryPoint]]] = {}
     installed = entry_points()
-    for group in (FAMILIES, METHODS, SOLVERS):
+    for group in (FAMILIES, METHODS, CERTIFICATES, SOLVERS):
         names = found.setdefault(group, {})
         for entry in installed.select(group=group):
             names.setdefault(entry.name, []).append(entry)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synth.errors import InputError
-from synth.family import Family, Method
+from synth.family import Family
+from synth.method import Method
 from synth.plugins.entry_points import files_of, load_in
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from synth.arrays import SOLVED
 from synth.errors import InputError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.text.untrusted import is_finite
 
 
@@ -55,4 +55,4 @@ def is_refuted(data: Mapping[str, Any], bound: float | None, certificate: Mappin
     limits: list[Any] = [given.get(parameter.name) for parameter in parameters if parameter.at_most]
     if any(is_finite(most) and most < bound for most in limits):
         return True
-    return family.refutes is not None and bool(load(family.refutes)(given, bound, certificate))
+    return family.can("refutes") and bool(family.capability("refutes")(given, bound, certificate))

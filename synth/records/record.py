@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from synth.errors import InputError
-from synth.family import Family, get_family, load
+from synth.family import Family, get_family
 from synth.instance import Instance, from_bytes, read_bytes, read_json
+from synth.method import load
 from synth.options import asked
 from synth.records import lock, packed
 from synth.records.contents import demand_contents

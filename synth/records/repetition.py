@@ -17,8 +17,9 @@ import numpy as np
 
 from synth.arrays import SAME
 from synth.errors import InputError, UnsupportedError
-from synth.family import Method, get_family, load
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import Method, load
 from synth.options import RunOptions, as_text
 from synth.records.record import Record
 from synth.text.files import dumps

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth.records.contents import Contents
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -17,8 +17,9 @@ from typing import Any, get_args
 
 import synth
 from synth.arrays import SAME
-from synth.family import SUBMITTED, Family, Method, Termination, Verdict, get_family, load
+from synth.family import Family, get_family
 from synth.instance import Instance
+from synth.method import SUBMITTED, Method, Termination, Verdict, load
 from synth.records.contents import KEYS
 from synth.records.optimality import exceeds, gap
 from synth.records.record import Grade, Record
@@ -284,9 +285,9 @@ class _Comparison:
         """The words on a bound are right if the family derives the same from the certificate, else only stated."""
         stated, certificate = self.record["bound_proof"], self.record.certificate
         derived = None
-        if found.facts.get("certificate") == "verified" and self.family.bound_words is not None:
+        if found.facts.get("certificate") == "verified" and self.family.can("bound_words"):
             try:
-                derived = load(self.family.bound_words)(self.instance, certificate)
+                derived = self.family.capability("bound_words")(self.instance, certificate)
             except Exception as error:
                 derived = f"cannot be put into words: {error!r}"
         if stated != derived:

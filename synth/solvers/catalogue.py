@@ -9,7 +9,7 @@ from importlib import import_module
 from types import MappingProxyType
 
 from synth.errors import SolverMissingError, UnsupportedError, one_of
-from synth.family import Need, load
+from synth.method import Need, load
 from synth.plugins import entry_points
 from synth.solvers.solver import WORDS, Solver
 

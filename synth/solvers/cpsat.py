@@ -8,7 +8,7 @@ from typing import Any
 
 from synth.clock.deadline import shielded
 from synth.clock.start_up_costs import uncounted
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers import model_file
 from synth.solvers.catalogue import require, takes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from synth.errors import SizeLimitError
-from synth.family import Outcome, Termination
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import model_file
 

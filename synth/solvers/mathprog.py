@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers import highs, model_file, pyomo_interface
 from synth.solvers.catalogue import require

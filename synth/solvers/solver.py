@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import get_args
 
-from synth.family import Need
+from synth.method import Need
 
 WORDS: dict[Need, str] = {
     "milp": "linear rows",

@@ -39,9 +39,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from synth.errors import Fault, InputError, one_of
 from synth.execution.runs import Request, Run, expand, expand_paths, name_clashes, read_all
-from synth.family import Family, Method, family_names, get_family
+from synth.family import Family, family_names, get_family
 from synth.instance import Instance, faults_of, read
 from synth.making import make
+from synth.method import Method
 from synth.options import RELATIVE_GAP, as_text, read_limit
 from synth.plugins.method_file import as_module, method_of
 from synth.text.files import write_atomically

@@ -18,8 +18,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import synth
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import load
 from synth.records.contradictions import Standing, by_instance
 from synth.records.record import Record
 from synth.records.summary import FOOTNOTE, STATED, InstanceRow, closing_line, counted, rows_by_instance
@@ -402,8 +403,8 @@ def _frames(record: Record, instance: Instance | None) -> Frames | str:
         return "its record holds no solution"
     family = get_family(instance.family)
     found: Frames | None = None
-    if family.frames is not None:
-        found = load(family.frames)(instance, load(family.unpack)(instance, record.packed))
+    if family.can("frames"):
+        found = family.capability("frames")(instance, load(family.unpack)(instance, record.packed))
     if found is None:
         return f"family {family.name} has no animation of it"
     if len(found.positions) > MOST_NODES:

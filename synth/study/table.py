@@ -11,7 +11,7 @@ import pandas as pd
 
 from synth.arrays import SAME
 from synth.errors import Fault, InputError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
 from synth.records.contradictions import Standing, by_instance, standing
 from synth.records.folder import read_all
@@ -154,7 +154,7 @@ def sizes_of(instances: Iterable[Instance]) -> dict[str, tuple[str, float]]:
     found = {}
     for instance in instances:
         family = get_family(instance.family)
-        placed = load(family.series)(instance) if family.series else None
+        placed = family.capability("series")(instance) if family.can("series") else None
         if placed is not None:
             found[instance.sha256] = placed
     return found

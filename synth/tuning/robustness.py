@@ -22,7 +22,7 @@ from synth.errors import InputError
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.forms import in_seconds
 from synth.exchange.transfers import Raised, Transfers
-from synth.family import defaults_for, get_family, load
+from synth.family import defaults_for, get_family
 from synth.instance import Instance
 
 Moves = (
@@ -80,9 +80,9 @@ def read_variation(texts: Sequence[str], samples: int = 10, seed: int = 0) -> Va
 def machines(instance: Instance, variation: Variation) -> Iterator[Instance]:
     """The instance on every machine drawn. Raises :class:`InputError` for families whose machines cannot be varied."""
     family = get_family(instance.family)
-    if family.varied is None:
+    if not family.can("varied"):
         raise InputError(f"machines of family {family.name} are not varied")
-    vary = load(family.varied)
+    vary = family.capability("varied")
     for sample in range(variation.samples):
         yield vary(instance, variation.bandwidth, variation.latency, variation.seed + sample)
 

@@ -17,7 +17,7 @@ import networkx as nx
 import pytest
 
 import synth
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.timestep_bounds import lower_bound

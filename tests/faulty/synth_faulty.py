@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from synth.clock import start_up_costs
-from synth.family import Family, Method, Objective, Outcome, Verdict, by_name
+from synth.family import Family
 from synth.instance import Instance
+from synth.method import Method, Objective, Outcome, Verdict, by_name
 from synth.options import RunOptions
 
 if os.environ.get("FAULTY_THREAD") and b"synth.execution" not in Path("/proc/self/cmdline").read_bytes():

@@ -77,7 +77,7 @@ def test_epochs_begin_where_bandwidth_without_latency_ends(keys: dict[str, Any],
     """An epoch's capacities are those of its seconds: where a bound needs no latency, its seconds are epochs, rounded
     up. For DGX-1's all-to-all of 1 GB it is 13.33 ms: 6 epochs of 2.5 ms, where cuts prove 3."""
     from synth_models.fabric.instance import FabricInstance
-    from synth_models.fabric.programs.epochs.grid import epoch_seconds
+    from synth_peers.teccl.programs.grid import epoch_seconds
 
     instance = synth.make("fabric", **keys)
     assert isinstance(instance, FabricInstance)

@@ -17,8 +17,9 @@ import pytest
 
 import synth
 from synth.clock import start_up_costs
-from synth.family import Method, get_family
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import Method
 from synth.options import RunOptions
 
 LIMIT_S, OVER_S = 2.0, 1.0

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import UnsupportedError
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import known_solvers, solvers_for
 from synth.solvers.cpsat import UNREPEATABLE

@@ -18,8 +18,9 @@ from synth import api
 from synth.cli.main import app
 from synth.execution import child
 from synth.execution.messages import Task
-from synth.family import Method, Outcome, Verdict, get_family
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import Method, Outcome, Verdict
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records.contradictions import standing

@@ -18,7 +18,7 @@ def test_every_name_is_there_and_listed():
         synth.sovle  # noqa: B018
 
 
-@pytest.mark.parametrize("package", ["synth", "synth_models"])
+@pytest.mark.parametrize("package", ["synth", "synth_models", "synth_peers"])
 def test_types_are_shipped(package):
     assert resources.files(package).joinpath("py.typed").is_file()
 

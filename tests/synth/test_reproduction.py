@@ -16,7 +16,8 @@ import synth
 from synth.cli import reproduce
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import Verdict, family_names, get_family
+from synth.family import family_names, get_family
+from synth.method import Verdict
 from synth.records.folder import read_all
 from synth.records.record import Record
 from synth.reproduction.collect import SOURCES, Reproduction
@@ -219,7 +220,7 @@ def test_the_short_form_of_a_page_twice(tmp_path, monkeypatch, name, more_than):
 
 
 def test_a_family_without_reproduction(monkeypatch, tmp_path):
-    mlfm = dataclasses.replace(get_family("mlfm"), paper=None)
+    mlfm = dataclasses.replace(get_family("mlfm"), capabilities={})
     monkeypatch.setattr("synth.family.get_family", lambda name: mlfm)
     done = RUN.invoke(app, ["reproduce", "mlfm", "--out", str(tmp_path)])
     assert isinstance(done.exception, InputError)

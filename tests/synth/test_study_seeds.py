@@ -34,7 +34,7 @@ def reached(module: str, seen: set[Path]) -> set[Path]:
         return seen
     seen.add(file)
     for node in nodes_of(file):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("synth_models"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("synth_models", "synth_peers")):
             for name in ("", *(f".{alias.name}" for alias in node.names)):
                 reached(f"{node.module}{name}", seen)
     return seen

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, Page, by_name, rooms
-from synth.options import Parameter, read_duration, read_flag, read_int
+from synth.family import Family, Page, rooms
+from synth.method import Method, Objective, by_name
+from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
-_STEPS = (
-    Parameter("steps", read_int(1, 10_000), None, "steps S that a schedule may take (SCCL)", question=True),
-    Parameter("rounds", read_int(1, 2**20), None, "rounds R that its steps may have in all (SCCL)", question=True),
-    Parameter(
-        "chunks",
-        read_int(1, 2**20),
-        None,
-        "chunks C to cut a block into (SCCL); for alltoall, a rank's whole buffer",
-        question=True,
-    ),
-    Parameter("pareto", read_flag, False, "list the Pareto front of steps and rounds a chunk", question=True),
-    Parameter("extra", read_int(0, 64), 6, "pareto: rounds to try beyond the steps", question=True),
-    Parameter("copies", read_flag, True, "allreduce: complete sums may replace what a rank holds", question=True),
-)
 _QUOTIENT = Parameter(
     "quotient", read_flag, None, "keep one origin's transfers and the symmetries only; default: where all are too many"
 )
@@ -39,28 +26,6 @@ _IN_USE = (
     "ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "nvls", "sharp", "spread_out",
     "two_step",
 )  # fmt: skip
-
-
-def _read_tau(text: str) -> str:
-    """``fast``, ``slow``, or the text of a duration."""
-    try:
-        return text if text in ("fast", "slow") else str(read_duration(text))
-    except ValueError:
-        raise ValueError("must be fast, slow, or a duration > 0 such as 0.00125 or 80e-9") from None
-
-
-_EPOCHS = (
-    Parameter(
-        "tau", _read_tau, "fast", "an epoch's length, or a chunk's time on the fastest or slowest link", question=True
-    ),
-    Parameter("chunks", read_int(1, 4096), 1, "chunks that every block is cut into", question=True),
-    Parameter("horizon", read_int(1), None, "ask for this number of epochs only", question=True),
-    Parameter("counting", read_flag, True, "start the search at the bound that counting proves (off: at one epoch)"),
-    Parameter("start", read_flag, True, "start from a plan made by list scheduling"),
-    Parameter("fold", read_flag, True, "fold the program by the instance's symmetries"),
-    Parameter("cuts", read_flag, True, "add rows for the latest useful departures out of cuts"),
-    Parameter("symmetry", read_flag, True, "order the chunks of a block, which are interchangeable"),
-)
 
 
 def _choice(name: str, choices: tuple[str, ...], summary: str) -> Parameter:
@@ -96,11 +61,11 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-             transfers="views.transfers:transfers", demands="views.transfers:demands",
+             export="views.transfers:transfers", demands="views.transfers:demands",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
-             breakable="views.breakable:Breakable", papers=_PAGES,
-             refutes="check.infeasibility_proof:refutes", from_table="views.from_table:from_table",
-             size="instance:size", planner="references.plan:Planner"),
+             failures="views.breakable:Breakable", papers=_PAGES,
+             refutes="check.certificates:refutes", from_table="views.from_table:from_table",
+             size="instance:size", planning="references.plan:Planner"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
@@ -140,12 +105,8 @@ FAMILY = Family(
                _HERE + "programs.flow.method:solve", ("highspy",), (_CHUNKS,)),
         Method("steiner", "program", "Steiner trees through switches that copy and add, by column generation (ours)",
                _HERE + "programs.steiner.method:solve", ("highspy",)),
-        Method("epochs", "program", "fewest epochs of a fixed length (TE-CCL's MILP and LP), then all times made exact",
-               _HERE + "programs.epochs.method:solve", ("milp",), _EPOCHS),
         Method("continuous", "program", "exact in continuous time for given pieces, then a neighbourhood search (ours)",
                _HERE + "programs.continuous.method:solve", ("cp",), (_PIECES,)),
-        Method("steps", "program", "SCCL's question: are S steps and R rounds enough for C chunks?",
-               _HERE + "programs.steps.method:solve", ("cp", "milp"), _STEPS),
         _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
                    _RESTARTS, repeats=False),
         _reference("ring", "NCCL's rings: cycles through all ranks", _TRANSFERS),

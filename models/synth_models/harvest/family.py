@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, Page, by_name, rooms
+from synth.family import Family, Page, rooms
+from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.harvest."
@@ -35,7 +36,7 @@ FAMILY = Family(
         from_table="views.from_table:from_table",
         size="instance:size",
         papers=_PAGES,
-        transfers="views.transfers:transfers",
+        export="views.transfers:transfers",
         demands="views.transfers:demands",
     ),
     more_pages=(

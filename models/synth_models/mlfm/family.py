@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Need, Objective, by_name, rooms
+from synth.family import Family, rooms
+from synth.method import Method, Need, Objective, by_name
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.mlfm."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name, rooms
+from synth.family import Family, rooms
+from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_choice, read_flag, read_int
 
 _HERE = "synth_models.optree."
@@ -38,7 +39,7 @@ FAMILY = Family(
     citation="Dai, Chen, Huang, Zhang: Efficient Algorithm for All-gather Operation in Optical Interconnect Systems",
     objective=Objective("steps", "steps"),
     **rooms("synth_models.optree", "OpTreeInstance", "OpTreeKeys", "check_solution",
-            papers=_PAGES, transfers="views.transfers:transfers",
+            papers=_PAGES, export="views.transfers:transfers",
             from_table="views.from_table:from_table", size="instance:size"),
     published=("optree", "formula", "ring", "neighbor_exchange", "wrht", "one_stage", "first_fit", "longest_first"),
     seedless=("formula", "ring", "neighbor_exchange", "wrht", "one_stage", "first_fit", "longest_first", "optree"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, Page, by_name, rooms
+from synth.family import Family, Page, rooms
+from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.xtree."
@@ -32,7 +33,7 @@ FAMILY = Family(
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
             from_table="views.from_table:from_table", size="instance:size",
-            papers=_PAGES, transfers="views.transfers:transfers",
+            papers=_PAGES, export="views.transfers:transfers",
             bound_words="check.certificates:bound_words"),
     more_pages=(
         Page("xtree-scale", "How time and memory of an allgather's synthesis grow with the nodes",

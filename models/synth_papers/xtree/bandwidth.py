@@ -16,8 +16,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from synth.api import method_options
-from synth.family import load
 from synth.making import make
+from synth.method import load
 from synth.reproduction.collect import Reproduction
 from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
 from synth_models.bine.check.replay import check_messages

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import synth
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.text.input_file import InputFile
 from synth_models.bine.check.replay import check_messages
 from synth_models.bine.solution import table

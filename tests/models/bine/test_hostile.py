@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.bine import FAMILY
 from synth_models.bine.bounds import global_bytes as bound

@@ -20,8 +20,9 @@ from models.fabric.test_single_failures import tiny
 import synth
 from synth.drill import cover, drawer, page, search
 from synth.errors import InputError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import load
 from synth.options import RunOptions
 
 FABRIC = get_family("fabric")

@@ -19,7 +19,7 @@ from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.programs.flow.arcs import arcs_of
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
-from synth_models.fabric.programs.flow.symmetry import identity, symmetries
+from synth_models.fabric.scheduling.instance_symmetries import identity, symmetries
 
 OPTIONS = RunOptions(time_limit_s=60.0)
 

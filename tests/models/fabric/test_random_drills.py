@@ -23,7 +23,8 @@ import synth
 from synth.drill import cover, drawer, search
 from synth.drill.breakable import Cut
 from synth.errors import InputError
-from synth.family import defaults_for, get_family, load
+from synth.family import defaults_for, get_family
+from synth.method import load
 from synth.options import RunOptions
 from synth.records.record import Record
 

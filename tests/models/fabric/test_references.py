@@ -15,7 +15,7 @@ from models.fabric.small_machines import machine
 from scipy.optimize import linprog
 
 import synth
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule

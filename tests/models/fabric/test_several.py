@@ -18,7 +18,8 @@ from models.fabric.small_several import ONE_LINK, as_schedule, drawn, several
 import synth
 from synth.clock.deadline import OutOfTime
 from synth.errors import InputError
-from synth.family import Outcome, get_family
+from synth.family import get_family
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound

@@ -14,8 +14,9 @@ from models.fabric.flat_replay import replay
 import synth
 from synth.drill import search
 from synth.errors import UnsupportedError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.making import make
+from synth.method import load
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import box_allreduce, box_transfers, hierarchical

@@ -10,7 +10,8 @@ import pytest
 from examples import some_of
 
 import synth
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth_models.fabric.check import without_kernels
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.check.rows import rows_by

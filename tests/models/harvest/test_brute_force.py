@@ -10,7 +10,8 @@ from models.harvest import brute_force
 from models.harvest.brute_force import optimum, random_demand
 from models.harvest.instances import SWITCHES, stated
 
-from synth.family import defaults_for, load
+from synth.family import defaults_for
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import known_solvers
 from synth_models.harvest import FAMILY

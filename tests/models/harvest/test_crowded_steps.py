@@ -10,7 +10,8 @@ from models.harvest.instances import SWITCHES, made, stated
 
 import synth
 from synth.errors import UnsupportedError
-from synth.family import defaults_for, load
+from synth.family import defaults_for
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import solvers_for
 from synth_models.harvest import FAMILY
@@ -124,7 +125,7 @@ def test_algorithms_for_more_ports_run_on_fewer(given, tmp_path):
             schedule = load(FAMILY.unpack)(instance, record.packed)
             assert check_schedule(instance, schedule).ok
             assert "theta" in load(FAMILY.describe)(instance, schedule)
-            assert len(load(FAMILY.flow_table)(instance, schedule)) > 0
+            assert len(FAMILY.capability("flow_table")(instance, schedule)) > 0
     bound = synth.solve(instance, method="bound").bound
     best = synth.solve(instance, method="candidates").value
     assert bound is not None
@@ -136,7 +137,7 @@ def test_a_schedule_for_a_crowded_step_is_drawn(tmp_path):
     instance = instance_of(1, [{"bytes": 0.0, "pairs": ALL_TO_ALL}, {"bytes": 1e6, "pairs": ALL_TO_ALL}])
     schedule = FAMILY.method("static_ring").load()(instance, RunOptions(method={})).solution
     assert "12 pairs, 0 B each" in load(FAMILY.describe)(instance, schedule)
-    assert load(FAMILY.frames)(instance, schedule) is not None
+    assert FAMILY.capability("frames")(instance, schedule) is not None
     load(FAMILY.plot)(instance, schedule, "title").savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 10_000
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import synth
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import load
 from synth.instance import parse
+from synth.method import load
 from synth_models.harvest import FAMILY
 from synth_models.harvest import instance as harvest_instance
 

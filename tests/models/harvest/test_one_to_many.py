@@ -13,7 +13,8 @@ from models.harvest.instances import made, stated
 from models.harvest.test_brute_force import OFF, nothing_beats, proven_optimal
 
 import synth
-from synth.family import defaults_for, load
+from synth.family import defaults_for
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.certificate_rows import whole_links_load
@@ -88,7 +89,7 @@ def test_one_step_by_hand():
             times = step_times(instance, schedule)
             assert (times.hops[0], times.theta[0]) == (hops, pytest.approx(theta))
             assert "93.1 GiB to 279 GiB" in load(FAMILY.describe)(instance, schedule)
-            frames = load(FAMILY.frames)(instance, schedule)
+            frames = FAMILY.capability("frames")(instance, schedule)
             moved = sum(float(frames.items[item].split()[0]) for item in frames.item)
             assert moved == pytest.approx(4e11 if hops == 1 else 5e11)
 

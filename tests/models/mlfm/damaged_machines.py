@@ -6,8 +6,8 @@ from typing import Any
 
 from models.mlfm.slow_replay import replay, routes
 
-from synth.family import load
 from synth.instance import parse
+from synth.method import load
 from synth.records.record import Record
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.instance import MLFMInstance

@@ -9,8 +9,8 @@ import pytest
 from models.mlfm.slow_replay import replay
 
 import synth
-from synth.family import load
 from synth.instance import parse
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound, weighted_bound
 from synth_models.mlfm.check.replay import check_phases, working_links

@@ -15,7 +15,8 @@ from models.mlfm.damaged_machines import cut_off, damaged, holds_by_the_slow_rep
 from models.mlfm.same_transfers import same_transfers
 
 import synth
-from synth.family import defaults_for, load
+from synth.family import defaults_for
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.replay import check_phases
 from synth_models.mlfm.instance import MLFMInstance

@@ -18,8 +18,9 @@ from models.mlfm.slow_replay import asked, least_phases, proves, replay, routes,
 
 import synth
 from synth.errors import InputError
-from synth.family import defaults_for, load
+from synth.family import defaults_for
 from synth.instance import parse
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.check.replay import check_phases

@@ -14,8 +14,8 @@ from models.mlfm.slow_replay import least_phases
 
 import synth
 from synth.errors import SizeLimitError
-from synth.family import Outcome
 from synth.instance import parse
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.catalogue import solvers_for
 from synth.solvers.status import SolverResult

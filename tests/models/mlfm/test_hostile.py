@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from models.mlfm.slow_replay import proves, replay, value
 
 import synth
-from synth.family import load
 from synth.instance import parse
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound
 from synth_models.mlfm.instance import MLFMInstance

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from models.mlfm.slow_replay import least_phases, replay, routes
 
 import synth
-from synth.family import defaults_for, load
+from synth.family import defaults_for
 from synth.instance import parse
+from synth.method import load
 from synth.records.record import Record
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.check.certificates import check_bound

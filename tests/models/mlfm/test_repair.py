@@ -16,7 +16,8 @@ from models.mlfm.same_transfers import same_transfers
 from models.mlfm.slow_replay import asked, proves
 
 import synth
-from synth.family import defaults_for, load
+from synth.family import defaults_for
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.bounds.load import lower_bound
 from synth_models.mlfm.bounds.machine import machine_bound

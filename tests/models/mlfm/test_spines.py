@@ -15,7 +15,7 @@ from models.mlfm.damaged_machines import damaged, holds_by_the_slow_replay
 from models.mlfm.same_transfers import same_transfers
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.leaf_phases import LeafPhases, spine_links

@@ -11,7 +11,7 @@ import pytest
 from models.mlfm.same_transfers import same_transfers
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth.records import record as records
 from synth_models.mlfm import FAMILY
 from synth_models.mlfm.solution import PhaseTable

@@ -15,7 +15,7 @@ from models.optree.cases import SHIPPED, TORUS, grid, limited, options, replayed
 
 import synth
 from synth.errors import InputError
-from synth.family import load
+from synth.method import load
 from synth_models.optree import FAMILY
 from synth_models.optree.check.replay import check_solution
 from synth_models.optree.instance import OpTreeInstance
@@ -190,10 +190,10 @@ def test_views(sides: tuple[int, ...], rings: tuple[bool, ...], tmp_path: Path) 
     assert replayed(instance, Circuits.of(*(table[name].tolist() for name in COLUMNS))) == circuits.steps
     assert load(FAMILY.describe)(instance, circuits).startswith("step   1 (")
     load(FAMILY.plot)(instance, circuits, "relay").savefig(tmp_path / "x.png")
-    frames = load(FAMILY.frames)(instance, circuits)
+    frames = FAMILY.capability("frames")(instance, circuits)
     assert len({tuple(place) for place in frames.positions}) == instance.nodes
     assert 2 * len(frames.links) == instance.directed_links
-    assert load(FAMILY.transfers)(instance, circuits).ranks == instance.nodes
+    assert FAMILY.capability("export")(instance, circuits).ranks == instance.nodes
 
 
 def test_hops_of_circuits() -> None:

@@ -19,7 +19,7 @@ from models.odd_values import ODD, mutants
 from models.optree.brute_force import fewest_steps
 from models.optree.cases import limited, options, ring
 
-from synth.family import load
+from synth.method import load
 from synth_models.optree import FAMILY
 from synth_models.optree.check.certificates import check_bound
 from synth_models.optree.check.replay import check_solution

@@ -9,7 +9,7 @@ from models.optree.cases import SHIPPED, options, ring
 
 import synth
 from synth.errors import InputError
-from synth.family import load
+from synth.method import load
 from synth_models.optree import FAMILY
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.references.optree import schedule

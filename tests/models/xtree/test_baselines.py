@@ -12,7 +12,7 @@ from models.xtree.cases import instance_of
 
 from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.network import Network, builders
 from synth.options import RunOptions
 from synth_models.xtree.bounds.timestep_bounds import lower_bound

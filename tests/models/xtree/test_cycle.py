@@ -170,10 +170,9 @@ def test_exported_and_drawn_as_far_as_they_can_be_listed():
     instance = make(network="mesh", rows=4, cols=4)
     schedule = around(instance.topology, 1)
     family = get_family("xtree")
-    from synth.family import load
 
     whole = listed(instance.topology, schedule)
-    one, other = (load(family.transfers)(instance, s) for s in (schedule, whole))
+    one, other = (family.capability("export")(instance, s) for s in (schedule, whole))
     assert np.array_equal(np.sort(one.start_s), np.sort(other.start_s))
     assert isinstance(whole, Schedule)
     with pytest.raises(InputError, match="more than the 10"):

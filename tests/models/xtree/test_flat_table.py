@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth.text.input_file import InputFile
 from synth_models.xtree.check.replay import check_schedule
 from synth_models.xtree.family import FAMILY

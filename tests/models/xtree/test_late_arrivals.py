@@ -6,7 +6,7 @@ import pytest
 from models.xtree import brute_force
 from models.xtree.cases import make
 
-from synth.family import load
+from synth.method import load
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.timestep_bounds import lower_bound
 from synth_models.xtree.check.certificates import check_bound

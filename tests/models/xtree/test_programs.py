@@ -10,7 +10,7 @@ from models.xtree.cases import make
 
 import synth
 from synth.api import check
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth.solvers.catalogue import known_solvers, solvers_for
 from synth_models.xtree import FAMILY

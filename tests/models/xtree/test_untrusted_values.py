@@ -19,7 +19,7 @@ from models.odd_values import ODD, mutants
 from models.xtree import brute_force
 from models.xtree.cases import make
 
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.xtree import FAMILY
 from synth_models.xtree.bounds.relaxation import refute

@@ -11,9 +11,10 @@ from published import PUBLISHED, below, whole
 
 import synth
 from synth.drill import search
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
 from synth.making import make
+from synth.method import load
 from synth.records.record import Record
 from synth.text.quantities import percent, shown
 from synth_papers.fabric.drill import ALONE, HALF, MACHINES, SIZES, SLOWED, TRIED

@@ -7,7 +7,7 @@ import pytest
 from models.harvest.instances import made
 
 import synth
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.reproduction.collect import Reproduction, plain_figures
 from synth_models.harvest.parts.topologies import circulant, kautz, one_way_ring, shifted_ring
 from synth_models.harvest.references.recursive_doubling import WHOLE, best_rings
@@ -153,7 +153,7 @@ def test_errata_are_computed(tmp_path):
 def test_the_quick_page(tmp_path):
     page = Reproduction(tmp_path / "harvest", quick=True)
     with plain_figures():
-        load(get_family("harvest").paper)(page)
+        get_family("harvest").capability("paper")(page)
     by_name = {(item.where, item.what): item for item in page.comparisons}
     large = [item for (where, _), item in by_name.items() if where.startswith("6.2, over static, 1 GB")]
     assert len(large) == 3

@@ -140,7 +140,7 @@ def test_reproduce_knows_the_page():
     assert "peers" in pages
     known = ["fabric", "peers", "clusters", "nvls", "tuned", "several", "drill", "outside"]
     assert [page.name for page in get_family("fabric").pages] == known
-    assert pages["fabric"].target == get_family("fabric").paper
+    assert pages["fabric"].target == get_family("fabric").capabilities["paper"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from synth.cli.main import app
-from synth.family import family_names, get_family, load
+from synth.family import family_names, get_family
+from synth.method import load
 
 WIDTH = 80
 LEAST = 44  # columns for the words that explain an option

@@ -16,9 +16,9 @@ import pytest
 from synth import kernels
 from synth.clock import deadline, start_up_costs
 from synth.clock.deadline import Held, OutOfTime
-from synth.family import Method, Outcome
 from synth.kernels import Kernel, jit
 from synth.kernels.clock import now
+from synth.method import Method, Outcome
 from synth.options import RunOptions
 
 

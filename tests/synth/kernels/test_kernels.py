@@ -331,7 +331,7 @@ def kernels_written() -> list[tuple[Path, ast.FunctionDef]]:
     """All functions in the packages' files that are made kernels, without an import."""
     return [
         (file, node)
-        for folder in ("synth", "models/synth_models")
+        for folder in ("synth", "models/synth_models", "models/synth_peers")
         for file in sorted((ROOT / folder).rglob("*.py"))
         if "jit" in (text := file.read_text())
         for node in ast.walk(ast.parse(text))
@@ -395,7 +395,7 @@ def test_every_kernel_gives_the_same_bits_in_both(tmp_path: Path) -> None:
         if file.exists():
             ran |= {tuple(key) for key in json.loads(file.read_text())["kernels"]}
     assert faults == []
-    import_all("synth", "synth_models")
+    import_all("synth", "synth_models", "synth_peers")
     every = {key for key in KERNELS if key[0].startswith("synth")}
     assert every - ran == set()
     assert len(every) == len(kernels_written())

@@ -11,7 +11,8 @@ from published import PUBLISHED, published, whole
 
 from synth.errors import InputError
 from synth.exchange.transfers import Transfers
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth.ranks.crew import Crew
 from synth.ranks.data import Data
 from synth.ranks.from_transfers import program_of
@@ -68,7 +69,7 @@ def few() -> Iterator[Record]:
 def transfers_in(record: Record) -> Transfers | None:
     """What a record's schedule moves, without a look at whether that is right; None where it moves nothing."""
     family = get_family(record["family"])
-    for target in (family.transfers, family.demands):
+    for target in map(family.capabilities.get, ("export", "demands")):
         try:
             if target is not None:
                 found: Transfers = load(target)(record.find_instance(), record.solution())

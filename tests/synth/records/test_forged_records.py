@@ -18,7 +18,7 @@ import synth
 from synth import api
 from synth.cli.main import app
 from synth.errors import InputError
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.records import record as records
 from synth.records.record import Record
 from synth.records.verify import RUNS_WORD

@@ -12,7 +12,8 @@ import pytest
 
 import synth
 from synth import api
-from synth.family import Method, Outcome, family_names, get_family
+from synth.family import family_names, get_family
+from synth.method import Method, Outcome
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records import repetition

@@ -20,7 +20,7 @@ import pytest
 import synth
 from synth import api
 from synth.errors import InputError
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.records import record as records
 from synth.text.untrusted import equal
 

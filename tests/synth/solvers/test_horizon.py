@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest
 

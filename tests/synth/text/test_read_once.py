@@ -15,7 +15,8 @@ import pytest
 from command import SYNTH
 
 import synth
-from synth.family import family_names, get_family, load
+from synth.family import family_names, get_family
+from synth.method import load
 from synth.study.definition import load as load_study
 from synth.text.input_file import InputFile
 

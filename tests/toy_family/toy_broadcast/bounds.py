@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from toy_broadcast.instance import ToyInstance
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.text.untrusted import whole
 from toy_broadcast.instance import ToyInstance
 from toy_broadcast.solution import Solution

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from synth.family import Family, Method, Objective, by_name
+from synth.family import Family
+from synth.method import Method, Objective, by_name
 
 _HERE = "toy_broadcast."
 
@@ -21,7 +22,6 @@ FAMILY = Family(
     table=_HERE + "solution:table",
     describe=_HERE + "views:describe",
     plot=_HERE + "views:plot",
-    paper=_HERE + "paper:reproduce",
     methods=by_name(
         Method("bound", "bound", "informed nodes at most double", _HERE + "bounds:solve"),
         Method("chain", "reference", "one after the other", _HERE + "references:chain"),
@@ -29,4 +29,5 @@ FAMILY = Family(
         Method("ilp", "program", "how many send in each round", _HERE + "programs:solve", needs=("milp",)),
     ),
     default_methods=("bound", "chain", "doubling"),
+    capabilities={"paper": _HERE + "paper:reproduce"},
 )

@@ -1,6 +1,6 @@
 """Step 4: a program: how many nodes send in each round, such that fewest rounds are used."""
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo

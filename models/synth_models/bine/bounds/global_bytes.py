@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.bine.bounds.positions import least_bytes
 from synth_models.bine.bounds.round_prices import SCALE, best_prices

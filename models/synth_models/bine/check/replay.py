@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray, WordArray
-from synth.family import Verdict
 from synth.kernels import jit
+from synth.method import Verdict
 from synth.text.untrusted import exact_dot, exact_sum
 from synth_models.bine.check.baseline import baseline_bytes
 from synth_models.bine.check.links import link_loads

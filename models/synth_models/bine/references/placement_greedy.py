@@ -21,9 +21,9 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.clock.deadline import left
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
 from synth.kernels.clock import now
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.bine.instance import BineInstance
 from synth_models.bine.parts.butterfly import partners

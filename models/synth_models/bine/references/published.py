@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.bine.instance import TREES, BineInstance
 from synth_models.bine.parts import trees

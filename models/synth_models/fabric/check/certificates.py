@@ -6,8 +6,9 @@ nothing useful crosses it in ``h_e`` seconds of latency before and behind (:mod:
 bound T is proven if together they could carry no more than what is needed until T: any earlier is then too early. The
 arguments are stated in :mod:`synth_models.fabric.check.arguments`, :mod:`synth_models.fabric.check.arrivals`,
 :mod:`synth_models.fabric.check.moments`, :mod:`synth_models.fabric.check.orbits`,
-:mod:`synth_models.fabric.check.near_goals` and :mod:`synth_models.fabric.check.timed_prices`. A certificate may come
-out of any file: every number is checked for its range before it is used.
+:mod:`synth_models.fabric.check.near_goals` and :mod:`synth_models.fabric.check.timed_prices`. Others come with the
+methods that state them (:class:`synth.method.Certificates`), as those of SCCL's steps and TE-CCL's epochs do. A
+certificate may come out of any file: every number is checked for its range before it is used.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from synth.method import load
+from synth.plugins import added
 from synth.text import untrusted
 from synth_models.fabric.check.arguments import ARGUMENTS as OF_WAYS
 from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
-from synth_models.fabric.check.counted_steps import check_refutation
-from synth_models.fabric.check.infeasibility_proof import EPOCHS, epochs_faults
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.near_goals import ARGUMENTS as OF_NEAR_GOALS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
@@ -37,17 +38,18 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
         stated = untrusted.number({"bound": bound}, "bound", 0.0)
         if not isinstance(certificate, Mapping):
             return ["the certificate is broken: it is no table"]
-        if EPOCHS in certificate and instance.collectives is None:
-            faults = epochs_faults(instance, certificate[EPOCHS])
-            if faults:
-                return [f"the proof that so few epochs are infeasible is none: {faults[0]}"]
-        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, "nothing", "steps", "several")
+        if faults := _beside(instance, certificate):
+            return faults
+        others = added.certificates("fabric").items()
+        arguments = {name: one.argument for name, one in others if one.argument is not None}
+        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, *arguments, "nothing", "several")
         if argument == "several":
             return _several_faults(instance, stated, certificate)
-        if argument == "steps":
-            return check_refutation(instance, stated, certificate)
         if argument == "nothing":
             return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
+        if argument not in ARGUMENTS:
+            found: list[str] = load(arguments[argument])(instance, stated, certificate)
+            return found
         if instance.collectives is not None:
             return ["the certificate is broken: of several collectives only the argument several proves anything"]
         needed, capacity = ARGUMENTS[argument](instance, certificate)
@@ -62,6 +64,27 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
             f"{float(carried / needed):.12g} times what has to pass them"
         ]
     return []
+
+
+def _beside(instance: FabricInstance, certificate: Mapping[str, Any]) -> list[str]:
+    """The faults of what a certificate has beside its argument: those of the first table that has some."""
+    for name, one in added.certificates("fabric").items():
+        if one.table is not None and name in certificate and instance.collectives is None:
+            faults: list[str] = load(one.table)(instance, certificate[name])
+            if faults:
+                return faults
+    return []
+
+
+def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, Any]) -> bool:
+    """Whether the certificate says that the question which the options ask has no answer; the check verifies it."""
+    for name, one in added.certificates("fabric").items():
+        table = certificate if certificate.get("argument") == name else certificate.get(name)
+        if not one.asked or not isinstance(table, Mapping):
+            continue
+        if all(options.get(key) is not None and options.get(key) == table.get(key) for key in one.asked):
+            return True
+    return False
 
 
 def _several_faults(instance: FabricInstance, stated: float, certificate: Mapping[str, Any]) -> list[str]:

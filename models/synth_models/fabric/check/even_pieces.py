@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import whole_numbers
 from synth_models.fabric.instance import FabricInstance

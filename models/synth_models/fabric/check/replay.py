@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Verdict
 from synth.kernels import jit
+from synth.method import Verdict
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
 from synth_models.fabric.check import gathered_hops, possession, quotient, route_hops

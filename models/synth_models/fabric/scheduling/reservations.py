@@ -12,7 +12,7 @@ for a transfer, has it entered, and where that is said has it taken out again:
   :func:`release_modulo`.
 
 Times are whole ticks, of a :class:`Periodic` cells. For shares of a link in epochs there is
-:mod:`synth_models.fabric.scheduling.epoch_reservations`. The check has its own rules and uses none of this.
+:mod:`synth_peers.teccl.programs.epoch_reservations`. The check has its own rules and uses none of this.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import table_seconds
 

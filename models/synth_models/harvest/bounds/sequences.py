@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds import chains
 from synth_models.harvest.bounds.hop_cases import Division

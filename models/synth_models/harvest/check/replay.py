@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.family import Verdict
+from synth.method import Verdict
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.exact_shares import BITS, CUT_OFF, magnitude, parts_of, sums, value
 from synth_models.harvest.instance import HarvestInstance

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.text.quantities import SECONDS, shown
 from synth_models.harvest.instance import HarvestInstance

@@ -13,7 +13,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.demands import most_partners

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.delays import Delays

@@ -33,8 +33,8 @@ import numpy as np
 
 from synth.arrays import FloatArray, IntArray
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.parts.flows.forced import pattern_shift

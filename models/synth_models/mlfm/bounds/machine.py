@@ -16,7 +16,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.load import Bound, lower_bound, turns_in_words, whole_duals
 from synth_models.mlfm.instance import Block, MLFMInstance

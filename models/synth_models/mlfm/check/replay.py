@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.arrays import BoolArray, Int32Array, IntArray
-from synth.family import Verdict
 from synth.kernels import jit
+from synth.method import Verdict
 from synth_models.mlfm.check.congested_phases import congestion_free_phases
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.solution import Phases

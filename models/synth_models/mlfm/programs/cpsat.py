@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.names import name_variables

@@ -20,7 +20,7 @@ from typing import Literal
 
 from synth.arrays import IntArray
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth.solvers.status import SolverResult

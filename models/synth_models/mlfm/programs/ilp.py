@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synth.clock.progress import Progress
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth_models.mlfm.bounds.load import lower_bound, turns_in_words

@@ -9,7 +9,7 @@ schedule, whatever its routes. It is the solver's word.
 from __future__ import annotations
 
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, HorizonProgram, Proven, fewest
 from synth_models.mlfm.bounds.load import lower_bound

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MAX_TRANSFERS, MLFMInstance
 from synth_models.mlfm.references.patterns import restricted

@@ -12,7 +12,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.instance import MLFMInstance
 from synth_models.mlfm.parts.column_phases import NOTHING, Rows

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.mlfm.bounds.machine import machine_bound
 from synth_models.mlfm.instance import Block, MLFMInstance

@@ -46,7 +46,7 @@ import numpy as np
 
 from synth.arrays import FloatArray
 from synth.clock.deadline import OutOfTime
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.optree.bounds import grid
 from synth_models.optree.instance import OpTreeInstance

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
-from synth.family import Verdict
 from synth.kernels import jit
+from synth.method import Verdict
 from synth_models.optree.check.counts import count_steps
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import COLUMNS, Circuits, Solution, StepCount

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.solution import EXPLICIT_NODES
 

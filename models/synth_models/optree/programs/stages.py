@@ -39,8 +39,8 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome, Termination
 from synth.kernels import jit
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers.rows import Row, ones
 from synth_models.optree.instance import OpTreeInstance

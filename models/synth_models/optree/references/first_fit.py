@@ -7,7 +7,7 @@ first. O(m^4) time; no guarantee beyond validity; nothing is random.
 
 from __future__ import annotations
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_ring

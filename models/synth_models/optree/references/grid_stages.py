@@ -27,7 +27,7 @@ import numpy as np
 
 from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import Dimension, OpTreeInstance
 from synth_models.optree.parts.passing_on import passing_on

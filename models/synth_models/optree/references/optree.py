@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size, require_hops

@@ -14,7 +14,7 @@ schedules: WRHT's drops below proven bounds where ``N <= 2w + 1`` (one step), an
 from __future__ import annotations
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.optree.instance import OpTreeInstance
 from synth_models.optree.parts.budgets import refuse_unmeetable, require_explicit_size, require_hops, require_ring

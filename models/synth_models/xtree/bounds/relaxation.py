@@ -28,7 +28,7 @@ import numpy as np
 
 from synth.arrays import SOLVED, FloatArray, IntArray
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.solvers import mathprog

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, Int32Array, IntArray
-from synth.family import Outcome
 from synth.graph.hops import breadth_first
 from synth.graph.max_flow import MaximumFlow
 from synth.graph.symmetry import orbits_of_group
 from synth.kernels import jit
+from synth.method import Outcome
 from synth.network import Network
 from synth.network.symmetry import point_symmetries, unit_translations
 from synth.options import RunOptions

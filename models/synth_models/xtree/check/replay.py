@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Verdict
+from synth.method import Verdict
 from synth.schedule import Schedule
 from synth.schedule.quotient import QuotientSchedule
 from synth.schedule.replay import replay

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from synth.family import Outcome
 from synth.graph.symmetry import Permutation
+from synth.method import Outcome
 from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import cpsat as cpsat_solver

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest
 from synth.solvers.status import SolverResult

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth.schedule.timing import earliest_times

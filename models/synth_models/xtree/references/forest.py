@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule import Schedule
 from synth_models.xtree.bounds.timestep_bounds import lower_bound

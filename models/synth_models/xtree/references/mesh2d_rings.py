@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule

@@ -25,9 +25,9 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.clock.deadline import demand_time, left
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
 from synth.kernels.clock import now
+from synth.method import Outcome
 from synth.network import Network
 from synth.network.symmetry import translation, unit_translations
 from synth.options import RunOptions

@@ -32,8 +32,8 @@ import numpy as np
 
 from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
+from synth.method import Outcome
 from synth.network import Network
 from synth.options import RunOptions
 from synth.schedule import Schedule

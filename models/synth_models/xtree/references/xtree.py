@@ -18,9 +18,9 @@ import numpy as np
 from synth.arrays import Int32Array
 from synth.clock.deadline import demand_time, left
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
 from synth.kernels.clock import now
+from synth.method import Outcome
 from synth.network import LinksByNode, Network
 from synth.options import RunOptions
 from synth.schedule import Schedule

@@ -10,8 +10,9 @@ import pytest
 import synth
 from synth import api
 from synth.errors import InputError
-from synth.family import get_family, load
+from synth.family import get_family
 from synth.instance import Instance
+from synth.method import load
 from synth_models.harvest.parts.step_files import read_matrix
 
 

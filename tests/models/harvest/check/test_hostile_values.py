@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from models.harvest.instances import made
 
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 

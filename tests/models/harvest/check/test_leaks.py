@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from models.harvest.instances import made, stated
 
-from synth.family import load
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check import replay

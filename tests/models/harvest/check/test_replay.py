@@ -9,7 +9,7 @@ import pytest
 from models.harvest.instances import made
 
 import synth
-from synth.family import load
+from synth.method import load
 from synth_models.harvest import FAMILY
 from synth_models.harvest.check.replay import check_schedule, step_times
 from synth_models.harvest.solution import Schedule, flow_table, pack, table, unpack
@@ -180,7 +180,7 @@ def test_text_and_drawing(case, tmp_path):
 
 def test_animation_has_a_frame_a_step(case):
     instance, schedule = case
-    found = load(FAMILY.frames)(instance, schedule)
+    found = FAMILY.capability("frames")(instance, schedule)
     assert found.titles[1] == "step 1: reconfigured (10.0 us) to shifts +1, +2; 11.5 us"
     assert (found.step == 1).sum() == 4
     assert (found.step == 2).sum() == 8

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from models.harvest.instances import made
 
 import synth
-from synth.family import defaults_for, load
+from synth.family import defaults_for
 from synth.instance import parse
+from synth.method import load
 from synth.options import RunOptions
 from synth_models.harvest import FAMILY
 from synth_models.harvest.parts.flows.profiles import profile, step_time

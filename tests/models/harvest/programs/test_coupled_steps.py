@@ -13,8 +13,8 @@ from models.harvest.instances import SWITCHES, made, stated
 
 import synth
 from synth.errors import SizeLimitError
-from synth.family import Outcome
 from synth.instance import parse
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.catalogue import known_solvers

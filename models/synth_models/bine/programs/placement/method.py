@@ -16,7 +16,7 @@ import numpy as np
 
 from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
-from synth.family import Outcome, Termination
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat, mathprog
 from synth.solvers.catalogue import takes

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from synth.arrays import SOLVED
 from synth.errors import UnsupportedError
-from synth.family import Outcome, Termination
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.bine.bounds.global_bytes import RECEIVE

@@ -13,7 +13,6 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.problem.reach import knows
-from synth_models.fabric.programs.epochs import method as epochs
 from synth_models.fabric.programs.flow import method as flow
 from synth_models.fabric.programs.forest import method as forest
 from synth_models.fabric.references import bfb
@@ -22,9 +21,10 @@ from synth_models.fabric.solution import Schedule
 
 
 def _epochs(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """``epochs`` with its own defaults."""
-    defaults = {parameter.name: parameter.default for parameter in get_family("fabric").method("epochs").parameters}
-    return epochs.solve(instance, replace(options, method=defaults, solver=None))
+    """``epochs`` (:mod:`synth_peers.teccl`) with its own defaults."""
+    method = get_family("fabric").method("epochs")
+    defaults = {parameter.name: parameter.default for parameter in method.parameters}
+    return method.load()(instance, replace(options, method=defaults, solver=None))
 
 
 OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {  # beside pull

@@ -12,7 +12,7 @@ from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
-from synth_models.fabric.programs.flow.symmetry import Symmetries
+from synth_models.fabric.scheduling.instance_symmetries import Symmetries
 
 SLIVER = 1e-9  # of the most bytes that a source sends to one goal: less is given to the pair's other routes
 

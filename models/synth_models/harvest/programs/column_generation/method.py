@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.automorphisms import generators
 from synth_models.harvest.instance import HarvestInstance

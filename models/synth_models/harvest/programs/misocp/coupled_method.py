@@ -17,7 +17,7 @@ import numpy as np
 
 from synth.arrays import SOLVED, FloatArray, IntArray
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth_models.harvest.bounds.sequences import single_steps

@@ -12,7 +12,7 @@ import numpy as np
 
 from synth.arrays import SAME, SOLVED, IntArray
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.algebra import pyo

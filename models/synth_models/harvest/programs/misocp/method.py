@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from synth.arrays import SAME, SOLVED, FloatArray, IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.harvest.bounds.sequences import single_steps
 from synth_models.harvest.instance import HarvestInstance

@@ -13,7 +13,7 @@ from scipy.optimize import LinearConstraint
 
 from synth.arrays import IntArray
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.names import name_variables

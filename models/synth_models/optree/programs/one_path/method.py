@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 
 from synth.errors import SizeLimitError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest

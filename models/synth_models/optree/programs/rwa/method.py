@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from synth.clock.progress import Progress
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat, horizon, mathprog
 from synth.solvers.catalogue import require, takes

@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.horizon import Decision, HorizonProgram, Incumbent, Proven, fewest

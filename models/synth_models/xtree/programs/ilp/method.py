@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.network.symmetry import point_symmetries
 from synth.options import RunOptions
 from synth.solvers import mathprog
