@@ -237,7 +237,7 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
             _cell("bound", standing.bound, unit),
             replace(gap, text=f"{gap.text} ✓", title=f"proven best; gap {gap.title}") if row.solved else gap,
             _grade(standing),
-            Cell(row.label if best is None else labels.get(place(best, folder), best.label)),
+            Cell(row.label if best is None else best.lender or labels.get(place(best, folder), best.label)),
             _stated(_cell("value", None if row.published is None else row.published.value, unit), row),
             _stated(_cell("ratio_to_best", row.ratio, unit), row),
             Cell(f"{runs[sha]:,}" + (f" ({wrong[sha]} failed)" if sha in wrong else ""), int(runs[sha]), look="n"),
