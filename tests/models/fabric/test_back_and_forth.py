@@ -10,6 +10,7 @@ from models.fabric.small_machines import machine
 
 import synth
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references import hierarchical, symmetric
@@ -64,7 +65,7 @@ def test_what_came_too_late_is_put_first(listed: bool) -> None:
 @pytest.mark.long
 def test_turned_twice_is_the_same() -> None:
     instance = made("allreduce", 20 * 512, **DRAGONFLY)
-    found = hierarchical.solve(instance, RunOptions()).solution
+    found = race.hierarchical(instance, RunOptions()).solution
     forth = transfers_of(instance.machine, found)
     twice = turned(turned(forth))
     assert np.array_equal(twice.link, forth.link)

@@ -20,8 +20,9 @@ from synth.options import RunOptions
 from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans import out_trees
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
-from synth_models.fabric.references import bfb, cycles, double_tree, out_trees, ring
+from synth_models.fabric.references import bfb, cycles, double_tree, ring
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})

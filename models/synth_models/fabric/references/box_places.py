@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
+from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_trees import (
     Groups,
@@ -27,7 +28,6 @@ from synth_models.fabric.references.box_trees import (
     seconds_between,
     two_trees,
 )
-from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.spines import as_one
 

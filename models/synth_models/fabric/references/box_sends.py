@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.box_rails import AROUND, BESIDE, Around, Rails
 from synth_models.fabric.references.box_trees import NOBODY, Placed
-from synth_models.fabric.references.out_trees import Edge
 from synth_models.fabric.references.share_weights import Dealt
 from synth_models.fabric.references.trees_over_boxes import leader, trees_of
 

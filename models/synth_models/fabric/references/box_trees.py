@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth_models.fabric.references.out_trees import Edge
+from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 
 Groups = int | Sequence["Groups"]  # a box, or groups next to each other

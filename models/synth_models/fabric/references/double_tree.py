@@ -26,7 +26,7 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.plans.out_trees import Edge, Trees, best_of, empty, refusal
 
 KNOWN = ("allreduce", "broadcast", "reduce")
 MOST_CHANNELS = 8

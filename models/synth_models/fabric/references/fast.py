@@ -19,6 +19,7 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, in_turn, schedule_of
 from synth_models.fabric.references.demand_parts.decomposition import decomposed
 from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable
@@ -34,7 +35,6 @@ from synth_models.fabric.references.demand_parts.timeline import (
     uses_of,
     ways,
 )
-from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling.interval_reservations import intervals_of
 
 KNOWN = ("alltoall", "demand")

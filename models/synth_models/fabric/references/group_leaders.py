@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth.arrays import FloatArray
+from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.box_places import places
 from synth_models.fabric.references.box_rails import Rails
 from synth_models.fabric.references.box_sends import Collected, Rounds, Sends, at_home
 from synth_models.fabric.references.box_trees import Groups, around, near_boxes
-from synth_models.fabric.references.out_trees import Edge
 
 
 def groups_of_boxes(seconds: FloatArray) -> list[list[int]]:

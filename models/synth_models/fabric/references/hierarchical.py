@@ -16,7 +16,7 @@ NICs behind them. There a block is also tried from box to box, each passing on w
 groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
 few edges leave a group (:mod:`synth_models.fabric.references.box_trees`), or a short one leaders of groups
 (:mod:`synth_models.fabric.references.group_leaders`). Up to 32 ranks, and where a rank has no
-direct route to another box, what libraries run is tried as well (:mod:`synth_models.fabric.references.in_use`).
+direct route to another box, what libraries run is compared with it (:mod:`synth_models.fabric.race`).
 
 Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
 much: :mod:`synth_models.fabric.references.share_weights`), turn by turn. Where links are slow, some of these go around
@@ -49,6 +49,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, refusal
+from synth_models.fabric.plans.straight import straight
 from synth_models.fabric.references.box_allreduce import of_unequal_shares, one_way_after_the_other
 from synth_models.fabric.references.box_exchange import exchanged
 from synth_models.fabric.references.box_known import Known
@@ -66,11 +69,7 @@ from synth_models.fabric.references.box_sends import (
 from synth_models.fabric.references.box_transfers import boxes_of, rails_are_idle, root_of, slow_links, transfers_of
 from synth_models.fabric.references.box_trees import seconds_between
 from synth_models.fabric.references.group_leaders import groups_of_boxes
-from synth_models.fabric.references.in_use import packed, raced
-from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.near_groups import near_groups
-from synth_models.fabric.references.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
-from synth_models.fabric.references.straight import straight
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
 from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
@@ -104,10 +103,8 @@ PIECES_BESIDE = 8  # of a block, with which some come over idle rails: their sha
 MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``hierarchical``."""
-    if instance.collectives is not None:
-        return solve_parts(instance, options, "hierarchical", solve)
+def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+    """Method ``hierarchical``; the incumbent learns the bound that its plans are compared with."""
     refused = refusal(instance, KNOWN, "hierarchical", MOST_MEMBERS)
     if refused is not None:
         return refused
@@ -115,15 +112,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
-    least = quick_bound(instance)
-    best, lacking = packed(instance, options), UnsupportedError("nothing joins all ranks")
-    try:
-        best = quicker(best, _of_plans(instance, options, least))
-    except UnsupportedError as error:
-        lacking = error
-    best = raced(instance, options, best, least)
-    if best is None:
-        raise lacking
+    incumbent.least = incumbent.least or quick_bound(instance)
+    best = _of_plans(instance, options, incumbent.least)
     return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
 
 

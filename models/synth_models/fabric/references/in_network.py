@@ -33,9 +33,9 @@ from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references import far_first
-from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.routes import Routes, can_branch, forked, merged

@@ -30,9 +30,9 @@ from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.plans.pair_paths import best_paths
 from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.exact import float_above, float_below
-from synth_models.fabric.references import direct, fast, spread_out, two_step
 from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.references.demand_parts.improved import placed_again
 from synth_models.fabric.references.demand_parts.layout import Layout
@@ -44,7 +44,6 @@ from synth_models.fabric.references.demand_parts.relayed_plan import ENOUGH, MUC
 from synth_models.fabric.references.demand_parts.rotation import rotated, ticks_in_turn
 from synth_models.fabric.references.demand_parts.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.references.demand_parts.timeline import Pieces, Placed
-from synth_models.fabric.references.pair_paths import best_paths
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.solution import Schedule
@@ -58,12 +57,9 @@ SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan
 MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
 NEARLY = Fraction(1, 40)  # which nothing else is tried
 BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
-REFERENCES = {
-    "direct": direct.solve,
-    "two_step": two_step.solve,
-    "fast": fast.solve,
-    "spread_out": spread_out.solve,
-}
+REFERENCES = ("direct", "two_step", "fast", "spread_out")
+Call = Callable[[str, FabricInstance, RunOptions], Outcome]
+"""How the race has another method solve an instance (:func:`synth_models.fabric.race.call`)."""
 
 
 class Maker(NamedTuple):
@@ -80,8 +76,8 @@ class Planned:
 
     ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
     ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``relayed``, ``straight``,
-    ``direct``, ``two_step``, ``fast``, ``spread_out`` or ``flow``. ``tried``: the references that ran, because their
-    lower bound did not tell that they are no quicker.
+    ``direct``, ``two_step``, ``fast``, ``spread_out``, ``flow`` or ``slots``. ``tried``: the references that ran,
+    because their lower bound did not tell that they are no quicker.
     """
 
     planner: Planner
@@ -154,12 +150,12 @@ class Planned:
 class Planner:
     """Plan demands on the machine of an instance of family ``fabric``, between the ranks of its process group.
 
-    ``machine``: an instance of any collective. The first plan on a machine finds its routes and compiles kernels; what
-    later ones need is kept.
+    ``machine``: an instance of any collective. ``call``: how to have references make schedules. The
+    first plan on a machine finds its routes and compiles kernels; what later ones need is kept.
     """
 
-    def __init__(self, machine: FabricInstance) -> None:
-        self.machine = machine
+    def __init__(self, machine: FabricInstance, call: Call) -> None:
+        self.machine, self._call = machine, call
         boxes = [rank for box in machine.boxes for rank in box]
         self._node = np.array(boxes, dtype=np.int64)
         place = {rank: k for k, rank in enumerate(boxes)}
@@ -219,7 +215,7 @@ class Planner:
             blocks = instance.blocks
             demand = replace(demand, origin=blocks.origin, goal=blocks.goal, size=blocks.bytes)
         directly: Transfers | None = None
-        for name, solve_it in REFERENCES.items():
+        for name in REFERENCES:
             with suppress(UnsupportedError):
                 least = self._references.least(name, demand, found.seconds)
                 if name == "two_step" and alike(self._references.sent, directly):
@@ -232,7 +228,7 @@ class Planner:
                         self._references.sent,
                     )
                     routed = sent if name in ("direct", "two_step") else None
-                    outcome = solve_it(on, options) if routed is None else best_paths(on, options, name, routed)
+                    outcome = self._call(name, on, options) if routed is None else best_paths(on, options, name, routed)
                     found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found
 
@@ -304,7 +300,7 @@ class Planner:
                 again = placed_again(made, self.resources)
                 best, by = (again, kind) if again.ticks < best.ticks else (best, by)
         if best is None:
-            return self._replaced(empty, direct.solve(empty.instance, RunOptions(None).started_now()), DIRECT)
+            return self._replaced(empty, self._call(DIRECT, empty.instance, RunOptions(None).started_now()), DIRECT)
         return replace(empty, seconds=float_above(_seconds(best)), by=by, _made=best)
 
     def _makers(self, boxed: IntArray, proven: Proven) -> list[Maker]:
@@ -350,20 +346,18 @@ class Planner:
         """The better of what was found and what ``flow`` finds, and the stronger bound."""
         options = RunOptions(time_limit).started_now()
         with options.in_time():
-            from synth_models.fabric.programs.flow import method as flow  # HiGHS only where it is asked for
-
-            outcome = flow.solve(found.instance, options)
+            outcome = self._call(FLOW, found.instance, options)
         self.learn(outcome.certificate)
-        return self._replaced(replace(found, proven=self._bounds.strongest(boxed)), outcome, FLOW)
+        by = (outcome.made_by or (FLOW,))[0]
+        return self._replaced(replace(found, proven=self._bounds.strongest(boxed)), outcome, by)
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``plan``."""
+def propose(instance: FabricInstance, options: RunOptions, planner: Planner) -> Outcome:
+    """Method ``plan``; ``planner``: that of the instance's machine."""
     try:
         matrix, block = demand_of(instance, np.array(instance.members, dtype=np.int64))
     except UnsupportedError as error:
         return Outcome("unsupported", message=str(error))
-    planner = Planner(instance)
     matrix, boxed = planner._read(matrix)
     alone = planner._by_pieces(matrix, boxed)
     if len(instance.blocks):
@@ -372,7 +366,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     schedule = found.numbered(block)
     words = f"{found.by}, {schedule.transfers} transfers"
     proven = found.proven
-    return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words)
+    made_by = (found.by,) if found.by in REFERENCES else None
+    return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words, made_by=made_by)
 
 
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:

@@ -24,20 +24,15 @@ from fractions import Fraction
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.problem.reach import knows
-from synth_models.fabric.references import bruck, direct, double_tree, pat, recursive_doubling, ring, two_level
-from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
-from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.references.pull_parts import multicast_trees, nested_exchange
 from synth_models.fabric.references.pull_parts.compaction import pushed
-from synth_models.fabric.references.pull_parts.incumbent import Incumbent
 from synth_models.fabric.references.pull_parts.quick_lower_bound import quick_lower_bound
 from synth_models.fabric.references.pull_parts.routing_state import Routing, RoutingState, distances
 from synth_models.fabric.references.pull_parts.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
@@ -54,57 +49,26 @@ ENOUGH = 0.9995  # restarts go on while each brings at least this
 RUIN = 4  # pieces taken out at once, at most
 PATIENCE = (1.0, 0.0, 0.5, 3.0)
 LADDERS = 24
-OTHERS: dict[str, Callable[[FabricInstance, RunOptions], Outcome]] = {
-    "direct": direct.solve,
-    "ring": ring.solve,
-    "recursive_doubling": recursive_doubling.solve,
-    "double_tree": double_tree.solve,
-    "bruck": bruck.solve,
-    "pat": pat.solve,
-    "two_level": two_level.solve,
-}
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``pull``."""
-    if instance.collectives is not None:
-        return solve_parts(instance, options, "pull", solve)
-    incumbent = Incumbent(instance, options)
+def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+    """Method ``pull``: offers all that it finds to the incumbent."""
     if not len(instance.blocks):
         none = np.zeros(0, dtype=np.int64)
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
-    hold_first(instance, options, "the first search")
     restarts = int(options.method.get("restarts", 8))
-    incumbent.lower_bound = _lower_bound(incumbent)
+    incumbent.least = Fraction(_lower_bound(incumbent))
     if instance.collective == "allreduce":
         _allreduce(incumbent, restarts)
     else:
         if multicast_trees.fits(instance):
             multicast_trees.offer_multicast(incumbent)
         _grown(incumbent, restarts)
-    _from_others(incumbent)
     words = f"{incumbent.told}; best of {incumbent.tried} schedules"
     if incumbent.hurried:
         words += "; the time limit ended the search, so that another run may find another schedule"
-    return unless_held_is_quicker(instance, options, Outcome("finished", incumbent.best, message=words))
-
-
-def _from_others(incumbent: Incumbent) -> None:
-    """What users have is offered too, so that nothing here is slower. Where schedules are large only the rings: there
-    the others take as long as all the rest."""
-    instance = incumbent.instance
-    large = _deliveries(instance) > MOST_TRANSFERS
-    for name, method in OTHERS.items():
-        if incumbent.over():
-            return
-        if (name == "ring" or not large) and knows(name, instance.collective):
-            try:
-                found = method(instance, incumbent.options)
-            except UnsupportedError:
-                continue
-            if found.solution is not None:
-                incumbent.offer(found.solution, f"the schedule of {name}")
+    return Outcome("finished", incumbent.best, message=words)
 
 
 @dataclass(frozen=True, eq=False)

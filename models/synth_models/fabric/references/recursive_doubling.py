@@ -23,8 +23,8 @@ from typing import NamedTuple
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Trees, best_of, empty, refusal
-from synth_models.fabric.references.spreading import doubling, over
+from synth_models.fabric.plans.out_trees import Trees, best_of, empty, refusal
+from synth_models.fabric.plans.spreading import doubling, over
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals

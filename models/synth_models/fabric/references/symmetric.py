@@ -37,11 +37,11 @@ from synth_models.fabric.bounds.cuts import cut_bound
 from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references.half_exchange import half_exchange, halves_of, sends_of_share
 from synth_models.fabric.references.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.references.origin_part import Group, group_of, origin_part
-from synth_models.fabric.references.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed

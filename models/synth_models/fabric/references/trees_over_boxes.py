@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.double_tree import parents
-from synth_models.fabric.references.out_trees import Edge
 
 
 def leader(others: int, on_the_way: int) -> list[Edge]:

@@ -20,6 +20,7 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.epochs import MOST_COUNTED
 from synth_models.fabric.check.infeasibility_proof import EPOCHS
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.first_schedule import hold_first
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.epochs.claims import claims, infeasible
@@ -30,7 +31,6 @@ from synth_models.fabric.programs.epochs.one_horizon import Decider
 from synth_models.fabric.programs.epochs.priced import likely_cut, priced
 from synth_models.fabric.programs.epochs.sends import Sends
 from synth_models.fabric.programs.epochs.timetable import schedule_of
-from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.scheduling.reversal import reversed_instance
 from synth_models.fabric.solution import Schedule

@@ -25,10 +25,10 @@ from synth.solvers.catalogue import takes
 from synth_models.fabric.check.counted_steps import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk
 from synth_models.fabric.check.steps import HOPS, JOINING, LENGTHS, PARTS, PATHS, SOLVER, TIMED
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.first_schedule import hold_first
 from synth_models.fabric.programs.steps.counting_proof import Certificate
 from synth_models.fabric.programs.steps.one_question import Decided, Decider
 from synth_models.fabric.programs.steps.plan import Plan, packed, schedule_of, synchronous_seconds
-from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 

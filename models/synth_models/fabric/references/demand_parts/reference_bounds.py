@@ -19,11 +19,11 @@ import numpy as np
 from synth.arrays import SAME, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
-from synth_models.fabric.references import direct, spread_out, two_step
+from synth_models.fabric.plans.pair_edges import by_rail_then_inside, step_after_step, straight_to_goals
+from synth_models.fabric.plans.pair_paths import once
 from synth_models.fabric.references.demand_parts.decomposition import Stages, decomposed
 from synth_models.fabric.references.demand_parts.layout import Layout
 from synth_models.fabric.references.demand_parts.load_rows import Carried, heads_and_tails, longest_row, over_own_rails
-from synth_models.fabric.references.pair_paths import once
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import MANY_EDGES
 from synth_models.fabric.scheduling.quickest_routes import only_routes, quickest
@@ -64,7 +64,7 @@ class ReferenceBounds:
             return self._of_spread_out(demand, enough)
         if name == "two_step":
             return self._of_two_step(demand, enough)
-        return self._of_routes(demand, direct.edges, enough)
+        return self._of_routes(demand, straight_to_goals, enough)
 
     def _of_two_step(self, demand: Demand, enough: float) -> float:
         """By the sums over routes that have no equal; where these are not enough, by all routes."""
@@ -72,7 +72,7 @@ class ReferenceBounds:
             summed = self._of_own_rails(self._layout, demand, enough)
             if summed >= enough:
                 return summed
-        return self._of_routes(demand, two_step.edges, enough)
+        return self._of_routes(demand, by_rail_then_inside, enough)
 
     def _of_own_rails(self, layout: Layout, demand: Demand, enough: float) -> float:
         """By what every rank sends each box over its own rail, and what is handed on there."""
@@ -141,7 +141,7 @@ class ReferenceBounds:
             chain = _longest_chain(demand.matrix, *self._quickest) * ROUNDED_OVER_RANKS
         if chain >= enough:
             return chain
-        return max(chain, self._of_routes(demand, spread_out.edges, enough))
+        return max(chain, self._of_routes(demand, step_after_step, enough))
 
     @cached_property
     def _quickest(self) -> tuple[FloatArray, FloatArray] | None:

@@ -21,7 +21,7 @@ import numpy as np
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pull_parts.incumbent import Incumbent
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.references.pull_parts.routing_state import rows_of
 from synth_models.fabric.references.pull_parts.tree_search import cut_blocks
 from synth_models.fabric.scheduling.chunks import seconds

@@ -5,7 +5,7 @@ turn before the others, by the part of its own schedule that is over, by when it
 these the best is kept, and a search changes the collectives' weights in it, each change drawn by the seed.
 
 Where routes branch or switches store, and where new times would change what sums hold, one starts after the other as
-far as they share ranks or links (:mod:`synth_models.fabric.references.serial`).
+far as they share ranks or links (:mod:`synth_models.fabric.plans.serial`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.serial import end_seconds, in_turn
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.several import WEIGHTED_ENDS, objective_of
-from synth_models.fabric.references.serial import end_seconds, in_turn
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.insertion import ranked
 from synth_models.fabric.scheduling.released import Together

@@ -22,14 +22,6 @@ MOST_CHUNKS = 1024
 MOST_BLOCKS = 1_100_000
 
 
-def turns(instance: FabricInstance, origin: IntArray, goal: IntArray) -> IntArray:
-    """By how many places of the group every goal is behind its origin: the nearest are sent to first."""
-    place = np.zeros(instance.machine.nodes, dtype=np.int64)
-    place[list(instance.members)] = np.arange(len(instance.members))
-    found: IntArray = (place[goal] - place[origin]) % len(instance.members)
-    return found
-
-
 def best_paths(instance: FabricInstance, options: RunOptions, name: str, way: Edges | Transfers) -> Outcome:
     """Every block along its edges, or by what :func:`once` makes of these; the quickest over numbers of chunks."""
     if len(instance.blocks) > MOST_BLOCKS:

@@ -1,4 +1,4 @@
-"""Everything straight from where it begins to everybody, placed cell by cell: part of ``hierarchical`` and ``flow``.
+"""Everything straight from where it begins to everybody, placed cell by cell: for ``hierarchical`` and ``slots``.
 
 A piece that begins at a rank goes from there to every other in a transfer of its own, what has the farthest to go
 first. Where links carry all pairs of ranks evenly (a balanced dragonfly: Kim, Dally, Scott, Abts, 2008), every rank
@@ -10,6 +10,8 @@ order, so that no link is wanted by all at the same time.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +27,30 @@ from synth_models.fabric.scheduling.reversal import reversed_instance
 from synth_models.fabric.solution import Schedule
 
 REDUCTIONS = ("reduce_scatter", "reduce")
+MANY = 300_000  # blocks, of which a flow is found slowly
+MANY_ALONE = 64  # ranks that are boxes of their own
+
+
+class Crowd(NamedTuple):
+    """Whether blocks are very ``many``, all ``small`` (a latency is longer than any of them takes on a link), and ranks
+    many that are ``alone`` in their boxes, behind switches."""
+
+    many: bool
+    small: bool
+    alone: bool
+
+    @classmethod
+    def of(cls, instance: FabricInstance) -> Crowd:
+        """What an instance has."""
+        net, blocks = instance.machine.network, instance.blocks
+        small = bool(blocks.bytes.max(initial=0) <= net.bandwidth.min() * net.latency.max(initial=0.0))
+        alone = len(instance.boxes) == len(instance.members) >= MANY_ALONE and bool(instance.machine.is_switch.any())
+        return cls(len(blocks) >= MANY, small, alone)
+
+    @property
+    def straight(self) -> bool:
+        """Whether to send blocks straight from rank to rank before any other way is looked for."""
+        return self.alone or (self.many and self.small)
 
 
 def straight(instance: FabricInstance, count: int) -> Schedule | None:

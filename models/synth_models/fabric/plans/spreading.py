@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from synth_models.fabric.references.out_trees import Edge
+from synth_models.fabric.plans.out_trees import Edge
 
 Pattern = Callable[[int, int], list[Edge]]  # from the number of places and the first one
 
 
 def over(members: Sequence[int], pattern: Pattern) -> Callable[[int, int], list[Edge]]:
-    """A pattern as the edges of :class:`~synth_models.fabric.references.out_trees.Trees` of one variant over ranks."""
+    """A pattern as the edges of :class:`~synth_models.fabric.plans.out_trees.Trees` of one variant over ranks."""
     place = {rank: k for k, rank in enumerate(members)}
 
     def edges(holder: int, variant: int) -> list[Edge]:

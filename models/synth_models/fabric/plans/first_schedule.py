@@ -26,7 +26,7 @@ from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import too_large
+from synth_models.fabric.plans.out_trees import too_large
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
@@ -55,8 +55,8 @@ def hold_first(instance: FabricInstance, options: RunOptions, why: str, least: i
 def unless_held_is_quicker(instance: FabricInstance, options: RunOptions, found: Outcome) -> Outcome:
     """What the method found, or the schedule that the run holds (:func:`hold_first`) where that is quicker."""
     held = options.held
-    if found.solution is None or held.solution is None:
-        return found
+    if found.solution is None or held.solution is None or held.made_by is not None:
+        return found  # what others lent is compared by the race
     first = held.solution()
     if chunks.seconds(instance, first) < chunks.seconds(instance, found.solution):
         found.solution = first
