@@ -7,6 +7,7 @@ from synth.options import Parameter, read_duration, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
+_FOLDERS = ("symmetric", "in_network")  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _STEPS = (
@@ -84,7 +85,8 @@ def _raced_reference(name: str, summary: str, *parameters: Parameter, repeats: b
 
 
 def _reference(name: str, summary: str, *parameters: Parameter, repeats: bool = True) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters, repeats)
+    module = f"{name}.method" if name in _FOLDERS else name
+    return Method(name, "reference", summary, f"{_HERE}references.{module}:solve", (), parameters, repeats)
 
 
 FAMILY = Family(

@@ -99,9 +99,9 @@ class Entry:
 
 _HERE = "synth_models.fabric."
 ENTRIES = {
-    "pull": Entry(_HERE + "references.pull:propose", beside=_beside_pull, share=WHOLE, waits="the first search"),
+    "pull": Entry(_HERE + "references.pull.method:propose", beside=_beside_pull, share=WHOLE, waits="the first search"),
     "hierarchical": Entry(
-        _HERE + "references.hierarchical:propose", before=_before_hierarchical, beside=_beside_hierarchical
+        _HERE + "references.hierarchical.method:propose", before=_before_hierarchical, beside=_beside_hierarchical
     ),
     "continuous": Entry(
         _HERE + "programs.continuous.method:propose",
@@ -212,13 +212,13 @@ pull, hierarchical, continuous, flow, forest = (partial(race, name) for name in 
 
 
 def planner(machine: FabricInstance) -> Any:
-    """The :class:`~synth_models.fabric.references.plan.Planner` of an instance's machine."""
-    return load(_HERE + "references.plan:Planner")(machine, call)
+    """The :class:`~synth_models.fabric.references.plan.method.Planner` of an instance's machine."""
+    return load(_HERE + "references.plan.method:Planner")(machine, call)
 
 
 def plan(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``plan``, whose planner has references make schedules where these may be quicker."""
-    found: Outcome = load(_HERE + "references.plan:propose")(instance, options, planner(instance))
+    found: Outcome = load(_HERE + "references.plan.method:propose")(instance, options, planner(instance))
     return found
 
 

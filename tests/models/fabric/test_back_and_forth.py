@@ -13,8 +13,9 @@ from synth.options import RunOptions
 from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical, symmetric
-from synth_models.fabric.references.near_groups import near_groups
+from synth_models.fabric.plans.near_groups import near_groups
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.symmetric import method as symmetric
 from synth_models.fabric.scheduling import back_and_forth, chunks
 from synth_models.fabric.scheduling.back_and_forth import again, transfers_of, turned
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed

@@ -18,7 +18,8 @@ from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
-from synth_models.fabric.references import box_exchange, box_sends, hierarchical, trees_over_boxes
+from synth_models.fabric.references.hierarchical import box_exchange, box_sends, trees_over_boxes
+from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.routes import Routes
 

@@ -21,9 +21,9 @@ from synth.arrays import IntArray
 from synth.errors import InputError
 from synth_models.fabric import race
 from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.plans.demands.decomposition import decomposed
+from synth_models.fabric.plans.demands.rails import on_rails
 from synth_models.fabric.problem.blocks import blocks_of
-from synth_models.fabric.references.demand_parts.decomposition import decomposed
-from synth_models.fabric.references.demand_parts.rails import on_rails
 
 
 @pytest.mark.long(after=3)

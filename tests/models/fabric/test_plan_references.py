@@ -19,8 +19,8 @@ from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans import pair_edges, pair_paths
-from synth_models.fabric.references.demand_parts.reference_bounds import Demand
-from synth_models.fabric.references.plan import REFERENCES, Planner
+from synth_models.fabric.references.plan.method import REFERENCES, Planner
+from synth_models.fabric.references.plan.reference_bounds import Demand
 from synth_models.fabric.scheduling import moves
 from synth_models.fabric.scheduling.routes import Routes
 

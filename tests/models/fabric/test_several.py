@@ -26,7 +26,8 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references import direct, pull
+from synth_models.fabric.references import direct
+from synth_models.fabric.references.pull import method as pull
 from synth_models.fabric.solution import Schedule, pack, unpack
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.table import table

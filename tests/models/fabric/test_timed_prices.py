@@ -18,7 +18,7 @@ from synth_models.fabric.bounds.timed_prices import TimedPrices
 from synth_models.fabric.check import timed_prices as check
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.windows import Fabric
-from synth_models.fabric.references.plan import Planned, Planner
+from synth_models.fabric.references.plan.method import Planned, Planner
 
 THREE = {"boxes": 3, "gpus": "2"}
 

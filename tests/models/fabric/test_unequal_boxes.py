@@ -14,7 +14,7 @@ from synth.options import RunOptions
 from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import box_sends
+from synth_models.fabric.references.hierarchical import box_sends
 
 GIB = 2**30
 NIC = {"dgx-h100": (50e9, 1), "dgx-a100": (25e9, 1), "dgx2": (12.5e9, 2)}  # bytes/s of a port, and GPUs that share it

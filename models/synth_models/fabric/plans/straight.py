@@ -17,7 +17,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.near_groups import even_routes
+from synth_models.fabric.plans.near_groups import even_routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import farthest_first
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed

@@ -10,8 +10,8 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.graph.symmetry import orbits_of_group
 from synth.time_expanded.orbits import PairOrbits, group_orbits, item_images
+from synth_models.fabric.plans.node_symmetries import identity, symmetries
 from synth_models.fabric.programs.epochs.grid import Grid
-from synth_models.fabric.programs.flow.symmetry import identity, symmetries
 
 
 @dataclass(frozen=True, eq=False)
