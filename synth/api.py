@@ -218,6 +218,7 @@ def _record_data(
         "solution": None,
         "solution_file": None,
         "message": outcome.message,
+        "made_by": None if held is None else list(outcome.made_by or (method.name,)),
         "kernels": "compiled" if start_up_costs.used else "plain",
         "toolkit_version": synth.__version__,
         "host": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",

@@ -53,7 +53,8 @@ class Outcome:
 
     ``bound`` is a proven lower bound or None; ``bound_proof`` says in words by what. ``certificate`` is data with
     which the family can verify the bound again (a cut, say), beside a solution or alone. A bound without certificate is
-    the word of the run's solver; where no solver ran, it counts as proven by nobody.
+    the word of the run's solver; where no solver ran, it counts as proven by nobody. ``made_by``: the method that made
+    the solution, where that is not the one that ran, and behind it those that made its parts.
     """
 
     termination: Termination
@@ -64,13 +65,14 @@ class Outcome:
     message: str | None = None
     build_s: float = 0.0
     solve_s: float = 0.0
+    made_by: tuple[str, ...] | None = None
 
     def take_over(self, held: Held) -> None:
         """Fill in what a run held when it had to stop, where it hands back none itself."""
         if self.termination not in ("time_limit", "out_of_memory"):
             return
         if self.solution is None and held.solution is not None:
-            self.solution = held.solution()
+            self.solution, self.made_by = held.solution(), held.made_by
             self.message = "; ".join(filter(None, (held.words, self.message)))
         if self.bound is None and held.bound is not None:
             self.bound, self.bound_proof, self.certificate = held.bound, held.bound_proof, held.certificate

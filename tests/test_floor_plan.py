@@ -28,6 +28,9 @@ FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names()
 PEERS = {"synth_peers.sccl", "synth_peers.teccl"}  # one joins the methods and the check of family fabric
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
 PROBLEM = {"instance", "solution", "parts", "problem", "scheduling"}
+PIPELINE = {"plans", "race"}  # of the largest family: what methods propose, and what alone calls them
+CALLS = {"synth.family.get_family", "synth.family.load", "synth.family.families", "importlib.import_module"}
+LOOSE = {"cycles": "ring", "box_cycles": "ring"}  # parts of a method that lie beside it
 # who may import whom within a family, in the end; a room may be a file while one file is enough
 ARROWS = {
     "__init__": {"family"},
@@ -38,13 +41,15 @@ ARROWS = {
     "parts": PROBLEM,
     "problem": set[str](),
     "scheduling": PROBLEM,
+    "plans": PROBLEM | {"check", "bounds"},
+    "race": PROBLEM | {"check", "bounds", "plans"},
     "check": PROBLEM,
     "views": PROBLEM | {"check"},
-    **dict.fromkeys(METHODS.values(), PROBLEM | {"check", *METHODS.values()}),
+    **dict.fromkeys(METHODS.values(), PROBLEM | {"check", "plans", *METHODS.values()}),
     "paper": PROBLEM | {"making", "check", "views", "family", *METHODS.values()},
 }
 # what several rooms are made of, or in the largest family two rooms; our papers' pages are a package of their own
-OPTIONAL = {"parts", "problem", "scheduling", "paper"}
+OPTIONAL = {"parts", "problem", "scheduling", "paper", *PIPELINE}
 PARTS = {
     "instance": "instance",
     "making": "keys make",
@@ -138,6 +143,7 @@ def test_what_a_family_is_knows_nothing_of_pages_records_or_the_command() -> Non
         "synth.clock.progress",
         "synth.text",
         "synth.text.amounts",
+        "synth.text.visible",
     }
 
 
@@ -209,6 +215,56 @@ def test_what_a_peer_names_is_there(peer: str) -> None:
     assert {*checks.asked} <= asked
 
 
+def owner(module: str, family: str) -> str | None:
+    """The method that a module is a part of: its file or its folder in the room of its kind has the method's name."""
+    place, _, rest = module.removeprefix(f"{family}.").partition(".")
+    name = rest.partition(".")[0]
+    return LOOSE.get(name, name) or None if place in ("programs", "references") else None
+
+
+def trespasses(arrows: nx.DiGraph, family: str) -> list[tuple[str, str]]:
+    """Imports of a method's code by anybody but itself."""
+    owners = {module: owner(module, family) for module in arrows if f"{module}.".startswith(f"{family}.")}
+    return [(a, b) for a, b in arrows.edges if owners.get(b) is not None and owners.get(a) != owners[b]]
+
+
+def test_no_method_is_imported_by_another_nor_by_anybody_else() -> None:
+    """In the family that has a race, which calls methods by the targets in the family's data."""
+    family = "synth_models.fabric"
+    assert trespasses(graph(), family) == []
+    trespassing = [
+        (f"{family}.references.pull.method", f"{family}.references.ring"),
+        (f"{family}.plans.straight", f"{family}.programs.flow.model"),
+        (f"{family}.race", f"{family}.references.pat"),
+    ]
+    fine = [
+        (f"{family}.references.ring", f"{family}.references.cycles"),
+        (f"{family}.programs.flow.method", f"{family}.programs.flow.model"),
+    ]
+    assert sorted(trespasses(nx.DiGraph([*trespassing, *fine]), family)) == sorted(trespassing)
+
+
+def test_what_lies_in_the_rooms_of_methods_is_a_methods() -> None:
+    methods = load("synth_models.fabric.family:FAMILY").methods
+    owners = {owner(module, "synth_models.fabric") for module in graph()} - {None}
+    assert owners - methods.keys() == set()
+    assert len(LOOSE) <= 5
+
+
+def test_only_the_race_calls_methods() -> None:
+    """Nobody imports the race, and no other module of the pipeline loads what it does not import."""
+    family = "synth_models.fabric"
+    assert list(graph().predecessors(f"{family}.race")) == []
+    calling = []
+    for module in graph():
+        if owner(module, family) is not None or room(module, family) in PIPELINE | PROBLEM:
+            file = ROOT.joinpath("models", *module.split("."))
+            text = (file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()
+            names = set(imported(ast.parse(text), module.split(".")[:-1]))
+            calling += [module] if names & CALLS or {"importlib", "synth.api", "synth.solve"} & names else []
+    assert calling == [f"{family}.race"]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_views_reach_no_solver(family: str) -> None:
     views = [module for module in graph() if module.startswith(f"{family}.views")]
@@ -218,14 +274,21 @@ def test_views_reach_no_solver(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method in the folder of its kind, a part in the room of its name; what is named is there."""
+    """A method in the folder of its kind, a part in the room of its name; what is named is there. What is raced has its
+    own function there, which the race calls."""
     monkeypatch.syspath_prepend(ROOT / "tests/toy_family")
     data: Family = load(f"{family}.family:FAMILY")
     parts = vars(data) | data.capabilities
     named = [(part, place, parts.get(part)) for place, names in PARTS.items() for part in names.split()]
     named += [(method.name, METHODS[method.kind], method.target) for method in data.methods.values()]
+    raced = [one for one in named if one[2] == f"{family}.race:{one[0]}"]
+    own = [(name, place, f"{family}.{place}.{name}") for name, place, _ in raced]
+    own = [
+        (name, place, f"{module}{'.method' * (f'{module}.method' in graph())}:propose") for name, place, module in own
+    ]
+    named = [one for one in named if one not in raced] + own
     there = [(part, place, target) for part, place, target in named if target is not None]
-    either = {"table": {"solution", "views"}}  # a table that needs a replay is a view
+    either = {"table": {"solution", "views"}}  # one that needs a replay is a view
     pages = f"synth_papers.{family.rpartition('.')[2]}"  # where ours are: the page is :mod:`page`, as in the plan
     strange = [
         target

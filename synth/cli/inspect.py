@@ -336,7 +336,8 @@ def _of_run(record: Record) -> list[str]:
     objective, unit = record["objective"], record["objective"]["unit"]
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
     return [
-        f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}",
+        f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}"
+        + (f"; made by {record.lender}" if record.lender else ""),
         f"ended: {record.words_of_end}" + (f" ({record['message']})" if record["message"] else ""),
         f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(record.bound, unit)}, "
         f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),

@@ -44,19 +44,22 @@ class Clock:
 @dataclass
 class Held:
     """What a run hands back if it is stopped now: its best solution (a function that makes it) and bound, in the words
-    of the method."""
+    of the method; ``made_by`` as in :class:`synth.family.Outcome`."""
 
     solution: Callable[[], Any] | None = None
     value: float = math.inf
     words: str | None = None
+    made_by: tuple[str, ...] | None = None
     bound: float | None = None
     bound_proof: str | None = None
     certificate: Mapping[str, Any] | None = None
 
-    def offer(self, solution: Callable[[], Any], value: float, words: str) -> None:
+    def offer(
+        self, solution: Callable[[], Any], value: float, words: str, made_by: tuple[str, ...] | None = None
+    ) -> None:
         """Keep this solution of the run's own instance unless the one held is at least as good."""
         if self.solution is None or value < self.value:
-            self.solution, self.value, self.words = solution, value, words
+            self.solution, self.value, self.words, self.made_by = solution, value, words, made_by
 
     def offer_bound(self, bound: float, proof: str | None, certificate: Mapping[str, Any] | None) -> None:
         """Keep this lower bound, with its certificate, unless the one held is at least as high."""

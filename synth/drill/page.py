@@ -23,7 +23,7 @@ def frame(drill: Drill) -> pd.DataFrame:
 
 def _row(drill: Drill, case: Case) -> dict[str, Any]:
     best = case.best
-    by = "" if best is None else best.title
+    by = "" if best is None else best.whose
     if case.borrowed and case.borrowed_seconds is not None and case.seconds == case.borrowed_seconds:
         by = f"the schedule for {case.borrowed}"
     return {

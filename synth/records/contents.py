@@ -13,6 +13,7 @@ from synth.text.untrusted import not_finite
 FORMAT = "synth-record/1"
 MOST_ORIGIN = 300  # characters of where a method or a solver comes from: a file or distribution, and its version
 MOST_NAME = 200  # of who handed a record in, and of the file's name
+MOST_MAKERS = 64  # methods that made a solution and its parts
 DOI = r"10\.[0-9]{4,9}/[!-~]{1,180}"
 MOST_QUESTION = 255  # of what a run asked: it is part of a file's name
 
@@ -24,6 +25,7 @@ def _printable(text: str) -> str:
 
 
 Origin = Annotated[str, Field(max_length=MOST_ORIGIN), AfterValidator(_printable)]
+Maker = Annotated[str, Field(min_length=1, max_length=MOST_NAME), AfterValidator(_printable)]
 Question = Annotated[str, Field(max_length=MOST_QUESTION, pattern="^[A-Za-z0-9_=-]*$")]
 
 
@@ -86,6 +88,7 @@ class Contents(_Stored):
     stopped_by: Literal["clock"] | None = None  # whether the limit ended any search; older records do not say
     method_origin: Origin | None = None  # whence a method of others comes: a distribution or a file
     solver_origin: Origin | None = None
+    made_by: Annotated[list[Maker], Field(min_length=1, max_length=MOST_MAKERS)] | None = None  # older: by ``method``
     question: Question | None = None  # what a method in a file was asked, as :func:`synth.options.asked` says it
 
 

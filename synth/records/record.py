@@ -198,9 +198,23 @@ class Record:
         return ", ".join(filter(None, [title, self.question]))
 
     @property
+    def lender(self) -> str:
+        """Who made the solution, where the method that ran took it from another: ``direct``; with those that made its
+        parts: ``together of pull, ring``. Empty where it made all by itself, as records without the key say."""
+        whole, *parts = self.data.get("made_by") or [self.data["method"]]
+        if not parts:
+            return "" if whole == self.data["method"] else str(whole)
+        return f"{whole} of {', '.join(parts)}"
+
+    @property
     def whose(self) -> str:
-        """Whose result it is, for tables: the method's title, or who handed it in."""
-        return str((self.data.get("submitted") or {}).get("by", self.title))
+        """Whose result it is, for tables: who handed it in, or who made it, which is the method's title if it did."""
+        return str((self.data.get("submitted") or {}).get("by", self.lender or self.title))
+
+    @property
+    def credit(self) -> str:
+        """The same in a word, the method being named by its label."""
+        return self.lender or self.label
 
     @property
     def words_of_check(self) -> str:

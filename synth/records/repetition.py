@@ -17,9 +17,9 @@ import numpy as np
 
 from synth.arrays import SAME
 from synth.errors import InputError, UnsupportedError
-from synth.family import get_family
+from synth.family import Family, get_family
 from synth.instance import Instance
-from synth.method import Method, load
+from synth.method import Method, Outcome, load
 from synth.options import RunOptions, as_text
 from synth.records.record import Record
 from synth.text.files import dumps
@@ -94,6 +94,11 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
         return Repetition("other", f"the method does not take this instance: {error}")
     if options.out_of_time():
         return Repetition("unknown", f"not run again, it takes more than {longest_s:g} s")
+    return _judged(record, family, instance, outcome, options)
+
+
+def _judged(record: Record, family: Family, instance: Instance, outcome: Outcome, options: RunOptions) -> Repetition:
+    """What the run's end says of the record."""
     pack, stored = load(family.pack), load(family.unpack)(instance, record.packed)
     if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
         return Repetition("same", "run again: the same solution")
@@ -101,7 +106,7 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     if value is not None and equal(record.value, value, SAME):
         return Repetition("unknown", "run again it gives another solution of the same value")
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
-        return Repetition("unknown", f"not run again in full, that takes more than {longest_s:g} s")
+        return Repetition("unknown", f"not run again in full, that takes more than {options.time_limit_s:g} s")
     if record["stopped_by"] == "clock" and value is not None and record.value is not None and record.value > value:
         return Repetition("unknown", f"the clock stopped the run; run again it gives {value}, which is better")
     return Repetition("other", f"run again it gives {value}")

@@ -64,7 +64,7 @@ class InstanceRow:
     def label(self) -> str:
         """Who has the best value; where there is none, whose question has no answer."""
         first = self.named or next(iter(self._refuted_first()), None)
-        return NOTHING if first is None else first.label
+        return NOTHING if first is None else first.credit
 
     def _refuted_first(self) -> list[Record]:
         return sorted(self.refuted, key=lambda record: record.infeasible_by != "certified")

@@ -238,7 +238,7 @@ def _instance_rows(found: Iterable[tuple[str, InstanceRow]], rows: Any, folder: 
             _cell("bound", standing.bound, unit),
             replace(gap, text=f"{gap.text} ✓", title=f"proven best; gap {gap.title}") if row.solved else gap,
             _grade(standing),
-            Cell(row.label if row.named is None else labels.get(place(row.named, folder), row.label)),
+            Cell(row.label if (by := row.named) is None else by.lender or labels.get(place(by, folder), row.label)),
             _opponent(row, unit, labels, folder),
             _stated(_cell("ratio_to_best", row.ratio, unit), row),
             Cell(f"{runs[sha]:,}" + (f" ({wrong[sha]} failed)" if sha in wrong else ""), int(runs[sha]), look="n"),

@@ -13,7 +13,7 @@ from synth.exchange.forms import in_seconds, refusal
 from synth.exchange.lowering import Wish, limits_of, lower
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.forest.method import solve
+from synth_models.fabric.race import forest as solve
 from synth_models.fabric.views.transfers import transfers
 
 

@@ -8,6 +8,7 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
+_FOLDERS = ("symmetric", "in_network")  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _QUOTIENT = Parameter(
@@ -49,8 +50,14 @@ _TWO_LEVELS = (
 )
 
 
+def _raced_reference(name: str, summary: str, *parameters: Parameter, repeats: bool = False) -> Method:
+    """A reference that :mod:`synth_models.fabric.race` runs beside those that lend it schedules."""
+    return Method(name, "reference", summary, f"{_HERE}race:{name}", (), parameters, repeats)
+
+
 def _reference(name: str, summary: str, *parameters: Parameter, repeats: bool = True) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.{name}:solve", (), parameters, repeats)
+    module = f"{name}.method" if name in _FOLDERS else name
+    return Method(name, "reference", summary, f"{_HERE}references.{module}:solve", (), parameters, repeats)
 
 
 FAMILY = Family(
@@ -65,7 +72,7 @@ FAMILY = Family(
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
-             size="instance:size", planning="references.plan:Planner"),
+             size="instance:size", planning="race:planner"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
@@ -100,29 +107,32 @@ FAMILY = Family(
         Method("bound", "bound", "strongest of cuts, flows, packings and latency, each with its certificate",
                _HERE + "bounds.strongest:solve"),
         Method("forest", "program", "throughput-optimal tree packing, cut into chunks and pipelined (ours)",
-               _HERE + "programs.forest.method:solve", ("highspy",), (_CHUNKS, _TRANSFERS)),
+               _HERE + "race:forest", ("highspy",), (_CHUNKS, _TRANSFERS)),
         Method("flow", "program", "concurrent flow, decomposed into routes and pipelined (ours)",
-               _HERE + "programs.flow.method:solve", ("highspy",), (_CHUNKS,)),
+               _HERE + "race:flow", ("highspy",), (_CHUNKS,)),
         Method("steiner", "program", "Steiner trees through switches that copy and add, by column generation (ours)",
                _HERE + "programs.steiner.method:solve", ("highspy",)),
         Method("continuous", "program", "exact in continuous time for given pieces, then a neighbourhood search (ours)",
-               _HERE + "programs.continuous.method:solve", ("cp",), (_PIECES,)),
-        _reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
-                   _RESTARTS, repeats=False),
+               _HERE + "race:continuous", ("cp",), (_PIECES,)),
+        _raced_reference("pull", "event-driven greedy for heterogeneous links, then large-neighbourhood search (ours)",
+                         _RESTARTS),
         _reference("ring", "NCCL's rings: cycles through all ranks", _TRANSFERS),
         _reference("double_tree", "NCCL's double binary tree", _TRANSFERS),
-        _reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)", _TRANSFERS),
+        _raced_reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)",
+                         _TRANSFERS, repeats=True),
         _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT,
                    _TRANSFERS),
         _reference("in_network", "sums and copies in switches (NVLS, SHARP; ours)"),
         _reference("nvls", "NCCL's NVLS and NVLSTree: sums and copies in a box's switch, double trees between boxes"),
         _reference("sharp", "one aggregation tree of switches (SHARP, NCCL's CollNet)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
-        _reference("one_after_another", "several collectives in turn, each by the best method for it alone",
-                   repeats=False),
-        _reference("together", "several collectives side by side, timed again on shared links (ours)", repeats=False),
+        _raced_reference("one_after_another", "several collectives in turn, each by the best method for it alone"),
+        _raced_reference("together", "several collectives side by side, timed again on shared links (ours)"),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
-        _reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)"),
+        _raced_reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)",
+                         repeats=True),
+        Method("slots", "reference", "blocks straight from rank to rank, by a timetable if the machine has one (ours)",
+               _HERE + "references.slots.method:solve", repeats=True),
         _reference("fast", "FAST: balanced inside boxes, then a decomposition stage by stage"),
         _reference("two_step", "over the sender's own rail, then inside the box (DeepEP)"),
         _reference("spread_out", "pairwise exchange: one partner a step (MPI)"),

@@ -59,7 +59,7 @@ class Cell:
         if not values:
             return None
         least, _, name = min(values)
-        return least, name
+        return least, self.records[name].lender or name
 
     @property
     def gap(self) -> float | None:

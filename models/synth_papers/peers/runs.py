@@ -57,7 +57,7 @@ class Found:
     @property
     def by(self) -> str:
         """Whose the best schedule is."""
-        return "–" if self.best is None else str(self.best["method"])
+        return "–" if self.best is None else self.best.lender or str(self.best["method"])
 
     @property
     def gap(self) -> float:

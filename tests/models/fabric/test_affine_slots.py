@@ -13,9 +13,9 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow import method
-from synth_models.fabric.references.affine_slots import affine_slots, multiplication, slots
-from synth_models.fabric.references.balanced_dragonfly import BalancedDragonfly
+from synth_models.fabric.references.slots import method
+from synth_models.fabric.references.slots.affine_slots import affine_slots, multiplication, slots
+from synth_models.fabric.references.slots.balanced_dragonfly import BalancedDragonfly
 from synth_models.fabric.scheduling import chunks
 
 SIDES = [(9, 4, 2), pytest.param((33, 8, 4), marks=pytest.mark.slow)]
@@ -101,10 +101,11 @@ def test_other_machines_have_no_slots() -> None:
 
 
 @pytest.mark.long
-def test_flow_takes_them(tmp_path: Any) -> None:
+def test_they_are_taken() -> None:
     instance = synth.make("fabric", **shape((9, 4, 2)), collective="alltoall", bytes="1152KiB")
     straight = method._straight(instance, RunOptions())
-    assert straight is None or "slots" in straight.message
+    assert straight is not None
+    assert "slots" in straight.words
     made = affine_slots(instance)
     assert made is not None
     assert chunks.seconds(instance, made) <= 1.2 * quick_bound(instance)

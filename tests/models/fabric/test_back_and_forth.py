@@ -10,10 +10,12 @@ from models.fabric.small_machines import machine
 
 import synth
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical, symmetric
-from synth_models.fabric.references.near_groups import near_groups
+from synth_models.fabric.plans.near_groups import near_groups
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.symmetric import method as symmetric
 from synth_models.fabric.scheduling import back_and_forth, chunks
 from synth_models.fabric.scheduling.back_and_forth import again, transfers_of, turned
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -64,7 +66,7 @@ def test_what_came_too_late_is_put_first(listed: bool) -> None:
 @pytest.mark.long
 def test_turned_twice_is_the_same() -> None:
     instance = made("allreduce", 20 * 512, **DRAGONFLY)
-    found = hierarchical.solve(instance, RunOptions()).solution
+    found = race.hierarchical(instance, RunOptions()).solution
     forth = transfers_of(instance.machine, found)
     twice = turned(turned(forth))
     assert np.array_equal(twice.link, forth.link)

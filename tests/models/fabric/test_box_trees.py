@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 
 import synth
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical
-from synth_models.fabric.references.box_sends import GROUPS_LED, Plan
-from synth_models.fabric.references.box_trees import around, near_boxes, seconds_between, two_trees
-from synth_models.fabric.references.group_leaders import groups_of_boxes
+from synth_models.fabric.plans.near_boxes import around, near_boxes, seconds_between
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.hierarchical.box_sends import GROUPS_LED, Plan
+from synth_models.fabric.references.hierarchical.box_trees import two_trees
+from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
@@ -140,7 +142,7 @@ def test_every_schedule_is_replayed(collective: str, keys: dict[str, Any]) -> No
     keys = {key: value for key, value in keys.items() if key != "root" or collective in ("broadcast", "reduce")}
     for size in (48 * 40 * 16, 48 * 40 * 2**14):
         instance = made(**keys, collective=collective, bytes=size)
-        found = hierarchical.solve(instance, RunOptions(time_limit_s=0.2).started_now())
+        found = race.hierarchical(instance, RunOptions(time_limit_s=0.2).started_now())
         verdict = check_schedule(instance, found.solution)
         assert verdict.faults == []
         assert verdict.value is not None
@@ -265,7 +267,7 @@ def test_many_slow_spines_are_as_good_as_few_fast_ones(collective: str) -> None:
     found = []
     for spines in (1, 4):
         instance = made(boxes=6, gpus=2, leaf=2, spines=spines, collective=collective, bytes=2**26)
-        outcome = hierarchical.solve(instance, RunOptions())
+        outcome = race.hierarchical(instance, RunOptions())
         assert outcome.solution is not None
         assert check_schedule(instance, outcome.solution).faults == []
         found.append(float(chunks.seconds(instance, outcome.solution)))

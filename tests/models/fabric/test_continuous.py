@@ -20,15 +20,15 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
-from synth_models.fabric.programs.continuous.method import solve
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, _most_seconds
 from synth_models.fabric.programs.continuous.sizes import adjusted, resized
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
-from synth_models.fabric.references import pull
+from synth_models.fabric.race import continuous as solve
+from synth_models.fabric.race import pull
 from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.solution import Schedule, pack, unpack
 
@@ -157,16 +157,17 @@ def test_trees_over_time(collective: str) -> None:
     instance = synth.make(
         "fabric", network="star", nodes=4, bandwidth="1e9", latency="1e-6", bytes=8000, collective=collective
     )
-    incumbent = CertifiedIncumbent(instance, RunOptions(), strongest(instance, RunOptions()))
+    incumbent, proven = Incumbent(instance, RunOptions()), strongest(instance, RunOptions())
+    incumbent.prove(proven)
     times = []
     for order, urgency in orders(instance, TransferRoutes(instance), incumbent):
         for rows in (order.timed(), order.listed(urgency)):
             assert rows is not None
             assert check_schedule(instance, order.problem.schedule(rows)).ok
             times.append(Fraction(order.problem.completion(rows), order.problem.ticks))
-            assert times[-1] >= incumbent.proven.seconds
+            assert times[-1] >= proven.seconds
     assert times
-    assert min(times) <= incumbent.proven.seconds * Fraction(11, 10)
+    assert min(times) <= proven.seconds * Fraction(11, 10)
 
 
 @pytest.mark.long
@@ -181,7 +182,7 @@ def test_never_worse_than_pull(collective: str) -> None:
         tried += 1
         record = synth.solve(instance, "continuous", time_limit=1.5)
         assert record.ok, record["verified"]["faults"]
-        theirs = pull.solve(instance, RunOptions(time_limit_s=1.5)).solution
+        theirs = pull(instance, RunOptions(time_limit_s=1.5)).solution
         assert record.value is not None
         assert record.value <= (check_schedule(instance, theirs).value or 0.0)
         assert record.bound is not None

@@ -16,7 +16,8 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.references import far_first, in_network
+from synth_models.fabric.references.in_network import far_first
+from synth_models.fabric.references.in_network import method as in_network
 from synth_papers.fabric.nvls import MACHINES
 
 FEW = 400  # transfers

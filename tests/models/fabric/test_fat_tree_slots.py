@@ -16,8 +16,9 @@ from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
-from synth_models.fabric.programs.flow import method
-from synth_models.fabric.references.fat_tree_slots import fat_tree_slots, slots
+from synth_models.fabric.race import flow
+from synth_models.fabric.references.slots.fat_tree_slots import fat_tree_slots, slots
+from synth_models.fabric.references.slots.method import SPINES
 from synth_models.fabric.scheduling import chunks
 
 SPEED, LATENCY = 25e9, 5e-7
@@ -133,9 +134,9 @@ def test_only_an_alltoall_has_slots() -> None:
 
 def test_flow_takes_them() -> None:
     instance = synth.make("fabric", machine="dgx-h100", boxes=8, leaf=4, collective="alltoall", bytes="1GiB")
-    outcome = method.solve(instance, RunOptions())
-    assert outcome.message is not None
-    assert method.SPINES in outcome.message
+    outcome = flow(instance, RunOptions())
+    assert outcome.made_by == ("slots",)
+    assert SPINES in (outcome.message or "")
     least = box_cut(instance)
     assert least is not None
     assert outcome.bound == pytest.approx(float(least.seconds))

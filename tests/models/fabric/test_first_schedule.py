@@ -15,11 +15,11 @@ from synth.graph.shortest_paths import PathTrees
 from synth.options import RunOptions
 from synth.records.verify import replay
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.first_schedule import AT_ONCE, hold_first
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.programs.forest import edge_splitting
 from synth_models.fabric.programs.forest.capacities import Fluid, fluid_of, set_rate
-from synth_models.fabric.references.first_schedule import AT_ONCE, hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 

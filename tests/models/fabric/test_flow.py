@@ -15,12 +15,13 @@ from synth.clock import start_up_costs
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow import method, search
+from synth_models.fabric.plans import straight
+from synth_models.fabric.programs.flow import search
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, critical_order
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
-from synth_models.fabric.programs.flow.method import solve
 from synth_models.fabric.programs.flow.pieces import cut, planned, transfers
 from synth_models.fabric.programs.flow.priority_rules import RULES, priorities
+from synth_models.fabric.race import flow as solve
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion
 
@@ -165,11 +166,11 @@ def test_what_a_first_run_costs_takes_no_try_from_it(seed: int, monkeypatch: pyt
 @pytest.mark.parametrize(("size", "near"), [(24, True), (24 * 1024, False)])
 def test_very_many_small_blocks_go_straight(size: int, near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of one byte a pair, that is near the bound and no flow is looked for; of a kilobyte the flow is found as well."""
-    monkeypatch.setattr(method, "MANY", 100)
+    monkeypatch.setattr(straight, "MANY", 100)
     instance = synth.make(
         "fabric", network="dragonfly", groups=3, routers=4, hosts=2, collective="alltoall", bytes=size
     )
     assert isinstance(instance, FabricInstance)
     outcome = solve(instance, RunOptions(time_limit_s=60.0).started_now())
     assert check_schedule(instance, outcome.solution).faults == []
-    assert ("no flow" in (outcome.message or "")) == near
+    assert (outcome.made_by == ("slots",)) == near

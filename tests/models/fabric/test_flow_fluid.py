@@ -15,11 +15,11 @@ from scipy.optimize import linprog
 from synth.options import RunOptions
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.node_symmetries import identity, symmetries
 from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.programs.flow.arcs import arcs_of
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
-from synth_models.fabric.scheduling.instance_symmetries import identity, symmetries
 
 OPTIONS = RunOptions(time_limit_s=60.0)
 

@@ -15,8 +15,8 @@ from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.forest.forest import Forest, equal_rates, forest_of
-from synth_models.fabric.programs.forest.method import solve
 from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
+from synth_models.fabric.race import forest as solve
 
 
 def instance(network: dict[str, Any], collective: str = "allgather", size: int = 2**20, **more: Any) -> FabricInstance:

@@ -12,8 +12,8 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import symmetric
-from synth_models.fabric.references.half_exchange import half_exchange, halves_of, sends_of_share
+from synth_models.fabric.references.symmetric import method as symmetric
+from synth_models.fabric.references.symmetric.half_exchange import half_exchange, halves_of, sends_of_share
 from synth_models.fabric.solution import Schedule
 
 CUBE = {"network": "torus", "rows": 4, "cols": 4, "layers": 4, "bandwidth": 50e9, "latency": 1e-6}

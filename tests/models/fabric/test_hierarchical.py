@@ -14,10 +14,12 @@ from examples import some_of
 import synth
 from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
-from synth_models.fabric.references import box_exchange, box_sends, hierarchical, trees_over_boxes
+from synth_models.fabric.references.hierarchical import box_exchange, box_sends, trees_over_boxes
+from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -32,7 +34,7 @@ def cluster(name: str, count: int, collective: str, size: int, **own: Any) -> Fa
 
 def replayed(instance: FabricInstance, limit: float | None = 20.0) -> float:
     """The replayed time of what the method makes, in seconds."""
-    found = hierarchical.solve(instance, RunOptions(time_limit_s=limit).started_now())
+    found = race.hierarchical(instance, RunOptions(time_limit_s=limit).started_now())
     verdict = check_schedule(instance, found.solution)
     assert verdict.faults == []
     assert verdict.value is not None
@@ -198,7 +200,7 @@ def test_one_box_is_not_for_this_method() -> None:
     one, several = cluster("dgx-h100", 1, "allgather", 64), cluster("dgx-h100", 2, "allgather", 64)
     assert not suited(one, "hierarchical")
     assert suited(several, "hierarchical")
-    assert hierarchical.solve(one, RunOptions().started_now()).termination == "unsupported"
+    assert race.hierarchical(one, RunOptions().started_now()).termination == "unsupported"
 
 
 @pytest.mark.long

@@ -10,10 +10,10 @@ from examples import some_of
 from models.fabric.planned_demands import known, many, random_demand
 
 from synth.arrays import IntArray
+from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.references.demand_parts.balanced_plan import Plan, balanced_plan
-from synth_models.fabric.references.demand_parts.improved import placed_again
-from synth_models.fabric.references.plan import Planned, Planner
+from synth_models.fabric.references.plan.improved import placed_again
+from synth_models.fabric.references.plan.method import Planned, Planner
 
 SEVERAL_BOXES = (0, 1, 3, 6)  # of the machines that the tests of plans share
 

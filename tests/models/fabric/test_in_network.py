@@ -17,7 +17,8 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references import in_network, nvls, sharp
+from synth_models.fabric.references import nvls, sharp
+from synth_models.fabric.references.in_network import method as in_network
 
 STAR = {"network": "star", "nodes": 8, "bandwidth": 450e9, "latency": 3.5e-7, "multicast": True, "adds": True}
 FAT_TREE = {

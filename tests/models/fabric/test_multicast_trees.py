@@ -12,8 +12,8 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pull_parts.incumbent import Incumbent
-from synth_models.fabric.references.pull_parts.multicast_trees import MulticastTrees, fits, offer_multicast
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.references.pull.multicast_trees import MulticastTrees, fits, offer_multicast
 
 
 def made(**keys: object) -> FabricInstance:

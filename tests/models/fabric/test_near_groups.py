@@ -12,10 +12,10 @@ import synth
 from synth.arrays import BoolArray
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical
-from synth_models.fabric.references.box_sends import DEALT, Plan
-from synth_models.fabric.references.near_groups import even_routes, links_between, near_groups
-from synth_models.fabric.references.straight import straight, straight_pairs
+from synth_models.fabric.plans.near_groups import even_routes, links_between, near_groups
+from synth_models.fabric.plans.straight import straight, straight_pairs
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.hierarchical.box_sends import DEALT, Plan
 from synth_models.fabric.scheduling import box_routes, chunks
 from synth_models.fabric.scheduling.mirrored import opposite
 from synth_models.fabric.scheduling.routes import Routes

@@ -12,13 +12,13 @@ from models.fabric.small_machines import machine
 
 import synth
 from synth.arrays import BoolArray, IntArray
+from synth_models.fabric import race
 from synth_models.fabric.bounds import neighbourhoods as searched
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.many_demands import ManyDemands
 from synth_models.fabric.bounds.neighbourhoods import neighbourhoods
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.plan import Planner
 
 
 def made(**keys: object) -> FabricInstance:
@@ -155,7 +155,7 @@ def test_every_cut_proves_about_what_it_is_chosen_for(seed: int) -> None:
     about = bounds._about_cuts(demand)
     exactly = [float(bounds._proven_by_cut(number, demand).seconds) for number in range(len(bounds._cuts))]
     assert about.tolist() == pytest.approx(exactly, rel=1e-9, abs=1e-12)
-    found = Planner(instance).plan(demand)
+    found = race.planner(instance).plan(demand)
     assert found.check().faults == []
     strongest = bounds.strongest(demand)
     assert bounds.of_boxes(demand, strongest).seconds <= strongest.seconds == found.proven.seconds
@@ -165,7 +165,7 @@ def test_what_passes_between_cliques_by_hand() -> None:
     """Nine blocks of 10 bytes each way over 10 bytes/s: 9 s, which no cut around one rank tells."""
     demand = np.where(np.eye(6) > 0, 0, 10)
     instance = cliques((3, 3))
-    found = Planner(instance).plan(demand)
+    found = race.planner(instance).plan(demand)
     assert (found.bound, found.proven.argument) == (9.0, "cut")
     assert bounds_of(instance)[1].of_boxes(demand, found.proven).seconds < 1
     assert found.seconds < 9.5
@@ -175,7 +175,7 @@ def test_what_passes_between_cliques_by_hand() -> None:
 
 def test_boxes_behind_narrow_leaves_are_planned_near_the_bound() -> None:
     """Of 48 GPUs every one sends 1 MB to every other. What leaves a leaf's two boxes has eight links of 50 GB/s."""
-    planner = Planner(made(machine="dgx-h100", boxes=6, leaf=2, oversubscription=2))
+    planner = race.planner(made(machine="dgx-h100", boxes=6, leaf=2, oversubscription=2))
     found = planner.plan(np.full((48, 48), 10**6))
     assert found.check().faults == []
     assert 16 * 32 * 1e6 / (8 * 50e9) < found.bound < 16 * 32 * 1e6 / (8 * 50e9) + 20e-6

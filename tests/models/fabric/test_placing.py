@@ -7,8 +7,8 @@ import pytest
 from examples import some_of
 
 from synth.arrays import IntArray
-from synth_models.fabric.references.demand_parts.layout import RouteTable
-from synth_models.fabric.references.demand_parts.timeline import FETCHED, Placed, placed_along
+from synth_models.fabric.plans.demands.layout import RouteTable
+from synth_models.fabric.plans.demands.timeline import FETCHED, Placed, placed_along
 
 RESOURCES = 7
 

@@ -19,11 +19,11 @@ from models.fabric.small_machines import machine
 import synth
 from synth.arrays import IntArray
 from synth.errors import InputError
+from synth_models.fabric import race
 from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.plans.demands.decomposition import decomposed
+from synth_models.fabric.plans.demands.rails import on_rails
 from synth_models.fabric.problem.blocks import blocks_of
-from synth_models.fabric.references.demand_parts.decomposition import decomposed
-from synth_models.fabric.references.demand_parts.rails import on_rails
-from synth_models.fabric.references.plan import Planner
 
 
 @pytest.mark.long(after=3)
@@ -52,7 +52,7 @@ def test_no_bound_is_above_brute_force(seed: int) -> None:
     """Two boxes of two ranks, one or two small blocks: the least time that any schedule of pieces of these sizes takes
     is no less than the bound, and no more than the plan's, whose pieces they are."""
     rng = np.random.default_rng(seed)
-    plans = Planner(two_boxes(float(rng.integers(2))))
+    plans = race.planner(two_boxes(float(rng.integers(2))))
     demand = np.zeros((4, 4), dtype=np.int64)
     for _ in range(int(rng.integers(1, 3))):
         demand[tuple(rng.choice(4, 2, replace=False))] = int(rng.integers(1, 4))
@@ -148,7 +148,7 @@ def test_one_plan_keeps_its_time_where_routes_enter_a_link_at_different_latencie
     instance = machine(ranks + 2, links, (ranks, ranks + 1), collective="broadcast", bytes=1)
     instance.__dict__["boxes"] = [tuple(range(ranks))]
     demands = [rng.integers(0, 6, (ranks, ranks)) * (rng.random((ranks, ranks)) < 0.6) for _ in range(3)]
-    made = Planner(instance).one_plan(demands)
+    made = race.planner(instance).one_plan(demands)
     for corner in made.corners:
         assert corner.verdict.faults == []
         assert corner.bound <= corner.seconds <= made.seconds
@@ -206,11 +206,11 @@ def test_averages_by_hand() -> None:
     leave the box over two rails, in 4 s. Rank 0 sends rank 1 12 bytes, or rank 2 sends rank 3 as many: each takes 3 s
     at 4 bytes a second; half of both is 6 bytes each, which takes 1.5 s."""
     demands = [[[0, 4, 4, 4], *[[0] * 4] * 3], [[0] * 4, [4, 0, 4, 4], *[[0] * 4] * 2]]
-    made = Planner(two_boxes(0.0)).one_plan(demands)
+    made = race.planner(two_boxes(0.0)).one_plan(demands)
     assert [corner.bound for corner in made.corners] == [4, 4]
     assert made.average_bound == 4
     inside = [[[0, 12, 0, 0], *[[0] * 4] * 3], [[0] * 4, [0] * 4, [0] * 4, [0, 0, 12, 0]]]
-    apart = Planner(two_boxes(0.0)).one_plan(inside)
+    apart = race.planner(two_boxes(0.0)).one_plan(inside)
     assert [corner.bound for corner in apart.corners] == [3, 3]
     assert apart.average_bound == 1.5
 

@@ -15,11 +15,12 @@ import synth
 from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth.planning import Planning
+from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import direct, pair_paths, two_step
-from synth_models.fabric.references.demand_parts.reference_bounds import Demand
-from synth_models.fabric.references.plan import REFERENCES, Planner
+from synth_models.fabric.plans import pair_edges, pair_paths
+from synth_models.fabric.references.plan.method import REFERENCES, Planner
+from synth_models.fabric.references.plan.reference_bounds import Demand
 from synth_models.fabric.scheduling import moves
 from synth_models.fabric.scheduling.routes import Routes
 
@@ -63,7 +64,7 @@ def test_never_slower_than_the_references(seed: int) -> None:
 def test_never_slower_on_a_random_machine(seed: int) -> None:
     """Up to six ranks and four switches, links of all kinds, some in groups."""
     rng = np.random.default_rng(seed)
-    plans = Planner(random_machine(rng))
+    plans = race.planner(random_machine(rng))
     for _ in range(2):
         no_slower(plans, random_demand(rng, len(plans.ranks)))
 
@@ -111,7 +112,7 @@ def test_sums_over_own_rails_are_no_more_than_the_loads_of_all_routes(seed: int)
         return
     bounds, demand = plans._references, demand_of(plans, matrix)
     summed = bounds._of_own_rails(bounds._layout, demand, np.inf)
-    routed = bounds._of_routes(demand, two_step.edges, np.inf)
+    routed = bounds._of_routes(demand, pair_edges.by_rail_then_inside, np.inf)
     assert summed <= routed * (1 + 1e-12)
     assert seed % 3 or summed == pytest.approx(routed)
 
@@ -125,7 +126,7 @@ def boxed_at_random(rng: np.random.Generator) -> Planner:
             continue
         ranks = rng.permutation(ranks).tolist()
         instance.__dict__["boxes"] = [tuple(ranks[k : k + size]) for k in range(0, len(ranks), size)]
-        plans = Planner(instance)
+        plans = race.planner(instance)
         if plans._layout is not None:
             return plans
 
@@ -195,7 +196,7 @@ def test_sixteen_routes_of_more_are_compared_in_the_same_order(monkeypatch: pyte
         "fabric", network="fat_tree", leaves=3, hosts=3, spines=20, collective="alltoall", bytes="9KiB"
     )
     size = np.arange(len(instance.blocks)) % 7 + 1
-    edges = direct.edges(instance, instance.blocks.origin, instance.blocks.goal)
+    edges = pair_edges.straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
     made = []
     for most in (0, 10**9):
         monkeypatch.setattr(moves, "MANY_EDGES", most)
@@ -211,7 +212,7 @@ def test_references_by_hand() -> None:
     one transfer over rail 0, one inside: 8 s."""
     demand = np.zeros((4, 4), dtype=np.int64)
     demand[0, 3] = 6
-    instance = Planner(two_boxes(0.0)).plan(demand).instance
+    instance = race.planner(two_boxes(0.0)).plan(demand).instance
     values = {name: synth.solve(instance, name).value for name in ("two_step", "fast", "spread_out", "plan")}
     assert values["two_step"] == pytest.approx(6 + 1 / 3)
     assert values["fast"] == 5
@@ -245,7 +246,7 @@ def test_many_blocks_start_at_once(method: str, monkeypatch: pytest.MonkeyPatch)
     seconds = []
     for most in (pair_paths.MOST_TRIED, 10):
         monkeypatch.setattr(pair_paths, "MOST_TRIED", most)
-        outcome = REFERENCES[method](instance, RunOptions(None).started_now())
+        outcome = race.call(method, instance, RunOptions(None).started_now())
         verdict = check_schedule(instance, outcome.solution)
         assert verdict.faults == []
         seconds.append(verdict.value)

@@ -15,7 +15,7 @@ from models.fabric.small_machines import COLLECTIVES, machine, random_instance
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.pull import solve
+from synth_models.fabric.race import pull as solve
 from synth_models.fabric.solution import Schedule
 
 MACHINES: dict[str, dict[str, Any]] = {

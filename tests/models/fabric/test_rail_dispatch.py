@@ -11,10 +11,10 @@ from models.fabric.planned_demands import many
 
 import synth
 from synth.arrays import IntArray
-from synth_models.fabric.references.demand_parts.balanced_plan import balanced_plan
-from synth_models.fabric.references.demand_parts.rail_dispatch import CELLS, Times, _turns, dispatched
-from synth_models.fabric.references.demand_parts.straight_plan import cut_blocks
-from synth_models.fabric.references.plan import Planner
+from synth_models.fabric.plans.demands.balanced_plan import balanced_plan
+from synth_models.fabric.references.plan.method import Planner
+from synth_models.fabric.references.plan.rail_dispatch import CELLS, Times, _turns, dispatched
+from synth_models.fabric.references.plan.straight_plan import cut_blocks
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 from fractions import Fraction
 from itertools import product
@@ -19,9 +18,11 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans import out_trees
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
-from synth_models.fabric.references import bfb, cycles, double_tree, out_trees, ring
+from synth_models.fabric.references import bfb, cycles, double_tree, ring
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})
@@ -44,8 +45,7 @@ def around(ranks: int, latency: float = 0.0, **own: Any) -> FabricInstance:
 
 
 def solved(method: str, instance: FabricInstance, seed: int = 0, **parameters: Any) -> Outcome:
-    solve = importlib.import_module(f"synth_models.fabric.references.{method}").solve
-    found: Outcome = solve(instance, RunOptions(seed=seed, method=parameters).started_now())
+    found: Outcome = FAMILY.methods[method].load()(instance, RunOptions(seed=seed, method=parameters).started_now())
     return found
 
 
@@ -312,8 +312,7 @@ def test_an_allreduce_of_fewer_bytes_than_ranks(method: str) -> None:
 @pytest.mark.parametrize("method", ["ring", "direct", "tacos"])
 def test_the_message_says_when_time_ran_out(method: str) -> None:
     instance = around(4, 3.0, collective="allgather", bytes=64)
-    solve = importlib.import_module(f"synth_models.fabric.references.{method}").solve
-    found = solve(instance, RunOptions(time_limit_s=1e-6).started_now())
+    found = FAMILY.methods[method].load()(instance, RunOptions(time_limit_s=1e-6).started_now())
     assert "the time limit ended the search" in found.message
     assert check_schedule(instance, found.solution).faults == []
     assert "time limit" not in solved(method, instance).message

@@ -11,8 +11,8 @@ from models.fabric.planned_demands import known, many, random_demand
 from models.fabric.test_plan_references import no_slower
 
 import synth
-from synth_models.fabric.references.demand_parts.relayed_plan import relayed_plan
-from synth_models.fabric.references.plan import Planner
+from synth_models.fabric.references.plan.method import Planner
+from synth_models.fabric.references.plan.relayed_plan import relayed_plan
 
 SEVERAL_BOXES = (0, 1, 3, 6)  # of the machines that the tests of plans share
 LONE = {"boxes": 3, "gpus": "1"}

@@ -11,8 +11,8 @@ from models.fabric.making import made
 
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.references import hierarchical
-from synth_models.fabric.references.box_sends import Plan
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.hierarchical.box_sends import Plan
 from synth_models.fabric.scheduling import repeated_turns
 from synth_models.fabric.solution import Schedule
 

@@ -11,8 +11,8 @@ from models.fabric.planned_demands import known, many
 
 import synth
 from synth.planning import Planning
-from synth_models.fabric.references.demand_parts.rotation import rotated, ticks_in_turn
-from synth_models.fabric.references.plan import Planner
+from synth_models.fabric.references.plan.method import Planner
+from synth_models.fabric.references.plan.rotation import rotated, ticks_in_turn
 
 
 @cache

@@ -21,12 +21,14 @@ from synth.errors import InputError
 from synth.family import get_family
 from synth.method import Outcome
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references import direct, one_after_another, pull
+from synth_models.fabric.references import direct
+from synth_models.fabric.references.pull import method as pull
 from synth_models.fabric.solution import Schedule, pack, unpack
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.table import table
@@ -261,7 +263,8 @@ def out_of_time(*_: object) -> Outcome:
 @pytest.mark.parametrize("name", ["one_after_another", "together"])
 def test_a_method_that_its_time_ends_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Two broadcasts one after the other: 1.5 + 4 + 2 s, or 2 + 4 s if the second one comes first."""
-    monkeypatch.setattr(one_after_another, "_ours", lambda: {"hierarchical": out_of_time, "pull": pull.solve})
+    own = race.call
+    monkeypatch.setattr(race, "call", lambda name, *of: out_of_time() if name == "hierarchical" else own(name, *of))
     record = synth.solve(one_link(), name, time_limit=60)
     assert record.ok
     assert record.value == 6.0
@@ -269,7 +272,7 @@ def test_a_method_that_its_time_ends_leaves_the_others_theirs(monkeypatch: pytes
 
 def test_what_has_no_schedule_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull, "_grown", out_of_time)
-    monkeypatch.setattr(pull, "hold_first", lambda *_: None)
+    monkeypatch.setattr(race, "hold_first", lambda *_: None)
     record = synth.solve(one_link(), "pull", time_limit=60)
     assert (record["termination"], record.value) == ("time_limit", None)
     assert record["message"] == "collective 0: stopped at the time limit"

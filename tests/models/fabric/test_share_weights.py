@@ -19,10 +19,11 @@ from synth.making import make
 from synth.method import load
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import box_allreduce, box_transfers, hierarchical
-from synth_models.fabric.references.box_rails import AROUND, BESIDE
-from synth_models.fabric.references.box_sends import Plan
-from synth_models.fabric.references.share_weights import (
+from synth_models.fabric.references.hierarchical import box_allreduce, box_transfers
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
+from synth_models.fabric.references.hierarchical.box_sends import Plan
+from synth_models.fabric.references.hierarchical.share_weights import (
     ALONE,
     HELP,
     HELPED,

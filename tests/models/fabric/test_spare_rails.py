@@ -11,10 +11,11 @@ from models.fabric.test_hierarchical import cluster
 
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import hierarchical, spare_rails
-from synth_models.fabric.references.box_known import Known
-from synth_models.fabric.references.box_sends import Plan
-from synth_models.fabric.references.box_transfers import transfers_of
+from synth_models.fabric.references.hierarchical import method as hierarchical
+from synth_models.fabric.references.hierarchical import spare_rails
+from synth_models.fabric.references.hierarchical.box_known import Known
+from synth_models.fabric.references.hierarchical.box_sends import Plan
+from synth_models.fabric.references.hierarchical.box_transfers import transfers_of
 from synth_models.fabric.scheduling import chunks
 
 MIB = 2**20

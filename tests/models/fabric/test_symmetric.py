@@ -13,7 +13,8 @@ from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import one_origin, symmetric
+from synth_models.fabric.references.symmetric import method as symmetric
+from synth_models.fabric.references.symmetric import one_origin
 
 EVERYONE = ("allgather", "reduce_scatter", "allreduce")
 ROOTED = ("broadcast", "reduce")

@@ -15,7 +15,7 @@ from synth.options import RunOptions
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import symmetric
+from synth_models.fabric.references.symmetric import method as symmetric
 from synth_models.fabric.solution import Quotient
 
 EVERYONE = ("allgather", "reduce_scatter", "allreduce")

@@ -12,12 +12,13 @@ from models.fabric.planned_demands import many, two_boxes
 
 import synth
 from synth.arrays import IntArray
+from synth_models.fabric import race
 from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.bounds.timed_prices import TimedPrices
 from synth_models.fabric.check import timed_prices as check
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.windows import Fabric
-from synth_models.fabric.references.plan import Planned, Planner
+from synth_models.fabric.references.plan.method import Planned, Planner
 
 THREE = {"boxes": 3, "gpus": "2"}
 
@@ -50,7 +51,7 @@ def test_a_hot_pair_between_boxes_by_hand() -> None:
 def test_no_timed_price_is_above_brute_force(seed: int) -> None:
     """Two boxes of two ranks with latencies of a second, where one or two small blocks leave their boxes."""
     rng = np.random.default_rng(seed)
-    plans = Planner(two_boxes(1.0))
+    plans = race.planner(two_boxes(1.0))
     timed = plans._bounds._timed
     assert timed is not None
     demand = np.zeros((4, 4), dtype=np.int64)

@@ -11,8 +11,9 @@ from models.fabric.test_references import named, solved, star, value
 
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import spreading, two_level
-from synth_models.fabric.references.out_trees import Edge
+from synth_models.fabric.plans import spreading
+from synth_models.fabric.plans.out_trees import Edge
+from synth_models.fabric.references import two_level
 
 PATTERNS = (spreading.chain, spreading.star, spreading.doubling, spreading.bruck, spreading.far_first)
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

@@ -11,9 +11,10 @@ from models.fabric.making import faults, made
 
 import synth
 from synth.options import RunOptions
+from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import box_sends, hierarchical
+from synth_models.fabric.references.hierarchical import box_sends
 
 GIB = 2**30
 NIC = {"dgx-h100": (50e9, 1), "dgx-a100": (25e9, 1), "dgx2": (12.5e9, 2)}  # bytes/s of a port, and GPUs that share it
@@ -103,7 +104,7 @@ UNEQUAL = [("dgx-h100", (4, 6)), ("dgx-h100", (8, 3)), ("dgx-h100", (2, 7)), ("d
 )
 def test_within_five_percent_of_what_the_ports_allow(name: str, sizes: tuple[int, int], collective: str) -> None:
     instance = made(machine=name, gpus=f"{sizes[0]}+{sizes[1]}", collective=collective, bytes="1GiB")
-    found = hierarchical.solve(instance, RunOptions(time_limit_s=4.0).started_now())
+    found = race.hierarchical(instance, RunOptions(time_limit_s=4.0).started_now())
     verdict = check_schedule(instance, found.solution)
     assert verdict.faults == []
     assert verdict.value is not None
@@ -116,7 +117,7 @@ def test_within_five_percent_of_what_the_ports_allow(name: str, sizes: tuple[int
 def test_a_root_in_the_larger_box(collective: str) -> None:
     """Six ranks deal to four: what two of them have enters over all four ports in turn."""
     instance = made(machine="dgx-h100", gpus="4+6", collective=collective, root=5, bytes="1GiB")
-    found = hierarchical.solve(instance, RunOptions(time_limit_s=4.0).started_now())
+    found = race.hierarchical(instance, RunOptions(time_limit_s=4.0).started_now())
     verdict = check_schedule(instance, found.solution)
     assert verdict.value is not None
     assert least("dgx-h100", (4, 6), collective) <= verdict.value <= 1.05 * least("dgx-h100", (4, 6), collective)
@@ -126,7 +127,7 @@ def test_a_root_in_the_larger_box(collective: str) -> None:
 def test_more_than_two_boxes() -> None:
     """8 + 8 + 8 + 4: 24 of 28 blocks enter the small box over 200 GB/s."""
     instance = made(machine="dgx-h100", gpus="8+8+8+4", collective="allgather", bytes="1GiB")
-    found = hierarchical.solve(instance, RunOptions(time_limit_s=20.0).started_now())
+    found = race.hierarchical(instance, RunOptions(time_limit_s=20.0).started_now())
     verdict = check_schedule(instance, found.solution)
     assert verdict.value is not None
     assert 24 / 28 * instance.bytes / 200e9 <= verdict.value <= 1.05 * 24 / 28 * instance.bytes / 200e9

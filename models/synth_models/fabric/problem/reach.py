@@ -27,6 +27,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
     "plan": _PAIRS,
+    "slots": _PAIRS,
     **dict.fromkeys(("fast", "two_step", "spread_out"), ("alltoall", "demand")),
     "bruck": ("allgather", "alltoall"),
     "pat": ("allgather", "reduce_scatter"),

@@ -20,8 +20,8 @@ import numpy as np
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.near_boxes import around
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.box_trees import around
 from synth_models.fabric.scheduling.routes import Route, Routes
 
 ATTEMPTS = 20  # random assignments of pairs to cycles; mostly the first closes all cycles

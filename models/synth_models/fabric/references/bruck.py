@@ -16,10 +16,10 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import spreading
-from synth_models.fabric.references.out_trees import Trees, best_of, empty, refusal
-from synth_models.fabric.references.pair_paths import best_paths
-from synth_models.fabric.references.spreading import over
+from synth_models.fabric.plans import spreading
+from synth_models.fabric.plans.out_trees import Trees, best_of, empty, refusal
+from synth_models.fabric.plans.pair_paths import best_paths
+from synth_models.fabric.plans.spreading import over
 from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 KNOWN = ("allgather", "alltoall")

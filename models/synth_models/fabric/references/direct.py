@@ -12,16 +12,13 @@ and a reduction is added up where its routes meet. Complexity: N^2 transfers a c
 
 from __future__ import annotations
 
-import numpy as np
-
-from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Trees, best_of, empty, too_large
-from synth_models.fabric.references.pair_paths import best_paths, turns
-from synth_models.fabric.references.spreading import over, star
-from synth_models.fabric.scheduling.routes_in_turn import Edges
+from synth_models.fabric.plans.out_trees import Trees, best_of, empty, too_large
+from synth_models.fabric.plans.pair_edges import straight_to_goals
+from synth_models.fabric.plans.pair_paths import best_paths
+from synth_models.fabric.plans.spreading import over, star
 
 PAIRS = ("alltoall", "gather", "scatter", "demand")
 
@@ -34,14 +31,10 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return empty(instance)
     if instance.collective in PAIRS:
-        return best_paths(instance, options, "direct", edges(instance, instance.blocks.origin, instance.blocks.goal))
+        edges = straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
+        return best_paths(instance, options, "direct", edges)
     spreading = trees(instance)
     return best_of(instance, options, [("direct", lambda: (spreading, spreading))])
-
-
-def edges(instance: FabricInstance, origin: IntArray, goal: IntArray) -> Edges:
-    """Every block straight to its goal."""
-    return Edges(np.arange(len(origin), dtype=np.int64), origin, goal, turns(instance, origin, goal))
 
 
 def trees(instance: FabricInstance) -> Trees:

@@ -26,7 +26,8 @@ import numpy as np
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Edge, Trees, best_of, empty, refusal
+from synth_models.fabric.plans.double_trees import parents
+from synth_models.fabric.plans.out_trees import Edge, Trees, best_of, empty, refusal
 
 KNOWN = ("allreduce", "broadcast", "reduce")
 MOST_CHANNELS = 8
@@ -108,23 +109,3 @@ def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int,
 def _step(edge: Edge) -> int:
     _, _, step = edge
     return step
-
-
-def parents(n: int, t: int) -> list[int]:
-    """Parent of each of n boxes (-1: the root) in tree t.
-
-    Tree 0 is in-order on the labels 1..n: a label's height is the number of its trailing zeros, so odd labels are
-    leaves; the parent is the nearest label one height (or, past n, more) up. Tree 1 is its mirror image for even n and
-    is shifted by one for odd n, so that labels change between odd and even.
-    """
-
-    def above(x: int) -> int:
-        while (low := x & -x) <= n:
-            x = (x - low) | (low << 1)
-            if x <= n:
-                return x
-        return 0
-
-    label = [x if t == 0 else (n + 1 - x if n % 2 == 0 else x % n + 1) for x in range(1, n + 1)]
-    box = {x: b for b, x in enumerate(label)}
-    return [box[p] if (p := above(x)) else -1 for x in label]

@@ -19,12 +19,12 @@ from synth.family import Outcome
 from synth.kernels import jit
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.demand_parts.balanced_plan import Plan, in_turn, schedule_of
-from synth_models.fabric.references.demand_parts.decomposition import decomposed
-from synth_models.fabric.references.demand_parts.layout import Layout, RouteTable
-from synth_models.fabric.references.demand_parts.matrix import demand_of
-from synth_models.fabric.references.demand_parts.rails import on_rails
-from synth_models.fabric.references.demand_parts.timeline import (
+from synth_models.fabric.plans.demands.balanced_plan import Plan, in_turn, schedule_of
+from synth_models.fabric.plans.demands.decomposition import decomposed
+from synth_models.fabric.plans.demands.layout import Layout, RouteTable
+from synth_models.fabric.plans.demands.matrix import demand_of
+from synth_models.fabric.plans.demands.rails import on_rails
+from synth_models.fabric.plans.demands.timeline import (
     INSIDE,
     Pieces,
     Placed,
@@ -34,7 +34,7 @@ from synth_models.fabric.references.demand_parts.timeline import (
     uses_of,
     ways,
 )
-from synth_models.fabric.references.out_trees import empty, refusal
+from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.scheduling.interval_reservations import intervals_of
 
 KNOWN = ("alltoall", "demand")

@@ -22,9 +22,9 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.double_tree import parents
-from synth_models.fabric.references.in_network import BoxTrees, Rows, box_trees
-from synth_models.fabric.references.out_trees import empty, refusal
+from synth_models.fabric.plans.double_trees import parents
+from synth_models.fabric.plans.out_trees import empty, refusal
+from synth_models.fabric.plans.switch_trees import BoxTrees, Rows, box_trees
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule

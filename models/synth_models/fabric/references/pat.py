@@ -22,8 +22,8 @@ from functools import partial
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import Kind, Trees, best_of, empty, refusal
-from synth_models.fabric.references.spreading import far_first, over
+from synth_models.fabric.plans.out_trees import Kind, Trees, best_of, empty, refusal
+from synth_models.fabric.plans.spreading import far_first, over
 
 KNOWN = ("allgather", "reduce_scatter")
 

@@ -23,8 +23,8 @@ from functools import partial
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.out_trees import Edge, Kind, Trees, best_of, empty, refusal
 from synth_models.fabric.references.cycles import Cycle, several
-from synth_models.fabric.references.out_trees import Edge, Kind, Trees, best_of, empty, refusal
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.in_network import hub_routes
-from synth_models.fabric.references.out_trees import empty, refusal
+from synth_models.fabric.plans.out_trees import empty, refusal
+from synth_models.fabric.plans.switch_trees import hub_routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 

@@ -17,11 +17,11 @@ from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.out_trees import empty, refusal
-from synth_models.fabric.references.pair_paths import once, turns
+from synth_models.fabric.plans.out_trees import empty, refusal
+from synth_models.fabric.plans.pair_edges import step_after_step, turns
+from synth_models.fabric.plans.pair_paths import once
 from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.moves import waiting
-from synth_models.fabric.scheduling.routes_in_turn import Edges
 
 KNOWN = ("alltoall", "demand")
 
@@ -34,16 +34,9 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if not len(instance.blocks):
         return empty(instance)
     blocks = instance.blocks
-    found = once(instance, blocks.bytes, edges(instance, blocks.origin, blocks.goal))
+    found = once(instance, blocks.bytes, step_after_step(instance, blocks.origin, blocks.goal))
     waits = _waits(turns(instance, blocks.origin, blocks.goal), blocks.origin, blocks.goal, found.piece)
     return Outcome("finished", solution=timed(instance, waiting(found, waits)), message="one partner a step")
-
-
-def edges(instance: FabricInstance, origin: IntArray, goal: IntArray) -> Edges:
-    """Every block straight to its goal, step after step."""
-    step = turns(instance, origin, goal)
-    order = np.argsort(step, kind="stable")
-    return Edges(order, origin[order], goal[order], step[order])
 
 
 def _waits(step: IntArray, origin: IntArray, goal: IntArray, piece: IntArray) -> list[tuple[int, int]]:

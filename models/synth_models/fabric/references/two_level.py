@@ -34,10 +34,10 @@ from typing import NamedTuple
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.double_tree import parents
-from synth_models.fabric.references.out_trees import Edge, Kind, Trees, best_of, empty, refusal
-from synth_models.fabric.references.recursive_doubling import Message, exchanged, messages
-from synth_models.fabric.references.spreading import Pattern, chain, doubling, far_first, star
+from synth_models.fabric.plans.double_trees import parents
+from synth_models.fabric.plans.out_trees import Edge, Kind, Trees, best_of, empty, refusal
+from synth_models.fabric.plans.spreading import Pattern, chain, doubling, far_first, star
+from synth_models.fabric.plans.whole_messages import Message, exchanged, messages
 from synth_models.fabric.scheduling import chunks
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

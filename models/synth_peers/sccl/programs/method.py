@@ -23,7 +23,7 @@ from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.solvers.catalogue import takes
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.first_schedule import hold_first
+from synth_models.fabric.plans.first_schedule import hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 from synth_peers.sccl.check.counted_steps import MOST_STEPS, Question, chunks_of_a_block, rounds_a_chunk

@@ -18,9 +18,9 @@ from synth.solvers.horizon import NO_INCUMBENT, HorizonProgram, Incumbent, Prove
 from synth.text.quantities import SECONDS, shown
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.first_schedule import hold_first
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.references.first_schedule import hold_first
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.scheduling.reversal import reversed_instance
 from synth_models.fabric.solution import Schedule

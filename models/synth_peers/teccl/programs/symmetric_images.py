@@ -10,7 +10,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.graph.symmetry import orbits_of_group
 from synth.time_expanded.orbits import PairOrbits, group_orbits, item_images
-from synth_models.fabric.scheduling.instance_symmetries import identity, symmetries
+from synth_models.fabric.plans.node_symmetries import identity, symmetries
 from synth_peers.teccl.programs.grid import Grid
 
 

@@ -1,7 +1,8 @@
 """``continuous``: exact schedules of given pieces, then a search from the incumbent.
 
 1. The incumbent is the best of ``pull`` (run as it is alone, so that ``continuous`` is never worse), ``forest``,
-   ``epochs`` and others. The bound is that of :mod:`synth_models.fabric.bounds`. A schedule that reaches it is optimal.
+   ``epochs`` and others, which :mod:`synth_models.fabric.race` hands over with the bound. A schedule that reaches it is
+   optimal.
 2. Where ranks are equally far apart, trees are packed over time (:mod:`.timed_trees`).
 3. Blocks are cut into 1, 2, 3 ... even pieces. For each number an exact program (:mod:`.model`) gives the quickest
    schedule, or proves that there is none within a time. A search as in 4 starts from that schedule.
@@ -27,23 +28,21 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth.text.quantities import SECONDS, shown
-from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import float_below
-from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent, offer_other_methods
+from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import MOST_MOVES, moves, quickest
 from synth_models.fabric.programs.continuous.neighbourhood import pack_timed_trees, search
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
-from synth_models.fabric.references import pull
-from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.scheduling.chunks import cut, hurried
 from synth_models.fabric.solution import Schedule
 
-# parts of the time that is left: for the bound, each method to start from, each step that improves the incumbent, each
-# number's program, and the search from there
-BOUND, START, IMPROVE, EACH = 0.15, 0.2, 0.4, 0.2
+# parts of the time that is left: for each step that improves the incumbent, each number's program, and the search from
+# there
+IMPROVE, EACH = 0.4, 0.2
 WORSE = Fraction(3, 2)  # times the incumbent: what a program's first schedule may take
 NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
 OF_SUMS = (4, 2, 8, 1, 3, 6)  # programs of sums take long: the most promising first
@@ -51,21 +50,14 @@ NEAR = Fraction(21, 20)  # times the incumbent: what their first schedule may ta
 UNLIMITED_S = 600.0
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``continuous``. Option ``chunks``: the one number of pieces a block to be settled exactly."""
-    if instance.collectives is not None:
-        return solve_parts(instance, options, "continuous", solve)
+def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> Outcome:
+    """Method ``continuous``: improves the incumbent that it is ``given``, whose bound is certified. Option ``chunks``:
+    the one number of pieces a block to be settled exactly."""
     began = time.monotonic()
-    if instance.special_switches:
-        return Outcome("unsupported", message="continuous knows switches that are all alike and add nothing")
     if not len(instance.blocks):
         return Outcome("finished", _empty(), message="nothing to move")
-    pulled = pull.solve(instance, replace(options, method={}, solver=None))  # as it is alone: never worse than that
-    proven = strongest(instance, _share(options, BOUND))
-    options.held.offer_bound(float_below(proven.seconds), str(proven), proven.certificate())
-    incumbent = CertifiedIncumbent(instance, options, proven)
-    incumbent.offer(pulled.solution, "the schedule of pull")
-    offer_other_methods(incumbent, lambda: _share(options, START))
+    assert given.proven is not None
+    incumbent, proven = Claims.of(given), given.proven
     chunks = options.method.get("chunks")
     routes = TransferRoutes(instance)
     _improved(incumbent, routes, pack_timed_trees)
@@ -83,21 +75,20 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         certificate=proven.certificate(),
         message=cpsat.with_caveat(_words(incumbent, routes), options),
         solve_s=time.monotonic() - began,
+        made_by=incumbent.made_by,
     )
 
 
-def _improved(
-    incumbent: CertifiedIncumbent, routes: TransferRoutes, better: Callable[[CertifiedIncumbent, TransferRoutes], None]
-) -> None:
+def _improved(incumbent: Claims, routes: TransferRoutes, better: Callable[[Claims, TransferRoutes], None]) -> None:
     """Improve the incumbent by ``better``, in a part of the time."""
     if not incumbent.over():
-        own = replace(incumbent, options=_share(incumbent.options, IMPROVE))
+        own = replace(incumbent, options=_share(incumbent.options, IMPROVE), times={})
         with own.options.in_time():
             better(own, routes)
-        incumbent.offer(own.best, own.told)
+        incumbent.offer(own.best, own.told, own.made_by)
 
 
-def _one_number(incumbent: CertifiedIncumbent, routes: TransferRoutes, number: int, share: float) -> bool:
+def _one_number(incumbent: Claims, routes: TransferRoutes, number: int, share: float) -> bool:
     """Settle, or try to, blocks of so many even pieces, and search on from their best schedule; False if they are too
     many."""
     instance = incumbent.instance
@@ -111,7 +102,7 @@ def _one_number(incumbent: CertifiedIncumbent, routes: TransferRoutes, number: i
         told = f"the program's, of {number} pieces a block"
         incumbent.offer(problem.schedule(rows), told)
         if not incumbent.over():
-            own = CertifiedIncumbent(instance, _share(incumbent.options, share), incumbent.proven)
+            own = incumbent.anew(_share(incumbent.options, share))
             own.offer(problem.schedule(rows), told)
             with own.options.in_time():
                 search(own, routes)
@@ -119,9 +110,9 @@ def _one_number(incumbent: CertifiedIncumbent, routes: TransferRoutes, number: i
     return True
 
 
-def _solved(incumbent: CertifiedIncumbent, problem: Problem, number: int, share: float) -> list[Row] | None:
+def _solved(incumbent: Claims, problem: Problem, number: int, share: float) -> list[Row] | None:
     """The best schedule that the programs find for one horizon after the other; what they prove is noted."""
-    known = int(-(-incumbent.proven.seconds * problem.ticks // 1))
+    known = int(-(-incumbent.least * problem.ticks // 1))
     for horizon in _horizons(incumbent, problem, known):
         answer = quickest(problem, horizon, known, _share(incumbent.options, share))
         if answer.least is not None and problem.exact and problem.routes.complete and not problem.sums:
@@ -133,7 +124,7 @@ def _solved(incumbent: CertifiedIncumbent, problem: Problem, number: int, share:
     return answer.rows
 
 
-def _horizons(incumbent: CertifiedIncumbent, problem: Problem, known: int) -> list[int]:
+def _horizons(incumbent: Claims, problem: Problem, known: int) -> list[int]:
     """Ticks within which to look: at first those of one latency less, which leaves the solver few orders, at last more
     than the incumbent takes."""
     assert incumbent.time is not None
@@ -149,7 +140,7 @@ def _horizons(incumbent: CertifiedIncumbent, problem: Problem, known: int) -> li
     return sorted({min(horizon, int(incumbent.time * problem.ticks * NEAR)) for horizon in tight})
 
 
-def _with_claims(incumbent: CertifiedIncumbent) -> Schedule:
+def _with_claims(incumbent: Claims) -> Schedule:
     """The schedule with what is claimed of cuttings, if anything."""
     assert incumbent.best is not None
     if not incumbent.cuttings:
@@ -162,7 +153,7 @@ def _with_claims(incumbent: CertifiedIncumbent) -> Schedule:
     return replace(incumbent.best, plan=plan)
 
 
-def _words(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> str:
+def _words(incumbent: Claims, routes: TransferRoutes) -> str:
     assert incumbent.time is not None
     words = [f"{incumbent.told}: {shown(float(incumbent.time), SECONDS)}"]
     if incumbent.settled:

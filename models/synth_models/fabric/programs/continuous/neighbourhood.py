@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent
+from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import quickest
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, Row
@@ -29,7 +29,7 @@ PATIENCE = 6  # steps without success after which the search ends
 WORTH = Fraction(1, 2000)  # what cutting in two must gain to be repeated
 
 
-def search(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
+def search(incumbent: Claims, routes: TransferRoutes) -> None:
     """Improve the incumbent until it reaches the bound, nothing more is found, or time is over."""
     if incumbent.best is None or incumbent.best.transfers > MOST_CUT:
         return
@@ -50,20 +50,20 @@ def search(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
     _halved(incumbent, routes)
 
 
-def pack_timed_trees(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
+def pack_timed_trees(incumbent: Claims, routes: TransferRoutes) -> None:
     """The packing of trees over time, in ever more pieces while that helps."""
     worse = 0
     for order, urgency in orders(incumbent.instance, routes, incumbent):
         if worse == 2 or incumbent.over() or len(order.rows) > MOST_CUT:
             return
-        own = CertifiedIncumbent(incumbent.instance, incumbent.options, incumbent.proven)
+        own = incumbent.anew(incumbent.options)
         _try(own, order)
         _try(own, Order.of(order.problem, order.listed(urgency)))
         worse = 0 if own.best is not None and incumbent.offer(own.best, "trees over time, uneven pieces") else worse + 1
 
 
 def _step(
-    incumbent: CertifiedIncumbent, routes: TransferRoutes, random: np.random.Generator, choices: int
+    incumbent: Claims, routes: TransferRoutes, random: np.random.Generator, choices: int
 ) -> tuple[bool, bool] | None:
     """Solve one neighbourhood: whether it improved the incumbent, and whether the solver settled it."""
     read = _read(incumbent, routes)
@@ -83,7 +83,7 @@ def _step(
     free = random.choice(len(weight), min(len(weight), max(1, choices // each)), replace=False, p=weight / weight.sum())
     for p in free.tolist():
         del kept[p]
-    known = -(-incumbent.proven.seconds * problem.ticks // 1)
+    known = -(-incumbent.least * problem.ticks // 1)
     horizon = int(ahead) - (ahead == int(ahead))
     answer = quickest(problem, horizon, int(known), incumbent.options, allowed=kept, hint=rows, work=WORK)
     if answer.rows is None:
@@ -91,7 +91,7 @@ def _step(
     return _offer(incumbent, problem, answer.rows, "large-neighbourhood search"), answer.settled
 
 
-def _adjusted(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
+def _adjusted(incumbent: Claims, routes: TransferRoutes) -> None:
     """Adjust the sizes of the pieces, as long as new times give a new order that allows better sizes."""
     while not incumbent.over():
         read, before = _read(incumbent, routes), incumbent.time
@@ -101,7 +101,7 @@ def _adjusted(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
             return
 
 
-def _halved(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
+def _halved(incumbent: Claims, routes: TransferRoutes) -> None:
     """Cut all pieces in two and adjust their sizes, as long as that helps."""
     while not incumbent.over():
         read, before = _read(incumbent, routes), incumbent.time
@@ -116,12 +116,12 @@ def _halved(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> None:
             return
 
 
-def _try(incumbent: CertifiedIncumbent, order: Order) -> bool:
+def _try(incumbent: Claims, order: Order) -> bool:
     found = adjusted(order)
     return found is not None and _offer(incumbent, *found, "uneven pieces")
 
 
-def _offer(incumbent: CertifiedIncumbent, problem: Problem, rows: Sequence[Row], told: str) -> bool:
+def _offer(incumbent: Claims, problem: Problem, rows: Sequence[Row], told: str) -> bool:
     from synth_models.fabric.check.replay import check_schedule
 
     schedule: Schedule = problem.schedule(rows)
@@ -130,7 +130,7 @@ def _offer(incumbent: CertifiedIncumbent, problem: Problem, rows: Sequence[Row],
     return incumbent.offer(schedule, told)
 
 
-def _read(incumbent: CertifiedIncumbent, routes: TransferRoutes) -> tuple[Problem, list[Row]] | None:
+def _read(incumbent: Claims, routes: TransferRoutes) -> tuple[Problem, list[Row]] | None:
     """The incumbent as a problem of its own pieces; None if its transfers are no routes of the program."""
     best = incumbent.best
     assert best is not None

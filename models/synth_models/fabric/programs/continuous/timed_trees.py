@@ -14,7 +14,7 @@ from synth_models.fabric.bounds.flow_moments import Arcs
 from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.continuous.certified_incumbent import CertifiedIncumbent
+from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.order import Order, Pair
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.timed_tree_packing import Packing, packed
@@ -26,9 +26,7 @@ SHARE, UNLIMITED_S = 0.3, 120.0  # of the time that is left, for one number of l
 ROUNDS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def orders(
-    instance: FabricInstance, routes: TransferRoutes, incumbent: CertifiedIncumbent
-) -> Iterator[tuple[Order, list[int]]]:
+def orders(instance: FabricInstance, routes: TransferRoutes, incumbent: Claims) -> Iterator[tuple[Order, list[int]]]:
     """The packing's trees in more and more pieces each, with the urgency of every transfer; nothing where it does not
     apply."""
     blocks = instance.blocks
@@ -42,7 +40,7 @@ def orders(
     alone = len(instance.members) == len(ranks) and pays_its_way(links)
     if arcs is None or not alone or len(ranks) > MOST_RANKS:
         return
-    hops = int(incumbent.proven.seconds * links.ticks / arcs.delay)
+    hops = int(incumbent.least * links.ticks / arcs.delay)
     packing = None
     for count in (max(hops, 1), hops + 1, hops + 2):
         packing = packing or packed(there, links, arcs, count, incumbent.options.part(SHARE, most_s=UNLIMITED_S))

@@ -9,10 +9,10 @@ import numpy as np
 from synth.arrays import FloatArray, IntArray
 from synth.graph.rows import rows_by
 from synth.kernels import jit
+from synth_models.fabric.plans.node_symmetries import Symmetries
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
-from synth_models.fabric.scheduling.instance_symmetries import Symmetries
 
 SLIVER = 1e-9  # of the most bytes that a source sends to one goal: less is given to the pair's other routes
 

@@ -12,11 +12,11 @@ from synth.graph.shortest_paths import PathTrees
 from synth.graph.symmetry import orbits_of_group
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.node_symmetries import Symmetries, identity, symmetries
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.flow_routes import Routes, decomposed, images, load
-from synth_models.fabric.scheduling.instance_symmetries import Symmetries, identity, symmetries
 
 SHARE_OF_TIME = 0.4  # of what is left, for every program
 WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for

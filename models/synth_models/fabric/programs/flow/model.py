@@ -32,8 +32,8 @@ from synth.graph.shortest_paths import PathTrees
 from synth.graph.symmetry import orbits_of_group
 from synth.solvers import model_file
 from synth.solvers.names import all_named
+from synth_models.fabric.plans.node_symmetries import Symmetries
 from synth_models.fabric.programs.flow.arcs import Arcs
-from synth_models.fabric.scheduling.instance_symmetries import Symmetries
 
 INTERIOR_FROM = 60_000  # columns, from which on the interior point method starts
 OPTIMAL = 1e-9  # relative: how near the proof a flow counts as the fastest

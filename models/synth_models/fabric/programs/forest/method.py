@@ -27,6 +27,7 @@ from synth.options import RELATIVE_GAP, RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import equal_rates
 from synth_models.fabric.programs.forest.justification import justified
@@ -42,8 +43,6 @@ from synth_models.fabric.programs.forest.tree_plan import (
     transfers_of,
     up_and_down,
 )
-from synth_models.fabric.references.first_schedule import hold_first, unless_held_is_quicker
-from synth_models.fabric.references.joint_timing import solve_parts
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, summed_up, timed
 from synth_models.fabric.solution import Schedule
 
@@ -108,16 +107,13 @@ class _Best:
         return took
 
 
-def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
+def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
     """The best schedule found within the time limit; the message says the fluid optimum and what became of it."""
-    if instance.collectives is not None:
-        return solve_parts(instance, options, "forest", solve)
     if instance.collective not in ("allgather", "broadcast", *REDUCING):
         return Outcome("unsupported", message=f"forest packs trees; {instance.collective} needs the method flow")
     if not len(instance.blocks):
         return Outcome("finished", _empty())
     began = time.monotonic()
-    hold_first(instance, options, "the packing of trees")
     best = _Best(instance, options)
     try:
         fluid_s, words, seconds = (_whole if options.method.get("transfers") is None else _few)(best)
@@ -131,8 +127,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         f"{words}; finite schedule {best.how}: {float(rate):.6g} GB/s, {float(100 * loss):.3g} % below the fluid "
         f"optimum, best of {best.tried}; seconds: {spent}"
     )
-    found = Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
-    return unless_held_is_quicker(instance, options, found)
+    return Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
 
 
 def _whole(best: _Best) -> tuple[Fraction, str, dict[str, float]]:

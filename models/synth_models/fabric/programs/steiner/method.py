@@ -19,10 +19,10 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.programs.steiner.column_generation import Fluid, Generation
 from synth_models.fabric.programs.steiner.model import SCALE, Column
 from synth_models.fabric.programs.steiner.tree_transfers import depth
-from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule

@@ -1,0 +1,1 @@
+"""What methods propose, and what several of them are made of."""

@@ -1,0 +1,1 @@
+"""What plans of demands between equal boxes are made of."""

@@ -1,0 +1,75 @@
+"""The incumbent: the quickest schedule so far, who made it, the bound that would settle it, and the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from synth.options import RELATIVE_GAP, RunOptions
+from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.scheduling.chunks import seconds
+from synth_models.fabric.solution import Schedule
+
+CLOSE = 1e-6  # gap to a bound at which nothing more is looked for, unless the user allows more than is usual
+
+
+@dataclass(eq=False)
+class Incumbent:
+    """The quickest schedule so far, ``best``, its seconds, ``time``, and in words what made it, ``told``.
+
+    ``made_by``: the method that lent it and behind that those of its parts; None: the method that runs. ``least``: a
+    lower bound in seconds; ``proven``: the same with its certificate, where there is one. ``tried``: how many schedules
+    were offered; ``times``: the best seconds by ``told``; ``hurried``: whether the time limit ended a search.
+    """
+
+    instance: FabricInstance
+    options: RunOptions
+    least: Fraction = Fraction(0)
+    proven: Proven | None = None
+    best: Schedule | None = None
+    time: Fraction | None = None
+    told: str = ""
+    made_by: tuple[str, ...] | None = None
+    tried: int = 0
+    hurried: bool = False
+    times: dict[str, Fraction] = field(default_factory=dict)
+
+    def offer(self, schedule: Schedule | None, told: str, made_by: tuple[str, ...] | None = None) -> bool:
+        """Keep it if it is the quickest."""
+        if schedule is None:
+            return False
+        self.tried += 1
+        took = seconds(self.instance, schedule)
+        if told not in self.times or took < self.times[told]:
+            self.times[told] = took
+        if self.time is not None and took >= self.time:
+            return False
+        self.best, self.time, self.told, self.made_by = schedule, took, told, made_by
+        self.options.progress.note(float_above(took), None if self.proven is None else float_below(self.proven.seconds))
+        self.options.held.offer(lambda: schedule, float_above(took), told, made_by)
+        return True
+
+    def prove(self, proven: Proven) -> None:
+        """Take over a certified bound; the run holds it too."""
+        self.proven, self.least = proven, max(self.least, proven.seconds)
+        self.options.held.offer_bound(float_below(proven.seconds), str(proven), proven.certificate())
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound is near enough: what the user allows, of a bound without certificate only if that is
+        more than usual."""
+        allowed = self.options.relative_gap
+        return allowed if self.proven is not None or allowed > RELATIVE_GAP else CLOSE
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can be quicker by more than the :attr:`gap`."""
+        return self.time is not None and self.time - self.least <= Fraction(self.gap) * self.time
+
+    def over(self) -> bool:
+        """Whether to stop: at the bound, or at the time limit if there is a schedule."""
+        if self.best is not None and not self.settled and self.options.out_of_time():
+            self.hurried = True
+        return self.settled or self.hurried

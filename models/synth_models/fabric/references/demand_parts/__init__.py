@@ -1,1 +1,0 @@
-"""What schedules of unequal demands between equal boxes are made of."""

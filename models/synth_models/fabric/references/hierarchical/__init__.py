@@ -1,0 +1,1 @@
+"""Method ``hierarchical``: between boxes over all NICs at once."""

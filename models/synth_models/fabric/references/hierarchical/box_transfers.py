@@ -1,0 +1,172 @@
+"""The transfers of a plan of ``hierarchical``, without times: what goes between boxes, and on inside each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from synth.arrays import BoolArray, IntArray
+from synth.graph.hops import hops_from_nearest
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.near_boxes import around, seconds_between
+from synth_models.fabric.problem.network_spec import built
+from synth_models.fabric.references.hierarchical.box_known import Known
+from synth_models.fabric.references.hierarchical.box_places import placed
+from synth_models.fabric.references.hierarchical.box_rails import Around
+from synth_models.fabric.references.hierarchical.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
+from synth_models.fabric.references.hierarchical.box_sends import (
+    DEALT,
+    GROUPS_LED,
+    SHARED_OUT,
+    OverRails,
+    Plan,
+    Rounds,
+    Sends,
+    dealt,
+    from_everyone,
+    from_one,
+    roots_of_shares,
+    shared_out,
+)
+from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Growth
+from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups
+from synth_models.fabric.references.hierarchical.share_weights import Dealt
+from synth_models.fabric.references.hierarchical.spare_rails import over_spare_rails
+from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.spines import over_all_in_turn
+
+
+def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
+    """What a plan takes for boxes; of unequal shares, those from what failed on."""
+    return plan.groups or (_from_failures_on(instance) if plan.weighed else instance.boxes)
+
+
+def _from_failures_on(instance: FabricInstance) -> Sequence[tuple[int, ...]]:
+    """The boxes, first that of the rank nearest to what failed, and every box from that rank's place on: failures that
+    are alike so find the same schedule but for the numbers of the ranks, whichever of them it is."""
+    failed, whole = instance.failed, built(instance.network)
+    gone = {*failed.nodes, *(node for pair in (*failed.links, *failed.shares) for node in pair)}
+    if not gone:
+        return instance.boxes
+    src, dst = whole.network.src.astype(np.int64), whole.network.dst.astype(np.int64)
+    there, back = np.concatenate([src, dst]), np.concatenate([dst, src])
+    away = hops_from_nearest(whole.nodes, there, back, sorted(gone))
+    boxes = instance.boxes
+    near = [
+        (away[rank] if away[rank] >= 0 else len(away), b, k)
+        for b, box in enumerate(boxes)
+        for k, rank in enumerate(box)
+    ]
+    _, first, place = min(near)
+    turned = [*boxes[first:], *boxes[:first]]
+    return [(*box[place % len(box) :], *box[: place % len(box)]) for box in turned]
+
+
+def root_of(instance: FabricInstance, plan: Plan) -> int | None:
+    """The rank that everything comes from, or is summed up at; None where every rank has a part of that."""
+    return instance.members[0] if plan.one_root else instance.the_root
+
+
+def transfers_of(
+    instance: FabricInstance,
+    sizes: list[list[int]],
+    plan: Plan,
+    last_first: bool = False,
+    dealt_to: Dealt | None = None,
+    known: Known | None = None,
+    backwards: bool = False,
+) -> Transfers:
+    """Allgather or broadcast of pieces of these sizes, or every rank's share of an allreduce to all others, the last
+    chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
+    turn. ``known``: routes of schedules before. ``backwards``: for a schedule with time reversed."""
+    block, size = pieces_of(sizes)
+    boxes, known = boxes_of(instance, plan), known or Known()
+    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
+    root = root_of(instance, plan)
+    if root is None:
+        holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
+        order = np.arange(len(boxes), dtype=np.int64)
+        if plan.passed_on:
+            order = around(seconds_between(routes, boxes))
+        step = chunk.max() - chunk if last_first else chunk
+        whole_rate: Around | OverRails | None = (
+            None if dealt_to is None else Around.of(routes, boxes, slow_links(instance))
+        )
+        if plan.spare_rails:
+            ranks = over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk)
+            whole_rate = None if ranks is None else OverRails(ranks)
+        sends = from_everyone(rails, holder, step, plan, order, dealt_to, whole_rate)
+        return _as_transfers(routes, block, size, sends)
+    rounds = rounds_of(instance, routes, rails, root, int(max(size)))
+    if plan.between == DEALT:
+        return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
+    if plan.between == GROUPS_LED:
+        groups = known.groups(routes, boxes)
+        return _as_transfers(routes, block, size, led_by_groups(rails, root, len(block), rounds, groups))
+    if plan.between == SHARED_OUT:
+        return _as_transfers(routes, block, size, shared_out(rails, root, len(block), rounds))
+    trees = None
+    if plan.between == "two trees":
+        bandwidth = instance.machine.network.bandwidth
+        growth = _growth(plan.gates, rounds, backwards)
+        trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
+    sends = from_one(rails, root, len(block), plan, rounds, trees)
+    transfers = _as_transfers(routes, block, size, sends)
+    if plan.between == "two trees":
+        return behind_what_they_wait_for(transfers, transfers.priority.copy())
+    return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
+
+
+def _growth(gates: int, rounds: Rounds, backwards: bool) -> Growth:
+    """How trees grow; ``backwards``, what a slow link makes longer is so before the send."""
+    held = rounds.slower if backwards else 0
+    return Growth(gates, max(2, rounds.farthest - held), max(2, rounds.between), held)
+
+
+def rails_are_idle(instance: FabricInstance, sizes: list[list[int]], plan: Plan, known: Known) -> bool:
+    """Whether some pieces are better sent along a rail than inside a box."""
+    boxes, (_, size) = boxes_of(instance, plan), pieces_of(sizes)
+    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
+    holder, chunk = _shares(instance, sizes, boxes)
+    return over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk) is not None
+
+
+def _shares(
+    instance: FabricInstance, sizes: Sequence[Sequence[int]], boxes: Sequence[Sequence[int]]
+) -> tuple[IntArray, IntArray]:
+    """The rank that every piece starts from, and the number of the piece among those of its rank, shape (pieces,)."""
+    blocks = instance.blocks
+    if blocks.origin[0] < 0 or len(blocks) == 1:
+        number = np.arange(len(sizes[0]), dtype=np.int64)
+        roots = np.asarray(roots_of_shares(boxes), dtype=np.int64)
+        return roots[number % len(roots)], number // len(roots)
+    lengths = [len(row) for row in sizes]
+    return np.repeat(blocks.origin, lengths), np.concatenate([np.arange(length) for length in lengths])
+
+
+def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
+    waits = sends.after != NOBODY
+    start, link = routes.of(sends.source, sends.target)
+    link = over_all_in_turn(routes.machine, start, link, sends.step)
+    return Transfers(
+        np.asarray(block, dtype=np.int64),
+        np.asarray(size, dtype=np.int64),
+        sends.piece,
+        np.zeros(len(sends.piece), dtype=bool),
+        sends.step,
+        start,
+        link,
+        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
+        sends.after[waits],
+    )
+
+
+def slow_links(instance: FabricInstance) -> BoolArray:
+    """The links that have a part of their rate left, in either direction, shape (links,)."""
+    net, slow = instance.machine.network, {frozenset(pair) for pair in instance.failed.shares}
+    pairs = zip(net.src.tolist(), net.dst.tolist(), strict=True)
+    return np.array([frozenset(pair) in slow for pair in pairs], dtype=bool)

@@ -1,0 +1,88 @@
+"""A broadcast by way of leaders over groups of near boxes, for ``hierarchical``: three sends from box to box a piece.
+
+The root deals its pieces out to boxes of other groups, one after the other. The leader of a piece sends it once to
+every other group and to its own group's boxes; who gets it for a group hands it to the rest of that group. So links
+between groups carry every piece once into each group, which suits leaf switches that are oversubscribed. One level of
+leaders is from Karp, Sahay, Santos and Schauser ("Optimal broadcast and summation in the LogP model", SPAA 1993).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from synth.arrays import FloatArray
+from synth_models.fabric.plans.near_boxes import Groups, around, near_boxes, places
+from synth_models.fabric.plans.out_trees import Edge
+from synth_models.fabric.references.hierarchical.box_rails import Rails
+from synth_models.fabric.references.hierarchical.box_sends import Collected, Rounds, Sends, at_home
+
+
+def groups_of_boxes(seconds: FloatArray) -> list[list[int]]:
+    """The boxes by innermost group of near ones, from seconds between boxes, shape (boxes, boxes); empty unless there
+    are several groups, some of several boxes."""
+    order = around(seconds)
+    found = [order[place].tolist() for place in map(places, _innermost(near_boxes(seconds, order)))]
+    return found if len(found) > 1 and max(map(len, found)) > 1 else []
+
+
+def led_by_groups(rails: Rails, root: int, pieces: int, rounds: Rounds, groups: Sequence[Sequence[int]]) -> Sends:
+    """From the root to the ranks of its box in turn, each along its rail to a leader, from there once to every group of
+    boxes, and on in each; inside boxes to all."""
+    home = int(rails.box[root])
+    width = int(rails.size[home])
+    piece = np.arange(pieces, dtype=np.int64)
+    turn, begin = piece // width, rails.rank[home, piece % width]
+    sends = Collected(rails, chain=False)
+    first = at_home(sends, root, begin, turn, rounds.inside)
+    leaders = _leaders(groups, home)
+    for k, leader in enumerate(leaders):
+        mine = np.flatnonzero(turn % len(leaders) == k)
+        brought, at = {home: first[mine]}, {home: begin[mine]}
+        for source, target, wait in _edges(groups, home, leader, rounds.farthest):
+            box = np.full(len(mine), target)
+            _, at[target] = rails.between(at[source], box, turn[mine])
+            step = turn[mine] + wait
+            brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
+    return sends.all()
+
+
+def _leaders(groups: Sequence[Sequence[int]], home: int) -> list[int]:
+    """The boxes of all groups but that of ``home``, one of each group after the other."""
+    others = [list(group) for group in groups if home not in group]
+    return [group[k] for k in range(max(map(len, others))) for group in others if k < len(group)]
+
+
+def _edges(groups: Sequence[Sequence[int]], home: int, leader: int, on_the_way: int) -> list[Edge]:
+    """The tree over boxes of a leader's pieces: from box, to box, rounds after the piece left the root. In every group
+    it comes to the box that has the leader's place in its own, so that all boxes of a group have as much to hand on."""
+    own = next(group for group in groups if leader in group)
+    position = list(own).index(leader)
+    edges = [(home, leader, 0)]
+    began, others = on_the_way, [group for group in groups if group is not own]
+    here = others.index(next(group for group in others if home in group))
+    for group in (*others[here:], *others[:here]):  # the root's boxes hand on more than others
+        able = [box for box in group if box != home]
+        if able:
+            gate = able[position % len(able)]
+            edges.append((leader, gate, began))
+            later = began + on_the_way
+            edges += [(gate, box, later + k) for k, box in enumerate(box for box in able if box != gate)]
+            began += 1
+    edges += [(leader, box, began + k) for k, box in enumerate(box for box in own if box != leader)]
+    return sorted(edges, key=_wait)
+
+
+def _innermost(groups: Groups) -> list[Groups]:
+    """The groups that hold boxes alone."""
+    if isinstance(groups, int):
+        return [groups]
+    if all(isinstance(part, int) for part in groups):
+        return [groups]
+    return [inner for part in groups for inner in _innermost(part)]
+
+
+def _wait(edge: Edge) -> int:
+    _, _, wait = edge
+    return wait

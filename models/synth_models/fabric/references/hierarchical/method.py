@@ -1,0 +1,367 @@
+"""Method ``hierarchical`` (reference, ours): between boxes over all their NICs at once, and on inside each box.
+
+The two-level algorithms of MPI libraries and of NCCL's tree and PAT, with every rank of a box at work between boxes
+(a rank and those of equal number in other boxes: a rail). Allgather: a rank sends its own block straight to its rail
+in the next box, the one after that, and so on; whatever arrives goes to the others of the box at once, or some of it
+to them over rails that would be idle (:mod:`.spare_rails`). Broadcast: the data are dealt
+out to the ranks of the root's box; each spreads its share along its rail, over 2^n boxes by the n edge-disjoint
+binomial trees of Johnsson and Ho ("Optimum broadcasting and personalized communication in hypercubes", IEEE
+Transactions on Computers 1989), over others by the two trees of Sanders, Speck and Träff (2009); a short one goes whole
+to every rank of the root's box, and from each to a part of the other boxes. Reduce-scatter and reduce are these
+backwards; allreduce is both, for shares of the buffer that each have a rank as root, or for short messages an exchange
+(:mod:`.box_exchange`).
+
+Where not all boxes see the same (leaf and spine switches, failures), links between switches may carry less than the
+NICs behind them. There a block is also tried from box to box, each passing on what it received: between neighbouring
+groups of boxes go the bytes of one box's NICs, whatever the oversubscription. Broadcast then takes two trees of which
+few edges leave a group (:mod:`.box_trees`), or a short one leaders of groups
+(:mod:`.group_leaders`). Up to 32 ranks, and where a rank has no
+direct route to another box, what libraries run is compared with it (:mod:`synth_models.fabric.race`).
+
+Where something has failed, an allreduce is also made of unequal shares (a linear program says which rank sums up how
+much: :mod:`.share_weights`), turn by turn. Where links are slow, some of these go around
+them: over other rails, or to the rank behind a slow link over its own rail instead of inside its box. Others come to
+another rank of that box over its rail, so that the box, whose links have less to give, has less to carry.
+
+Where every rank is a box of its own, groups of near ranks (the hosts of a dragonfly's group, or of a leaf switch) are
+also taken for boxes, and a broadcast also deals a piece to every rank, which sends it to all. Where routes come to a
+link from near and from afar, what comes from near also fills the gaps before what comes from afar. At last what was
+found is timed again, backwards and forwards (:mod:`synth_models.fabric.scheduling.back_and_forth`), each schedule of
+unequal shares at once.
+
+On B boxes of g ranks (a NIC of b bytes/s a rank, a latency between boxes) allgather of M bytes in c chunks takes about
+``(B - 1) M / (B g b)``, the bound of the NICs, plus ``M (g - 1) / (B g c v)`` for the last chunk's way in its box (v
+bytes/s a rank there), as long as that is the quicker of the two. Broadcast in k rounds: ``M / (g b) (k + log2 B) / k``.
+Complexity: N^2 transfers a chunk, made as arrays; searches for routes only out of one box where all are alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+from synth.errors import UnsupportedError
+from synth.family import Outcome
+from synth.options import RunOptions
+from synth_models.fabric.bounds.gossip import quick_bound
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.near_boxes import seconds_between
+from synth_models.fabric.plans.near_groups import near_groups
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, refusal
+from synth_models.fabric.plans.straight import straight
+from synth_models.fabric.references.hierarchical.box_allreduce import of_unequal_shares, one_way_after_the_other
+from synth_models.fabric.references.hierarchical.box_exchange import exchanged
+from synth_models.fabric.references.hierarchical.box_known import Known
+from synth_models.fabric.references.hierarchical.box_sends import (
+    DEALT,
+    EVERYTHING,
+    GROUPS_LED,
+    ROUND,
+    SHARED_OUT,
+    SHARES,
+    STRAIGHT,
+    Plan,
+    roots_of_shares,
+)
+from synth_models.fabric.references.hierarchical.box_transfers import (
+    boxes_of,
+    rails_are_idle,
+    root_of,
+    slow_links,
+    transfers_of,
+)
+from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
+from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
+from synth_models.fabric.scheduling.from_afar import (
+    FEW,
+    farthest_first,
+    from_afar,
+    takes_long,
+    timed_from_near_and_afar,
+)
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
+from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
+from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
+from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_transfers
+from synth_models.fabric.solution import Schedule
+
+KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+MOST_TRANSFERS = 6_000_000
+QUICK = 300_000  # of the first schedule of a plan, where it may have fewer chunks
+MOST_CHUNKS = 4096
+ONE_GATE = 1024  # chunks from which on trees with one gate a group, which are deeper, are as quick as with two
+MOST_MEMBERS = 2048
+ROOTED_TREES = ("broadcast", "reduce")
+SEVERAL = 32
+CROWDED = 8  # times as long as alone that a share takes at most where links between switches are shared
+SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
+MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
+LAGS = (32, 16, 8, 2)  # where links are slow also: the part of all turns by which the way down comes after the way up
+LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
+PIECES_BESIDE = 8  # of a block, with which some come over idle rails: their share is seldom more than a few of these
+MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
+
+
+def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+    """Method ``hierarchical``; the incumbent learns the bound that its plans are compared with."""
+    refused = refusal(instance, KNOWN, "hierarchical", MOST_MEMBERS)
+    if refused is not None:
+        return refused
+    if not len(instance.blocks):
+        return empty(instance)
+    if not has_boxes(instance):
+        return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
+    incumbent.least = incumbent.least or quick_bound(instance)
+    best = _of_plans(instance, options, incumbent.least)
+    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+
+
+def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
+    """The quickest of all plans."""
+    plans = _plans(instance)
+    known = Known()
+    variants = [_variant(instance, plan, known, options, least) for plan in plans]
+    _hold_small(instance, options, variants)
+    found = chunks.most_promising(instance, options, variants, least)
+    assert found is not None
+    number, count, schedule = found
+    plan = plans[number]
+    boxes = f"{len(plan.groups)} groups of near ranks" if plan.groups else f"{len(instance.boxes)} boxes"
+    words = f"{boxes}, {plan}, {chunks.in_words(count)}"
+    better = schedule if plan.weighed else again(instance, options, schedule, least)
+    words += TIMED_AGAIN if better is not schedule else ""
+    return Candidate(chunks.seconds(instance, better), better, words)
+
+
+def _hold_small(instance: FabricInstance, options: RunOptions, variants: Sequence[chunks.Variant]) -> None:
+    """Have the run hold the schedule of fewest transfers for the case that the first one, a large one, takes longer
+    than there is time."""
+    amounts = [variant.transfers(variant.first) for variant in variants]
+    if amounts[0] <= QUICK or min(amounts) > QUICK:
+        return
+    small = variants[amounts.index(min(amounts))]
+    with suppress(UnsupportedError):
+        made = small.make(small.first)
+        if made is not None:
+            seconds = float(chunks.seconds(instance, made))
+            options.held.offer(partial(replace, made), seconds, "the plan of fewest transfers")
+
+
+def has_boxes(instance: FabricInstance) -> bool:
+    """Whether there are several boxes of several ranks, or more than two ranks behind switches, each its own box."""
+    boxes = instance.boxes
+    return len(boxes) > 1 and (max(map(len, boxes)) > 1 or (len(boxes) > 2 and bool(instance.machine.is_switch.any())))
+
+
+def _plans(instance: FabricInstance) -> list[Plan]:
+    """What is tried, the most promising first."""
+    groups, net = near_groups(instance), instance.machine.network
+    if not groups:
+        return _plans_of_boxes(instance)
+    short = instance.bytes / net.bandwidth.min() < SHORT * net.latency.max(initial=0.0)
+    plans = [Plan(between=STRAIGHT, groups=groups)] if short else []
+    if instance.collective in ROOTED_TREES:
+        piece = instance.bytes / (len(instance.members) - 1)
+        all_dealt, others = Plan(between=DEALT, groups=groups), _plans_of_boxes(instance)
+        return [*others, all_dealt] if takes_long(instance, piece) else [*plans, all_dealt, *others]
+    plans += [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
+    return [*plans, Plan(groups=groups), *_plans_of_boxes(instance)]
+
+
+def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
+    alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
+    if instance.collective in ROOTED_TREES:
+        return _rooted_plans(instance, alike)
+    passed = [] if alike or _stops_cost_more(instance) else [Plan(passed_on=True)]
+    if instance.collective != "allreduce":
+        return [*passed, Plan(), Plan(chain=True), Plan(spare_rails=True)]
+    exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
+    short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
+    lags = (0, *LAGS) if slow_links(instance).any() else (0,)
+    unequal = instance.failed.anything and max(map(len, instance.boxes)) > 1
+    weighed = [Plan(weighed=True, lag=lag) for lag in lags if unequal]
+    plans = [*weighed, *passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    if max(map(len, instance.boxes)) > 1:
+        return plans
+    two = [Plan(between="two trees", one_root=True, gates=gates) for gates in (2, 1)]
+    from_one_rank = [*two, *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+    if _first_chunks(instance, from_one_rank[0], MOST_CHUNKS) > MOST_EXCHANGED:
+        return [*plans, *from_one_rank]
+    return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+
+
+def _stops_cost_more(instance: FabricInstance) -> bool:
+    """Whether a rank's share is so short that to stop at every box takes longer than any sharing of links would."""
+    net = instance.machine.network
+    share = instance.bytes / len(instance.members) / float(net.bandwidth.min())
+    return bool(CROWDED * share < net.latency.max(initial=0.0))
+
+
+def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
+    deep = _amount(instance, Plan(between="two trees"), ONE_GATE) <= MOST_TRANSFERS
+    gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
+    two = [Plan(between="two trees", gates=count) for count in gates]
+    led = [Plan(between=between) for between in ("leaders", "own rail")]
+    if not alike and groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)):
+        led.append(Plan(between=GROUPS_LED))
+    spread = Plan(between=SHARED_OUT)
+    if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
+        led = [spread, *led]
+    plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
+    all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
+    return [*two, *([] if all_pairs and not alike else led), *plain]
+
+
+def _variant(
+    instance: FabricInstance, plan: Plan, known: Known, options: RunOptions, least: Fraction
+) -> chunks.Variant:
+    """The schedules of a plan; of unequal shares timed again, which decides what number of chunks is best."""
+    most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
+    most = min(most, MOST_PIECES) if plan.weighed else most
+    first = _first_chunks(instance, plan, most)
+    while first > 1 and amount(first) > QUICK and not plan.weighed:
+        first //= 2
+    make: Callable[[int], Schedule | None] = partial(_made, instance, plan, known=known)
+    if plan.weighed:
+        make = partial(_made_again, instance, plan, options, least)
+    return chunks.Variant(make, first, most, amount, MOST_TRANSFERS)
+
+
+def _made_again(instance: FabricInstance, plan: Plan, options: RunOptions, least: Fraction, count: int) -> Schedule:
+    """The schedule with ``count`` chunks a share, timed again by list scheduling."""
+    found = _made(instance, plan, count)
+    assert found is not None
+    return again(instance, options, found, least, listed=True)
+
+
+def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
+    """Chunks of one byte of what a rank starts with, or of what each rank of the root's box is dealt."""
+    return max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // _shares_each(instance, plan)))
+
+
+def _shares_each(instance: FabricInstance, plan: Plan) -> int:
+    """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
+    them out; in an allreduce one for every rank, or for every rank of a box; else one."""
+    boxes = boxes_of(instance, plan)
+    if plan.between == SHARES:
+        return len(boxes[0])
+    if plan.between == DEALT or (plan.between == STRAIGHT and instance.collective in ROOTED_TREES):
+        return len(instance.members) - 1
+    if plan.between in (EVERYTHING, SHARED_OUT, "own rail"):
+        return 1
+    root = root_of(instance, plan)
+    if root is not None:
+        return next(len(box) for box in boxes if root in box)
+    return len(roots_of_shares(boxes)) if instance.collective == "allreduce" else 1
+
+
+def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
+    """A number below the best: chunks that take several times as long on the slowest link as its latency; as many as
+    there are leaders."""
+    net = instance.machine.network
+    if plan.between in (SHARES, EVERYTHING):  # a piece is on its way for longer than its sender takes for all boxes
+        on_the_way = float(net.bandwidth.min() * net.latency.max())
+        wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
+        return max(1, min(most, wanted))
+    if plan.weighed:
+        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
+    if plan.spare_rails:
+        return min(most, PIECES_BESIDE)
+    if plan.between in (DEALT, STRAIGHT) or root_of(instance, plan) is None or not net.latency.max(initial=0.0):
+        return 1
+    least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
+    wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
+    if plan.between in ("leaders", GROUPS_LED):
+        wanted = max(wanted, len(instance.boxes))
+    return 1 << (max(1, min(most, wanted)).bit_length() - 1)
+
+
+def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
+    """Transfers of a schedule with so many chunks."""
+    n = len(instance.members)
+    if plan.between in (SHARES, EVERYTHING):
+        return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
+    if instance.collective in ROOTED_TREES:
+        return n * count * _shares_each(instance, plan)
+    if plan.one_root:
+        return 2 * n * count * _shares_each(instance, plan)
+    return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
+
+
+def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None = None) -> Schedule | None:
+    """The schedule with ``count`` chunks a share; None where there is none of an exchange, or no rail is idle."""
+    known = known or Known()
+    parts = count * _shares_each(instance, plan)
+    there = instance if instance.collective in SPREADING else reversed_instance(instance)
+    if plan.between == STRAIGHT:
+        return straight(instance, count)
+    if plan.between in (SHARES, EVERYTHING):
+        return exchanged(instance, chunks.equal(int(instance.blocks.bytes[0]), parts), plan.between)
+    if plan.mirrored:
+        return _mirrored(instance, parts, plan, known)
+    if plan.between == DEALT:
+        cut = chunks.in_step(there, int(there.blocks.bytes[0]), parts)
+        return timed_one_way(instance, there, transfers_of(there, [cut], plan, known=known))
+    sizes = [chunks.equal(int(size), parts) for size in there.blocks.bytes]
+    if plan.spare_rails and not rails_are_idle(there, sizes, plan, known):
+        return None
+    long = _of_many_turns(instance, there, sizes[0], plan, known)
+    if long is not None:
+        return long
+    if instance.collective in SPREADING:
+        return timed_from_near_and_afar(instance, transfers_of(instance, sizes, plan, known=known), plan.in_order)
+    if plan.weighed:
+        return of_unequal_shares(instance, there, sizes, plan)
+    summing = instance.collective in SUMMING
+    up = transfers_of(there, sizes, plan, instance.collective == "allreduce", known=known, backwards=summing)
+    if summing:
+        return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order), plan.in_order)
+    return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
+
+
+def _mirrored(instance: FabricInstance, parts: int, plan: Plan, known: Known) -> Schedule | None:
+    """An allreduce that sums up as it spreads, with time reversed."""
+    cut = chunks.in_step(instance, int(instance.blocks.bytes[0]), parts)
+    transfers = transfers_of(instance, [cut], plan, known=known)
+    if len(transfers.piece) > FEW:
+        transfers = farthest_first(instance, transfers)
+    return there_and_back(instance, transfers)
+
+
+def _of_many_turns(
+    instance: FabricInstance, there: FabricInstance, sizes: list[int], plan: Plan, known: Known
+) -> Schedule | None:
+    """From one root over two trees, by repeating turns that are alike: they differ by the tree, and by who else in the
+    root's box the pieces of the root's own rail are handed to."""
+    if plan.between != "two trees" or plan.one_root:
+        return None
+    width = next(len(box) for box in instance.boxes if instance.the_root in box)
+    turns = math.lcm(2, max(1, width - 1))
+    period = Period(turns * width, turns * ROUND)
+    return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, plan, known))
+
+
+def _backwards(
+    instance: FabricInstance, there: FabricInstance, up: Transfers, spread: Schedule, in_order: bool
+) -> Schedule:
+    """The reduction that spreads as ``up``, with times ``spread``, on the machine turned around; a long one with time
+    reversed, timed for that where links have an order, others timed again."""
+    turned = mirrored(there, up, spread) if len(up.piece) > QUICK else None
+    if turned is None and len(up.piece) > QUICK and in_order:
+        turned = mirrored(there, up, timed_backwards(there, up), backwards=True)
+    return turned or timed_from_near_and_afar(instance, reversed_transfers(there, up, spread), True)
+
+
+def _near(
+    instance: FabricInstance, there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float
+) -> Transfers | None:
+    """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
+    transfers = transfers_of(there, [sizes], plan, known=known, backwards=there is not instance)
+    return None if from_afar(there, transfers, whole) else transfers

@@ -1,0 +1,1 @@
+"""Method ``in_network``: sums and copies in switches."""

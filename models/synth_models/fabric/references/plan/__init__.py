@@ -1,0 +1,1 @@
+"""Method ``plan``: plans of many demands on one machine."""

@@ -1,0 +1,434 @@
+"""Plans of demands that change from call to call, on one machine: a schedule and a certified bound in milliseconds.
+
+Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
+whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
+(:mod:`synth_models.fabric.plans.demands`). Blocks of one size go in slots. Of small messages every block
+hops before its rail or behind it. On other machines blocks go straight. The bound is a cut, or the prices of an earlier
+demand's linear program (:mod:`synth_models.fabric.bounds.many_demands`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+from synth.arrays import IntArray
+from synth.errors import InputError, UnsupportedError
+from synth.family import Outcome, Verdict
+from synth.options import RunOptions
+from synth_models.fabric.bounds.many_demands import ManyDemands
+from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan, schedule_of
+from synth_models.fabric.plans.demands.layout import Layout
+from synth_models.fabric.plans.demands.matrix import demand_of, read_matrix
+from synth_models.fabric.plans.demands.timeline import Pieces, Placed
+from synth_models.fabric.plans.pair_paths import best_paths
+from synth_models.fabric.problem.blocks import Blocks
+from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.references.plan.improved import placed_again
+from synth_models.fabric.references.plan.one_plan import Corner, OnePlan, left_of
+from synth_models.fabric.references.plan.rail_dispatch import dispatched
+from synth_models.fabric.references.plan.reference_bounds import Demand, ReferenceBounds, alike
+from synth_models.fabric.references.plan.relayed_plan import ENOUGH, MUCH, RelayedRoutes, relayed_plan
+from synth_models.fabric.references.plan.rotation import rotated, ticks_in_turn
+from synth_models.fabric.references.plan.straight_plan import StraightRoutes, straight_plan
+from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.solution import Schedule
+
+SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried
+MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
+MOST_ALONE = 1024  # and where they are not
+MOST_COMPARED = 1024  # and up to which no reference is quicker
+FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
+SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried,
+MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
+NEARLY = Fraction(1, 40)  # which nothing else is tried
+BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
+REFERENCES = ("direct", "two_step", "fast", "spread_out")
+Call = Callable[[str, FabricInstance, RunOptions], Outcome]
+"""How the race has another method solve an instance (:func:`synth_models.fabric.race.call`)."""
+
+
+class Maker(NamedTuple):
+    """What makes a ``kind`` of plan, given the best by then; behind it nothing is tried if the gap is ``enough``."""
+
+    kind: str
+    make: Callable[[Plan | None], Plan | None]
+    enough: Fraction = SMALL_GAP
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What the planner found for one demand.
+
+    ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
+    ``seconds``: the completion time, rounded up to a float. ``by``: ``balanced``, ``relayed``, ``straight``,
+    ``direct``, ``two_step``, ``fast``, ``spread_out``, ``flow`` or ``slots``. ``tried``: the references that ran,
+    because their lower bound did not tell that they are no quicker.
+    """
+
+    planner: Planner
+    matrix: IntArray
+    seconds: float
+    by: str
+    proven: Proven
+    _made: Plan | Schedule
+    tried: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> float:
+        """The lower bound in seconds, rounded down to a float."""
+        return float_below(self.proven.seconds)
+
+    @property
+    def gap(self) -> float:
+        """(seconds − bound) / seconds; 0 where nothing has to move."""
+        return (self.seconds - self.bound) / self.seconds if self.seconds else 0.0
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the schedule takes no longer than the bound, exactly."""
+        plan = self._made
+        return _seconds(plan) <= self.proven.seconds if isinstance(plan, Plan) else self.seconds <= self.bound
+
+    @cached_property
+    def instance(self) -> FabricInstance:
+        """The demand as an instance of family ``fabric``: a block for every pair of ranks that has any bytes."""
+        machine, source_target = self.planner.machine, np.nonzero(self.matrix)
+        node = np.array(machine.members, dtype=np.int64)
+        blocks = Blocks(node[source_target[0]], node[source_target[1]], self.matrix[source_target])
+        rows = tuple(zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True))
+        own: dict[str, Any] = {"collective": "demand", "demand": rows, "root": None}
+        own |= {"bytes": int(self.matrix.sum()) or 1, "name": f"{machine.name[:90]}-demand"}
+        own["source"] = f"a demand on the machine of {machine.name}"
+        instance = BaseModel.model_copy(machine, update=own)  # not validated again: the matrix has been
+        instance._file = instance._sha256 = None
+        instance.__dict__["blocks"] = blocks
+        return instance
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Transfers with exact times: a solution of the instance, as the family's check replays it."""
+        return self.numbered(_numbers(self.matrix))
+
+    def numbered(self, block: IntArray) -> Schedule:
+        """The schedule where every pair of ranks has this number of a block, in the order of the process group."""
+        if isinstance(self._made, Schedule):
+            number = block[np.nonzero(self.matrix)]
+            return replace(self._made, piece_block=number[self._made.piece_block])
+        return schedule_of(self._made, self.boxed(block))
+
+    def boxed(self, matrix: IntArray) -> IntArray:
+        """A matrix in the order of the boxes instead of the process group."""
+        order = self.planner.order
+        found = np.empty_like(matrix)
+        found[np.ix_(order, order)] = matrix
+        return found
+
+    def check(self) -> Verdict:
+        """Replay the schedule and verify the bound's certificate, both from the instance alone."""
+        verdict = check_schedule(self.instance, self.schedule)
+        verdict.faults += check_bound(self.instance, self.bound, self.proven.certificate())
+        if verdict.ok and verdict.value != self.seconds:
+            verdict.faults.append(f"the replay ends at {verdict.value} s, the plan says {self.seconds} s")
+        return verdict
+
+
+class Planner:
+    """Plan demands on the machine of an instance of family ``fabric``, between the ranks of its process group.
+
+    ``machine``: an instance of any collective. ``call``: how to have references make schedules. The
+    first plan on a machine finds its routes and compiles kernels; what later ones need is kept.
+    """
+
+    def __init__(self, machine: FabricInstance, call: Call) -> None:
+        self.machine, self._call = machine, call
+        boxes = [rank for box in machine.boxes for rank in box]
+        self._node = np.array(boxes, dtype=np.int64)
+        place = {rank: k for k, rank in enumerate(boxes)}
+        self.order = np.array([place[rank] for rank in machine.members], dtype=np.int64)
+        self._layout: Layout | None = None
+        self.why_straight: str | None = None
+        try:
+            self._layout = Layout.of(machine)
+        except UnsupportedError as error:
+            self.why_straight = str(error)
+        self._bounds = ManyDemands(machine, self._node, machine.boxes)
+        self._references = ReferenceBounds(machine, self._layout)
+
+    @property
+    def resources(self) -> int:
+        """Links and groups of the machine."""
+        return self.machine.machine.links + len(self.machine.machine.group_names)
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Names of the ranks, in the order of a demand's rows and columns."""
+        return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
+
+    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: float | None = 60.0) -> Planned:
+        """Plan a demand: whole bytes from every rank (row) to every rank (column); what stands on the diagonal stays.
+
+        ``better``: let method ``flow`` look for a better schedule too, in ``time_limit`` seconds; the prices that it
+        proves its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
+        """
+        matrix, boxed = self._read(demand)
+        found = self._compared(self._by_pieces(matrix, boxed), boxed)
+        return self._improved(found, boxed, time_limit) if better else found
+
+    def _read(self, demand: npt.ArrayLike) -> tuple[IntArray, IntArray]:
+        """The demand without its diagonal, in the order of the process group and in that of the boxes."""
+        matrix = read_matrix(demand, len(self._node))
+        np.fill_diagonal(matrix, 0)
+        boxed = np.empty_like(matrix)
+        boxed[np.ix_(self.order, self.order)] = matrix
+        return matrix, boxed
+
+    def _by_pieces(self, matrix: IntArray, boxed: IntArray) -> Planned:
+        """The plan of a demand without the references, whose schedules no fixed plan can be made of."""
+        proven = self._bounds.strongest(boxed)
+        if not matrix.any():
+            return Planned(self, matrix, 0.0, BALANCED, proven, _nothing())
+        return self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
+
+    def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
+        """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
+        of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
+        if len(self._node) > MOST_COMPARED or found.optimal:
+            return found
+        node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
+        demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
+        if instance is not None:
+            blocks = instance.blocks
+            demand = replace(demand, origin=blocks.origin, goal=blocks.goal, size=blocks.bytes)
+        directly: Transfers | None = None
+        for name in REFERENCES:
+            with suppress(UnsupportedError):
+                least = self._references.least(name, demand, found.seconds)
+                if name == "two_step" and alike(self._references.sent, directly):
+                    continue  # the same as ``direct``, which either ran or was too slow
+                directly = self._references.sent if name == "direct" else directly
+                if least < found.seconds and (found.by != name or instance is not None):
+                    on, options, sent = (
+                        instance or found.instance,
+                        RunOptions(None).started_now(),
+                        self._references.sent,
+                    )
+                    routed = sent if name in ("direct", "two_step") else None
+                    outcome = self._call(name, on, options) if routed is None else best_paths(on, options, name, routed)
+                    found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
+        return found
+
+    def learn(self, certificate: Mapping[str, Any] | None) -> bool:
+        """Keep the prices of a bound's certificate for any demand on this machine: they bound others too. False where
+        it holds none."""
+        return self._bounds.learn(certificate)
+
+    def one_plan(self, demands: Sequence[npt.ArrayLike], near: Fraction = Fraction(0)) -> OnePlan:
+        """One fixed plan for all these demands, with what each loses by it, certified. With ``near`` for all demands,
+        too, of which every number differs from one of theirs by that share at most, 0 <= near < 1. Raises
+        :class:`InputError`, and :class:`UnsupportedError` where switches store."""
+        if not 0 <= near < 1:
+            raise InputError(f"near = {near}: must be a share of at least 0 and below 1")
+        read = [self._read(demand)[0] for demand in demands]
+        if not read:
+            raise InputError("there is no demand")
+        lower, upper = ([_scaled(matrix, share) for matrix in read] for share in (1 - near, 1 + near))
+        largest = self._by_pieces(*self._read(np.max(upper, axis=0)))
+        pairs = [(self._only_bound(less), self._only_bound(more)) for less, more in zip(lower, upper, strict=True)]
+        corners = tuple(_corner(largest, less, more) for less, more in pairs)
+        mixture = self._bounds.mixture([less.boxed(less.matrix) for less, _ in pairs])
+        faults = [words for k, (less, _) in enumerate(pairs) for words in _mixed_faults(less, mixture.proven[k])]
+        verdict = largest.check()
+        verdict.faults += faults
+        return OnePlan(largest.seconds, largest.schedule, corners, float_below(mixture.seconds), verdict)
+
+    def _only_bound(self, demand: IntArray) -> Planned:
+        """A demand and its bound, without a plan."""
+        matrix, boxed = self._read(demand)
+        return Planned(self, matrix, math.inf, STRAIGHT, self._bounds.strongest(boxed), _nothing())
+
+    @cached_property
+    def _straight(self) -> StraightRoutes | None:
+        """The way of every pair of ranks; None where a plan of ours has no clock, or switches store."""
+        try:
+            return StraightRoutes.of(self.machine, self._node) if len(self._node) <= self._most_straight else None
+        except UnsupportedError:
+            return None
+
+    @cached_property
+    def _relayed(self) -> RelayedRoutes | None:
+        """Direct routes between the ranks of several equal boxes; None where a plan of ours has no clock for them."""
+        if self._layout is None or self._layout.boxes < 2:
+            return None
+        try:
+            return RelayedRoutes.of(self.machine, self._layout, self._straight)
+        except UnsupportedError:
+            return None
+
+    @property
+    def _most_straight(self) -> int:
+        return MOST_ALONE if self._layout is None else MOST_STRAIGHT
+
+    def _quickest(self, empty: Planned, boxed: IntArray) -> Planned:
+        """The quicker of a balanced and a straight plan; the second only where it can be. Where neither is possible,
+        what method ``direct`` makes."""
+        best: Plan | None = None
+        by, all_made, bound = BALANCED, list[tuple[str, Plan]](), empty.proven.seconds
+        enough = SMALL_GAP
+        for kind, make, small in self._makers(boxed, empty.proven):
+            if best is None or _seconds(best) * (1 - enough) > bound:
+                made = make(best)
+                all_made += [] if made is None else [(kind, made)]
+                if made is not None and (best is None or made.ticks < best.ticks):
+                    best, by, enough = made, kind, small
+        for kind, made in all_made if len(boxed) <= MOST_STRAIGHT else ():
+            if best is not None and _seconds(best) * (1 - MUCH) > bound:
+                again = placed_again(made, self.resources)
+                best, by = (again, kind) if again.ticks < best.ticks else (best, by)
+        if best is None:
+            return self._replaced(empty, self._call(DIRECT, empty.instance, RunOptions(None).started_now()), DIRECT)
+        return replace(empty, seconds=float_above(_seconds(best)), by=by, _made=best)
+
+    def _makers(self, boxed: IntArray, proven: Proven) -> list[Maker]:
+        """The kinds of plans in the order in which they are tried, given the bound of the demand."""
+        layout, found = self._layout, list[Maker]()
+        if layout is not None:
+            found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
+        relayed = self._relayed
+        if relayed is None:
+            straight = self._straight
+            return [*found, Maker(STRAIGHT, lambda best: _straight(straight, boxed, best))] if straight else found
+        ticks, latency = relayed.ticks_of(boxed)
+        of_boxes = self._bounds.of_boxes(boxed, proven).seconds * relayed.ticks_per_s
+        above = math.ceil(proven.seconds * relayed.ticks_per_s)
+        turns = Maker(RELAYED, lambda best: _plan(relayed, rotated(relayed, boxed)))
+        if ticks_in_turn(relayed, boxed) == math.ceil(of_boxes):
+            return [turns, *found]
+        narrow = [turns] if math.ceil(of_boxes) < above else []
+        own = Maker(RELAYED, lambda best: _plan(relayed, relayed_plan(relayed, boxed, above)), ENOUGH)
+        if len(boxed) > MOST_STRAIGHT:
+            busy = Maker(RELAYED, lambda best: _plan(relayed, dispatched(relayed, boxed, of_boxes)), ENOUGH)
+            if ticks < SOME_LATENCIES * latency:
+                return [busy, own, *narrow]
+            found = [busy._replace(enough=NEARLY), *found] if ticks < MANY_LATENCIES * latency else found
+        elif ticks < FEW_LATENCIES * latency:
+            found = [own, *found] if ticks < latency else [*found, own]
+        return [*found, *narrow]
+
+    def _replaced(self, found: Planned, outcome: Outcome, by: str, on: FabricInstance | None = None) -> Planned:
+        """What was found, or what a method made of it, or of the instance ``on``, where that is quicker."""
+        if outcome.solution is None:
+            return found
+        made: Schedule = outcome.solution
+        seconds = float_above(chunks.seconds(self.machine, made))
+        if seconds >= found.seconds:
+            return found
+        if on is not None:
+            block = demand_of(on, np.array(self.machine.members, dtype=np.int64))[1][np.nonzero(found.matrix)]
+            made = replace(made, piece_block=np.argsort(block)[made.piece_block])
+        return replace(found, seconds=seconds, by=by, _made=made)
+
+    def _improved(self, found: Planned, boxed: IntArray, time_limit: float | None) -> Planned:
+        """The better of what was found and what ``flow`` finds, and the stronger bound."""
+        options = RunOptions(time_limit).started_now()
+        with options.in_time():
+            outcome = self._call(FLOW, found.instance, options)
+        self.learn(outcome.certificate)
+        by = (outcome.made_by or (FLOW,))[0]
+        return self._replaced(replace(found, proven=self._bounds.strongest(boxed)), outcome, by)
+
+
+def propose(instance: FabricInstance, options: RunOptions, planner: Planner) -> Outcome:
+    """Method ``plan``; ``planner``: that of the instance's machine."""
+    try:
+        matrix, block = demand_of(instance, np.array(instance.members, dtype=np.int64))
+    except UnsupportedError as error:
+        return Outcome("unsupported", message=str(error))
+    matrix, boxed = planner._read(matrix)
+    alone = planner._by_pieces(matrix, boxed)
+    if len(instance.blocks):
+        options.held.offer(lambda: alone.numbered(block), alone.seconds, alone.by)
+    found = planner._compared(alone, boxed, instance)
+    schedule = found.numbered(block)
+    words = f"{found.by}, {schedule.transfers} transfers"
+    proven = found.proven
+    made_by = (found.by,) if found.by in REFERENCES else None
+    return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words, made_by=made_by)
+
+
+def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
+    """The straight plan, None where it cannot be quicker than the ``best``."""
+    below = np.iinfo(np.int64).max if best is None else best.ticks
+    return _plan(routes, straight_plan(routes, matrix, below))
+
+
+def _plan(routes: StraightRoutes | RelayedRoutes, made: tuple[Pieces, Placed] | None) -> Plan | None:
+    """Pieces and their transfers, if there are any, as a plan."""
+    if made is None:
+        return None
+    pieces, transfers = made
+    return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _seconds(plan: Plan) -> Fraction:
+    return Fraction(plan.ticks, plan.ticks_per_s)
+
+
+def _scaled(matrix: IntArray, share: Fraction) -> IntArray:
+    """A share of every number, rounded towards the whole; at most what :func:`read_matrix` refuses."""
+    above, below = share.numerator, share.denominator
+    numbers = [above * number for number in matrix.reshape(-1).tolist()]
+    rounded = [number // below if share > 1 else -(-number // below) for number in numbers]
+    found: IntArray = np.array([min(number, 2 * MOST_BYTES) for number in rounded], dtype=np.int64)
+    return found.reshape(matrix.shape)
+
+
+def _corner(largest: Planned, less: Planned, more: Planned) -> Corner:
+    """A demand ``more`` under the plan of a larger one, beside the bound of ``less``: what lies between takes no longer
+    than the first, and has at least the bound of the second."""
+    plan = largest._made
+    if isinstance(plan, Plan):
+        left = left_of(plan, more.boxed(more.matrix))
+        schedule = schedule_of(left, more.boxed(_numbers(more.matrix)))
+    elif more.matrix.any():
+        raise UnsupportedError("there is no fixed plan for several demands where switches store")
+    else:
+        schedule = plan
+    verdict = check_schedule(more.instance, schedule)
+    verdict.faults += check_bound(less.instance, less.bound, less.proven.certificate())
+    return Corner(schedule, math.inf if verdict.value is None else verdict.value, less.bound, verdict)
+
+
+def _mixed_faults(less: Planned, proven: Sequence[Proven]) -> list[str]:
+    """What the check finds wrong with the arguments of a mixture, each alone."""
+    return [
+        words
+        for one in proven
+        if one.seconds
+        for words in check_bound(less.instance, float_below(one.seconds), one.certificate())
+    ]
+
+
+def _numbers(matrix: IntArray) -> IntArray:
+    """Numbers of the pairs of ranks that have any bytes, row after row; -1 for others."""
+    there = matrix > 0
+    return np.where(there, np.cumsum(there.reshape(-1)).reshape(matrix.shape) - 1, -1).astype(np.int64)
+
+
+def _nothing() -> Schedule:
+    none = np.zeros(0, dtype=np.int64)
+    return Schedule(1, none, none, none, none, none.astype(bool), np.zeros(1, dtype=np.int64), none)

@@ -1,0 +1,1 @@
+"""Method ``pull``: trees of pieces over idle links, searched."""

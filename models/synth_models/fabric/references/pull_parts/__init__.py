@@ -1,1 +1,0 @@
-"""What method ``pull`` is made of: routes, reservations of links, growing of trees, large-neighbourhood search."""

@@ -1,0 +1,1 @@
+"""Method ``slots``: blocks straight from rank to rank by a timetable."""

@@ -1,0 +1,1 @@
+"""Method ``symmetric``: one origin's timetable, moved to all others."""
