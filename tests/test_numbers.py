@@ -45,7 +45,8 @@ ASKED = re.compile(  # words of a sentence that asks a question of some size
     r"allgather|reduce|broadcast|alltoall|all-to-all|dragonfl|machine|GPU|DGX|DGX-|MI250|mesh|torus|schedule|message|`run`"
 )
 MEASURED = re.compile(r"memory|file|records?\b|kept|git")  # words of one that says how large something is
-NOT_READ = (r"^ *```.*?^ *```$", r"<!-- (?P<kind>tour|gaps|published: \w+) -->.*?<!-- end -->", r"!\[[^\]]*\]")
+MADE = r"<!-- (?P<kind>tour|gaps|(?:published|fields|methods): \w+) -->.*?<!-- end -->"
+NOT_READ = (r"^ *```.*?^ *```$", MADE, r"!\[[^\]]*\]")
 SCALES = (1, 100, 1e3, 1e6, 1e9, 1e-9, 1e-6, 1e-3, 1e-12, 2**-10, 2**-20, 2**-30)  # %, ms to ns, GB/s, millions, KiB
 PAPERS = ROOT.parent / "shared/papers"
 KINDS = ("traced", "computed", "cited", "outside")
