@@ -17,7 +17,6 @@ def test_numbers_of_the_mlfm_paragraph():
     shift = records.read(PUBLISHED / "mlfm" / "d3-n2l4m3" / "shift.json")
     assert (shift.value, round(shift["verified"]["facts"]["mean_worst_link_load"], 2)) == (52, 2.17)
     assert value_of("mlfm", "d3-n2l4m3", "cpsat-cpsat") == 24
-    assert "On 60 random demands among 24 servers of MLFM(3), up to twelve targets each" in text
     demands = pd.read_csv(PUBLISHED / "mlfm" / "demands.csv")
     assert (len(demands), demands["servers"].max(), set(demands["targets"].str[-2:])) == (60, 24, {" 2", " 6", "12"})
     assert (demands["bound"] == demands["cpsat"]).all()
