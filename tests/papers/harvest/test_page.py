@@ -44,14 +44,6 @@ def test_numbers_of_the_harvest_paragraph():
             left[name] = gap(min(record.value for record in held.values() if record.value is not None), max(bounds))
     assert (len(left), list(left.values()).count(0.0)) == (21, 4)
     assert sum(gap is not None and gap <= 1e-9 for gap in left.values()) == 11
-    for name in ("alltoall-direct-64-p1", "swing-64-p2", "bruck-alltoall-16-4-p4"):
-        assert re.search(rf"\| {name} \| [\d.]+ \| {100 * left[name]:.2f} % \|", text), name
-    for name in ("swing-torus-64-4x16-p4", "swing-torus-64-2x4x8-p6"):
-        assert re.search(rf"\| {name} \| [\d.]+ \| {100 * left[name]:.2f} % \|", text), name
-    demands = [held_for("harvest")[name]["misocp-highs"].value for name in ("demand-6-bulk-p2", "demand-6-p2")]
-    assert (
-        f"takes {1e6 * demands[0]:.1f} us (proven by `misocp`), split into matchings {1e6 * demands[1]:.1f} us" in text
-    )
     for name in ("recursive-doubling", "bruck-allgather", "binomial-broadcast", "swing"):
         for ports in (1, 2):
             exact = records.read(PUBLISHED / "harvest" / f"{name}-8-p{ports}" / "misocp-highs.json")
@@ -66,7 +58,7 @@ def test_numbers_of_the_harvest_paragraph():
 
 
 def test_numbers_of_delays_per_circuit_and_overlap():
-    text, page = prose("harvest"), (PUBLISHED / "harvest-delays.md").read_text()
+    page = (PUBLISHED / "harvest-delays.md").read_text()
     rows = {
         (row["conclusion"], row["workload"]): (float(row["one delay"]), float(row["per circuit"]), row["survives"])
         for row in csv.DictReader((PUBLISHED / "harvest-delays" / "conclusions.csv").open())
@@ -76,13 +68,3 @@ def test_numbers_of_delays_per_circuit_and_overlap():
     assert re.search(
         r"\| 16MiB, 10 us +\| +428\.544 \| +412\.816 \| +412\.816 \| +412\.816 \| 8, 8 +\| +15\.7286", page
     )
-    assert "hide 15.7 us of the eight changes" in text
-    assert "412.8 instead of 428.5 us, certified optimal" in text
-    listed, least = (
-        1e6 * value
-        for value in (
-            held_for("harvest")["binomial-broadcast-16-circuits-p2"]["candidates-highs"].value,
-            held_for("harvest")["binomial-broadcast-16-circuits-p2"]["bound"].bound,
-        )
-    )
-    assert f"`candidates` {listed:.2f} us, `bound` {least:.2f} us)" in text

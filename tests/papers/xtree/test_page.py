@@ -84,7 +84,6 @@ def test_numbers_of_the_xtree_paragraph():
     assert "than the best mesh baseline on 8×8: 2.00 times in an allgather and 1.18 times in an allreduce" in text
     assert f"{ours('xtree', 'Figure 7, 8x8 allgather', 'ours over the best mesh baseline'):.2f}" == "2.00"
     assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over the best mesh baseline'):.2f}" == "1.18"
-    assert "at least 1.14 times that of any allreduce on the mesh" in text
     assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over any algorithm on the mesh, at least'):.2f}" == "1.14"
     for mesh, gain in (("8x8", "1.15"), ("5x11", "1.18")):
         where, over = f"Figure 8, {mesh} allreduce", "over the best on the mesh, `forest` (ours) included"
