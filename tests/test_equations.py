@@ -20,7 +20,7 @@ from synth.exchange.record_export import write_model
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "models"
 FAMILIES = sorted({page.stem.partition("-")[0] for page in MODELS.glob("*.md")} - {"README"})
-LINK = r"\[`[^`]+`\]\((synth_models/[^)]+\.py)\)"
+LINK = r"\[`[^`]+`\]\((synth_(?:models|peers)/[^)]+\.py)\)"
 FILES_HERE = re.compile(rf"numbered\s+as\s+in\s+((?:(?:,\s|\sand\s)?[^.:\[]*{LINK})+)")
 STATED = re.compile(r"\\tag\{([^}]*)\}|^\| \((\d+)\) \|", re.MULTILINE)
 CITED = re.compile(r"\((\d+)\)(?:, \((\d+)\))*")
@@ -43,6 +43,11 @@ def stated(family: str) -> dict[str, list[str]]:
             for file in re.findall(LINK, mark.group()):
                 found.setdefault(file, []).extend(numbers)
     return found
+
+
+def programs() -> list[Path]:
+    """The files of all programs, the peers' too."""
+    return [file for folder in ("models", "peers") for file in MODELS.glob(f"synth_{folder}/*/programs/**/*.py")]
 
 
 @cache
@@ -70,7 +75,7 @@ def test_the_page_and_the_model_file_state_the_same_equations(family: str) -> No
 
 def test_every_file_whose_functions_cite_equations_is_on_its_page() -> None:
     known = {file for family in FAMILIES for file in stated(family)}
-    citing = {str(file.relative_to(MODELS)) for file in MODELS.glob("synth_models/*/programs/**/*.py") if cited(file)}
+    citing = {str(file.relative_to(MODELS)) for file in programs() if cited(file)}
     assert citing <= known
 
 
@@ -96,7 +101,7 @@ WRITTEN = [
 @cache
 def equations() -> set[str]:
     """Names of the functions of all programs."""
-    files = [*MODELS.glob("synth_models/*/programs/**/*.py"), *MODELS.glob("synth_models/*/bounds/*.py")]
+    files = [*programs(), *MODELS.glob("synth_models/*/bounds/*.py")]
     return {name.lstrip("_") for file in files for name, _ in functions(file)}
 
 

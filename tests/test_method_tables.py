@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from synth.family import Family, Method, families, get_family
+from synth.family import Family, families, get_family
+from synth.method import Method
 from synth.solvers.catalogue import known_solvers, solvers_for
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,22 +26,31 @@ def own(family: Family) -> list[Method]:
 
 
 def methods(family: Family) -> str:
-    """A row a method: kind, solvers, options, and what it does; a star marks those that run by default."""
-    rows = [("method", "kind", "what it does", "solvers", "options"), ("---",) * 5]
+    """A row a method: kind, whose it is, what it does, solvers and options; a star marks those that run by default."""
+    rows = [("method", "kind", "whose", "what it does", "solvers", "options"), ("---",) * 6]
     for method in own(family):
         star = " *" if method.name in family.default_methods else ""
         solvers = [name for name in solvers_for(method.needs) if known_solvers()[name].origin is None]
         options = [f"`{parameter.name}`" for parameter in method.parameters]
-        rows.append((f"`{method.name}`{star}", method.kind, method.summary, ", ".join(solvers), ", ".join(options)))
+        used = [", ".join(solvers), ", ".join(options)]
+        rows.append((f"`{method.name}`{star}", method.kind, whose(family, method), method.summary, *used))
     return "".join(f"| {' | '.join(cell.replace('|', BAR) for cell in row)} |\n" for row in rows)
 
 
+def whose(family: Family, method: Method) -> str:
+    """In use today, published, or nothing for ours."""
+    return "in use" if method.name in family.in_use else "published" if method.name in family.published else ""
+
+
 def every_family() -> str:
-    """A row a family: its paper, what it minimises, and its methods by kind."""
-    rows = [("family", "minimises", *(f"{kind}s" for kind in KINDS)), ("---",) * 5]
+    """A row a family: what it minimises, its methods that are published or in use, and the others by kind."""
+    rows = [("family", "minimises", "published or in use", *(f"other {kind}s" for kind in KINDS)), ("---",) * 6]
     for family in families():
-        by_kind = (", ".join(f"`{method.name}`" for method in own(family) if method.kind == kind) for kind in KINDS)
-        rows.append((f"[`{family.name}`](synth_models/{family.name})", family.objective.name, *by_kind))
+        found: dict[str, list[str]] = {}
+        for method in own(family):
+            found.setdefault("others" if whose(family, method) else method.kind, []).append(f"`{method.name}`")
+        cells = (", ".join(found.get(group, ())) for group in ("others", *KINDS))
+        rows.append((f"[`{family.name}`](synth_models/{family.name})", family.objective.name, *cells))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 

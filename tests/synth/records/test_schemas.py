@@ -1,7 +1,7 @@
 """The JSON schemas in models/formats and the tables of keys on its pages: those that are generated, and all shipped
 files hold them.
 
-``python tests/synth/records/test_schemas.py`` writes the schemas and the tables (``<!-- fields: … -->``) again.
+``PYTHONPATH=tests python tests/synth/records/test_schemas.py`` writes both (``<!-- fields: … -->``) again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def written(page: str, what: str, table: str | None = None) -> str:
 
 @pytest.mark.parametrize("what", ["record", *FAMILIES])
 def test_a_table_of_keys_is_what_is_generated(what: str) -> None:
-    told = f"run python {Path(__file__).relative_to(ROOT)}"
+    told = f"run PYTHONPATH=tests python {Path(__file__).relative_to(ROOT)}"
     assert written(PAGES.get(what, "instances.md"), what) == field_table(what), told
 
 
