@@ -49,7 +49,7 @@ def _holds(field: Schema) -> str:
         kinds = list(dict.fromkeys(_holds(one) for one in choices))
         return " or ".join(sorted(kinds, key="null".__eq__)) + _unit(field)
     if "$ref" in field:
-        return field["$ref"].rpartition("/")[2].lstrip("_")
+        return str(field["$ref"]).rpartition("/")[2].lstrip("_")
     if "const" in field or "enum" in field:
         return ", ".join(f"`{_plain(one)}`" for one in field.get("enum", [field.get("const")]))
     kind = field.get("type", "anything")
