@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
-from pydantic_core import to_jsonable_python
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PrivateAttr, ValidationError, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, to_jsonable_python
 
 from synth.errors import Fault, InputError
 from synth.text.files import decode
@@ -28,6 +29,10 @@ class Unit:
     """The unit of a field, written into its type: ``Annotated[float, Field(gt=0), Unit("bytes")]``."""
 
     name: str
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The field's schema with its unit."""
+        return handler(core) | {"unit": self.name}
 
 
 class Part(BaseModel):

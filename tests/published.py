@@ -51,7 +51,9 @@ def readme(page: str = "README.md") -> str:
 
 
 def prose(family: str) -> str:
-    return re.sub(r"\s+", " ", readme(f"models/{family}.md"))
+    """A family's page and the further ones that it has (``fabric-problem.md``), in one line."""
+    pages = [ROOT / f"models/{family}.md", *sorted((ROOT / "models").glob(f"{family}-*.md"))]
+    return re.sub(r"\s+", " ", "\n".join(page.read_text() for page in pages))
 
 
 def ours(paper: str, where: str, what: str) -> float:

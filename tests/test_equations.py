@@ -19,7 +19,7 @@ from synth.exchange.record_export import write_model
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "models"
-PAGES = sorted(page for page in MODELS.glob("*.md") if page.name != "README.md")
+FAMILIES = sorted({page.stem.partition("-")[0] for page in MODELS.glob("*.md")} - {"README"})
 LINK = r"\[`[^`]+`\]\((synth_(?:models|peers)/[^)]+\.py)\)"
 FILES_HERE = re.compile(rf"numbered\s+as\s+in\s+((?:(?:,\s|\sand\s)?[^.:\[]*{LINK})+)")
 STATED = re.compile(r"\\tag\{([^}]*)\}|^\| \((\d+)\) \|", re.MULTILINE)
@@ -27,10 +27,12 @@ CITED = re.compile(r"\((\d+)\)(?:, \((\d+)\))*")
 PART = r"(?:[a-z]+\d+|[a-z]+)"
 
 
-def stated(page: Path) -> dict[str, list[str]]:
-    """The numbers that a page states, by model file: those after "numbered as in" it, up to the next or a heading."""
+def stated(family: str) -> dict[str, list[str]]:
+    """The numbers that a family's pages (``fabric.md``, ``fabric-methods.md``) state, by model file: those after
+    "numbered as in" it, up to the next or a heading."""
     found: dict[str, list[str]] = {}
-    for section in re.split(r"^#+ ", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in sorted(MODELS.glob(f"{family}*.md")))
+    for section in re.split(r"^#+ ", text, flags=re.MULTILINE):
         marks = list(FILES_HERE.finditer(section))
         alone = section[: marks[0].start() if marks else len(section)]
         assert not STATED.search(alone), alone
@@ -61,10 +63,10 @@ def cited(file: Path) -> list[str]:
     return [number for head in heads if head for number in re.findall(r"\d+", head.group())]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_page_and_the_model_file_state_the_same_equations(page: Path) -> None:
-    """Each number once on the page for a file, and cited by exactly one function of it."""
-    found = stated(page)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_page_and_the_model_file_state_the_same_equations(family: str) -> None:
+    """Each number once on the family's pages for a file, and cited by exactly one function of it."""
+    found = stated(family)
     assert found
     for file, numbers in found.items():
         assert Counter(cited(MODELS / file)) == Counter(numbers), file
@@ -72,7 +74,7 @@ def test_the_page_and_the_model_file_state_the_same_equations(page: Path) -> Non
 
 
 def test_every_file_whose_functions_cite_equations_is_on_its_page() -> None:
-    known = {file for page in PAGES for file in stated(page)}
+    known = {file for family in FAMILIES for file in stated(family)}
     citing = {str(file.relative_to(MODELS)) for file in programs() if cited(file)}
     assert citing <= known
 

@@ -22,8 +22,8 @@ from synth.records import record as records
 from synth.records.folder import beside, read_all
 from synth.records.record import Record
 
-FINDINGS = sorted((PUBLISHED / "findings").glob("*.md"))
-OTHERS = [page for page in pages.WITH_COMMANDS if page not in FINDINGS]
+FINDINGS = [lines[: pages.MOST] for lines in pages.of_findings().values()]
+OTHERS = pages.WITH_COMMANDS
 LIMIT_S = 1500  # by the clock, beside other work
 ENDS = {"synth solve mine.json -m ilp -O horizon=4": 3}  # exit codes other than 0: infeasible, as the page says
 OWN = {  # what a reader has of their own by then, by the beginning of the command that takes it
@@ -92,14 +92,12 @@ def published(record: Record, folder: Path) -> Record:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "line", dict.fromkeys(shlex.join(words) for page in FINDINGS for words in pages.commands(page))
-)
+@pytest.mark.parametrize("line", dict.fromkeys(line for lines in FINDINGS for line in lines))
 def test_a_command_of_a_finding_gives_what_is_published(line: str, tmp_path: Path) -> None:
     test_site.prepare(tmp_path)
     run(shlex.split(line), tmp_path)
     found = solved(tmp_path)
-    assert found or " check " in line
+    assert found
     for record in found:
         known = published(record, tmp_path)
         same = alike(record.value, known.value) and alike(record.bound, known.bound)

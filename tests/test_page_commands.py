@@ -1,4 +1,4 @@
-"""The commands on the site's other pages: families, results, findings, and the READMEs of synth.
+"""The commands on the site's other pages (families, results, the READMEs of synth) and those of findings' cases.
 
 What makes or reads a file runs as it stands. The rest takes minutes, or what only a reader has: the command line reads
 it, so that no option, method or shipped file is called what it is not. (``test_site.py`` runs those of the site's own
@@ -7,6 +7,7 @@ pages.)
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import shutil
@@ -48,6 +49,7 @@ NOT_OURS = {  # first words of what is not our command, and who runs it
     "mpirun": "tests of `synth run`, where MPI is installed",
     "srun": "it needs Slurm",
 }
+MOST = 12  # commands of a finding that `test_long_commands.py` runs; of more the first
 STAR = "".join(f"{rank},{switch},25GB/s,\n{switch},{rank},25GB/s,\n" for switch in (8, 9) for rank in range(8))
 FILES = {
     "broken.txt": "link 0 8\n",
@@ -71,12 +73,33 @@ def commands(page: Path) -> Iterator[list[str]]:
                         yield shlex.split(one)
 
 
+def of_findings() -> dict[str, list[str]]:
+    """The commands that make the records of every finding again, each once, from the last column of its cases."""
+    found: dict[str, dict[str, None]] = {}
+    with (PUBLISHED / "findings/cases.csv").open(newline="") as stream:
+        for row in csv.DictReader(stream):
+            found.setdefault(row["finding"], {}).update(dict.fromkeys(row["again"].split(" && ")))
+    return {name: list(lines) for name, lines in found.items()}
+
+
+@pytest.mark.long
+def test_commands_of_findings_are_read(tmp_path: Path) -> None:
+    """No option, method or record is called what it is not; `test_long_commands.py` runs them."""
+    test_site.prepare(tmp_path)
+    lines = {line for lines in of_findings().values() for line in lines}
+    assert len(lines) > 300
+    for line in lines:
+        first, *words = shlex.split(line)
+        assert first == "synth"
+        read(words, tmp_path)
+
+
 def test_every_page_with_commands_is_walked_by_one_of_the_two_tests() -> None:
     """All that hooks.py takes from the repository, and the site's own."""
     ours = {*PAGES, ROOT / "README.md", *test_site.PAGES.rglob("*.md")}
     elsewhere = [*(ROOT / "models/formats").glob("*.md"), ROOT / "CHANGELOG.md"]
     assert [page for page in elsewhere if any(block["kind"] == "bash" for block in test_site.blocks(page))] == []
-    assert len(ours) > 100
+    assert len(ours) > 50
 
 
 @pytest.mark.long(after=14)
@@ -122,6 +145,7 @@ def test_every_command_of_the_repository_is_run() -> None:
     assert all((ROOT / name).is_file() for name in others), others
     assert set(ELSEWHERE.values()) <= others
     assert run_by["default"] > 100
+    run_by["slow"] += sum(len(lines[:MOST]) for lines in of_findings().values())
     assert run_by["slow"] > 200
 
 

@@ -19,6 +19,8 @@ from synth.family import families
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = 30  # in a sentence
 LINES = 6  # in a paragraph
+IN_ALL, UNRELEASED = 45_000, 1000  # words of all pages written by hand, and of what the next version has new
+MADE = re.compile(r"<!-- (?:tour|gaps|(?:published|fields|methods): \w+) -->.*?<!-- end -->", re.DOTALL)
 PHRASES = (
     r"in hand(?! (?:in|over))",
     r"(?:by|on) (?:its|the solver's|their) word",
@@ -97,6 +99,20 @@ def test_sentences_and_paragraphs_have_an_end(document: str) -> None:
     sentences, long_paragraphs = too_long((ROOT / document).read_text())
     assert sentences == []
     assert long_paragraphs == []
+
+
+def by_hand() -> dict[str, int]:
+    """Words of each page, separated by spaces, without the tables that are made; results' pages are made as a whole."""
+    folders = [ROOT, *(ROOT / name for name in ("models", "synth"))]
+    files = [*folders[0].glob("*.md"), *(file for folder in folders[1:] for file in folder.rglob("*.md"))]
+    return {str(file.relative_to(ROOT)): len(MADE.sub("", file.read_text()).split()) for file in files}
+
+
+def test_what_is_written_by_hand_can_be_read() -> None:
+    words = by_hand()
+    assert len(words) > 40
+    assert sum(words.values()) <= IN_ALL, sorted(words.items(), key=lambda item: -item[1])[:10]
+    assert len((ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].split()) <= UNRELEASED
 
 
 def test_help_texts_are_put_plainly() -> None:

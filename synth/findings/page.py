@@ -1,12 +1,11 @@
-"""The page ``findings.md``, a page of its own for each finding in ``findings/``, and every case as a row of
-``findings/cases.csv``."""
+"""The page ``findings.md``, a section a finding. Beside it in ``findings/``: the pictures, and every case as a row of
+``cases.csv``."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,19 +26,25 @@ from synth.text.quantities import percent
 from synth.views.figure_style import save
 
 NAME, FIGURE = "findings", "ratios.png"
-LISTED = 12  # cases of a finding that stand on the page; of more, the file has all
+LISTED = 6  # cases of a finding without a picture that stand on the page; of more, the file has all
 HOW = """\
 ## How to read this
 
 A finding *qualifies* a claim that is true as it is stated and says less than it seems to; it *corrects* what is not
-true. Every number of ours was read from the records that the finding's page names. Each of them passed the check
-(`synth check`) when the page was made. The check replays a schedule from its instance alone, and derives a certificate
-again. If a record is missing, refused or does not show what its finding states, no page is written. The commands
-on a page make its records again below `results/`; `synth solve RECORD` solves the instance that a record holds. A page
-has a picture where four cases or more differ; of fewer the table is one.
+true. Every number of ours was read from records, each of which passed the check (`synth check`) when the page was made.
+The check replays a schedule from its instance alone, and derives a certificate again. If a record is missing, refused
+or does not show what its finding states, no page is written.
 
-Where no figure is printed, we ran the published algorithm: `(by bine)` behind a published figure names that record. The
-gap is (value − bound) / value. All cases of all findings are rows of [cases.csv](findings/cases.csv).
+All cases of all findings are rows of [cases.csv](findings/cases.csv): the exact numbers, the addresses of the records,
+and the commands that make them again below `results/`. `synth solve RECORD` solves the instance that a record holds:
+
+```bash
+synth solve instances/optree/ring-1024-w64.json -m relay
+synth check --summary results/published/optree/ring-1024-w64
+```
+
+A finding has a picture where four cases or more differ; of fewer a table is shown. Where no figure is printed, we ran
+the published algorithm: `(by bine)` behind a published figure names that record. The gap is (value − bound) / value.
 
 | theirs is | what ours stands beside |
 |:--|:--|
@@ -89,32 +94,24 @@ def make(out: Path, root: Path, scratch: Reproduction) -> tuple[Path, dict[str, 
         raise UnfoundedError("\n".join(["the records do not carry these findings:", *faults]))
     left = [one.name for findings in known.values() for one in findings if scratch.quick and not one.quick]
     path = out / f"{NAME}.md"
-    drawn = _beside(shown, root, out / NAME)
-    write_atomically(path, text(shown, left, scratch.quick, drawn).encode())
+    pictures = _beside(shown, root, out / NAME)
+    write_atomically(path, text(shown, left, scratch.quick, pictures).encode())
     return path, shown
 
 
-def _beside(shown: dict[str, list[Shown]], root: Path, folder: Path) -> bool:
-    """Write the cases, a page a finding and the picture into ``folder``; whether there is a picture."""
+def _beside(shown: dict[str, list[Shown]], root: Path, folder: Path) -> set[str]:
+    """Write the cases and the pictures into ``folder``; returns the pictures' names."""
     folder.mkdir(parents=True, exist_ok=True)
     _cases(shown, root).to_csv(folder / "cases.csv", index=False)
-    pictures = {FIGURE: draw([one for group in shown.values() for one in group])}
-    told = {}
-    for family, group in shown.items():
-        for one in group:
-            picture = f"{one.finding.name}.png"
-            pictures[picture] = draw_cases(one)
-            shows = picture if pictures[picture] is not None else None
-            told[f"{one.finding.name}.md"] = _page(one, get_family(family), root, shows)
+    told = [one for group in shown.values() for one in group]
+    pictures = {FIGURE: draw(told)} | {f"{one.finding.name}.png": draw_cases(one) for one in told}
     drawn = {name: figure for name, figure in pictures.items() if figure is not None}
-    for old in {*folder.glob("*.md"), *folder.glob("*.png")} - {folder / name for name in (*told, *drawn)}:
+    for old in {*folder.glob("*.md"), *folder.glob("*.png")} - {folder / name for name in drawn}:
         old.unlink()
-    for name, page in told.items():
-        write_atomically(folder / name, page.encode())
     with plain_figures():
         for name, figure in drawn.items():
             save(figure, folder / name, bbox_inches="tight", dpi=110)
-    return FIGURE in drawn
+    return set(drawn)
 
 
 def _computed(shown: Shown, scratch: Reproduction) -> Shown:
@@ -132,19 +129,24 @@ def _computed(shown: Shown, scratch: Reproduction) -> Shown:
     return replace(shown, faults=[*shown.faults, *silent], errata=page.errata, skipped=skipped)
 
 
-def text(shown: dict[str, list[Shown]], left: Sequence[str], quick: bool, drawn: bool) -> str:
+def text(shown: dict[str, list[Shown]], left: Sequence[str], quick: bool, pictures: Collection[str]) -> str:
     """The page of all findings as Markdown. Holds no time or date: the same records give the same bytes."""
     command = f"synth reproduce {NAME}{' --quick' if quick else ''}"
-    told = [(family, one) for family, group in shown.items() for one in group if one.grades]
-    parts = [f"# Findings\n\nMade by `{command}`.\n\n{_opening([one for _, one in told])}"]
-    parts += [f"![{CAPTION}]({NAME}/{FIGURE})\n\n{CAPTION}\n"] if drawn else []
+    told = [one for group in shown.values() for one in group if one.grades]
+    parts = [f"# Findings\n\nMade by `{command}`.\n\n{_opening(told)}"]
+    parts += [f"![{CAPTION}]({NAME}/{FIGURE})\n\n{CAPTION}\n"] if FIGURE in pictures else []
     skipped = [*(f"{name} (--quick)" for name in left), *(s for g in shown.values() for one in g for s in one.skipped)]
     if skipped:
         parts.append("**Left out of this run**\n\n" + "".join(f"* {line}\n" for line in skipped))
-    for family in dict.fromkeys(family for family, _ in told):
-        rows = [one for name, one in told if name == family]
-        parts.append(f"## {get_family(family).title}\n\n{_overview(rows)}")
+    parts += [part for family, group in shown.items() for part in _chapter(get_family(family), group, pictures)]
     return "\n".join([*parts, HOW])
+
+
+def _chapter(family: Family, group: Sequence[Shown], pictures: Collection[str]) -> list[str]:
+    """A family's findings: a line each, then a section each; nothing without any."""
+    rows = [one for one in group if one.grades]
+    sections = [_section(one, family, pictures) for one in rows]
+    return [f"## {family.title}\n\n{_overview(rows)}", *sections] if rows else []
 
 
 def _opening(told: Sequence[Shown]) -> str:
@@ -159,7 +161,7 @@ def _opening(told: Sequence[Shown]) -> str:
     words = ", ".join(f"{n} {grade}" for grade, n in sorted(grades.items(), key=lambda item: -item[1]))
     return (
         f"Of {len(told)} findings on published results, {what} what is stated there. Their cases and errata by grade: "
-        f"{words}. Each has a page of its own with its cases, its records and the commands that make them again.\n"
+        f"{words}. Cases, records and the commands that make them again are rows of [cases.csv]({NAME}/cases.csv).\n"
     )
 
 
@@ -171,7 +173,7 @@ def _verb(kind: str, count: int) -> str:
 def _overview(told: Sequence[Shown]) -> str:
     """A line a finding."""
     rows = [
-        (f"[{one.finding.name}]({NAME}/{one.finding.name}.md)", one.finding.kind, _short(one), _theirs(one), one.grade)
+        (f"[{one.finding.name}](#{one.finding.name})", one.finding.kind, _short(one), _theirs(one), one.grade)
         for one in told
     ]
     return markdown(pd.DataFrame(rows, columns=["finding", "it", "what", "theirs is", "grade"]).astype(object))
@@ -189,16 +191,19 @@ def _theirs(one: Shown) -> str:
     return ", ".join(SOURCES[source].lower() for source in one.sources)
 
 
-def _page(one: Shown, family: Family, root: Path, picture: str | None) -> str:
-    """A finding's own page: what it states, its ``picture`` if it has one, the cases, and the commands."""
-    finding = one.finding
-    of = "a question of " if finding.kind == "settles" else ""
-    lines = [f"# {finding.name}: {finding.kind} {of}{finding.paper}\n"]
-    lines += [f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence]
-    said = f"*{finding.paper}, {finding.where}*: this {finding.kind} what is stated there"
-    lines.append(f"{said} (theirs: {_theirs(one)}; grade: {one.grade}; [all findings](../{NAME}.md)).\n")
-    caption = CASES_CAPTION if one.on_bound else WITHOUT_BOUND
-    lines += [f"![{caption}]({picture})\n\n{caption}\n"] if picture else []
+def _section(one: Shown, family: Family, pictures: Collection[str]) -> str:
+    """What a finding states and where, its picture if it has one, else its few cases, and its errata."""
+    finding, picture = one.finding, f"{one.finding.name}.png"
+    cases = f", {len(one.held)} cases" if len(one.held) > 1 else ""
+    what = f"{finding.kind} a question of" if finding.kind == "settles" else finding.kind
+    lines = [
+        f"### {finding.name}\n",
+        *(f"{sentence}\n" for sentence in (" ".join(filter(None, [one.statement, one.by_word])),) if sentence),
+        f"This {what} *{finding.paper}, {finding.where}* (theirs: {_theirs(one)}; grade: {one.grade}{cases}).\n",
+    ]
+    if picture in pictures:
+        caption = CASES_CAPTION if one.on_bound else WITHOUT_BOUND
+        lines.append(f"![{caption}]({NAME}/{picture})\n")
     ours = "Corrected" if finding.kind == "corrects" else "Ours"
     lines += [
         f"* **{item.where}.** {item.stated} {ours}: {item.corrected}\n\n  Computed: {item.computation}\n"
@@ -207,56 +212,31 @@ def _page(one: Shown, family: Family, root: Path, picture: str | None) -> str:
     if one.errata:
         lines.append(f"Computed again by `synth reproduce {finding.page or family.name}` too.\n")
     if one.held:
-        lines.append(_table(one, root))
+        lines += [_table(one)] if picture not in pictures and len(one.held) <= LISTED else []
         claims = "; ".join(claim.words for claim in finding.claims)
         lines += [f"Checked of every case: {claims}.\n"] if claims else []
-        lines.append(_again(one, root))
     return "\n".join(lines)
 
 
-def _table(one: Shown, root: Path) -> str:
-    inside = _listed(one.held)
-    rows = [_row(one, held, root) for held in inside]
-    rest = len(one.held) - len(inside)
-    more = f"\nand {rest} more cases in [cases.csv](cases.csv), each with its records.\n" if rest else ""
-    frame = pd.DataFrame(rows, columns=["case", "published", "value", "bound", "gap", "grade", "records"])
-    return markdown(frame[[name for name in frame if (frame[name] != "–").any()]]) + more
+def _table(one: Shown) -> str:
+    """The cases, without the columns that say nothing."""
+    frame = pd.DataFrame(
+        [_row(one, held) for held in one.held], columns=["case", "published", "value", "bound", "gap", "grade"]
+    )
+    return markdown(frame[[name for name in frame if (frame[name] != "–").any()]])
 
 
-def _listed(held: Sequence[Held]) -> Sequence[Held]:
-    """All cases, or of many those in which ours is best and least good against the published figure, half of each."""
-    if len(held) <= LISTED:
-        return held
-    if any(one.ratio is None for one in held):
-        return held[:LISTED]
-    ordered = sorted(held, key=lambda one: -(one.ratio or 0.0))
-    return [*ordered[: LISTED // 2], *ordered[-LISTED // 2 :]]
-
-
-def _row(one: Shown, held: Held, root: Path) -> tuple[str, ...]:
+def _row(one: Shown, held: Held) -> tuple[str, ...]:
     bound = held.least_text if one.on_bound else "–"
     gap = percent(held.gap) if one.on_bound and not held.case.measure else "–"
     name = f"`{held.case.published}`" + (", a name that was not verified" if held.stated else "")
     published = held.printed_text + (f" (by {name})" if held.published is not None else "")
-    kept = "<br>".join(f"`{_address(record, root)}`" for record in held.carriers)
-    return held.case.what, published, held.ours_text, bound, gap, held.grade if one.on_bound else held.evidence, kept
+    return held.case.what, published, held.ours_text, bound, gap, held.grade if one.on_bound else held.evidence
 
 
 def _address(record: Record, root: Path) -> str:
     assert record.path is not None
     return record.path.relative_to(root).as_posix()
-
-
-def _again(one: Shown, root: Path) -> str:
-    """The commands that make the records again and that check them."""
-    made = [command for held in one.held for command in commands(held.carriers, root)]
-    unique = list(dict.fromkeys(made))
-    parts = {Path(held.case.folder).parts[0] for held in one.held}
-    folders = sorted({held.case.folder for held in one.held}) if len(one.held) <= LISTED else sorted(parts)
-    checked = shlex.join(["synth", "check", "--summary", *(f"{root.as_posix()}/{folder}" for folder in folders)])
-    if len(unique) > LISTED:
-        unique = [*unique[:LISTED], f"# and {len(unique) - LISTED} more: the last column of cases.csv"]
-    return "```bash\n" + "\n".join([*unique, checked]) + "\n```\n"
 
 
 def _cases(shown: dict[str, list[Shown]], root: Path) -> pd.DataFrame:

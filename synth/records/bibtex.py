@@ -124,7 +124,7 @@ def of_finding(name: str, paper: str, where: str, family: Family) -> list[Entry]
     """The paper that a finding concerns (of several that whose key its name begins with), the finding, the toolkit."""
     every = of_family(family)
     of = [entry for entry in every if key_of(paper).startswith(entry.key)] or every
-    note = f"on {paper}, {where}; results/published/findings/{name}.md"
+    note = f"on {paper}, {where}; results/published/findings.md#{name}"
     finding = {"author": AUTHORS, "title": f"Finding {name}", "note": note}
     return [*of, Entry("misc", key_of("finding", name), finding), toolkit("")]
 

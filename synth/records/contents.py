@@ -65,31 +65,36 @@ class Contents(_Stored):
 
     format: Literal["synth-record/1"]
     family: str
-    instance: str
-    instance_file: str | None
-    instance_sha256: str
+    instance: Annotated[str, Field(description="the instance's `name`")]
+    instance_file: Annotated[str | None, Field(description="where its file was; null: never in a file")]
+    instance_sha256: Annotated[str, Field(description="SHA-256 (hex) of the bytes of that file")]
     method: str
     kind: Literal["program", "reference", "bound", "submitted"]
-    solver: str | None
-    options: dict[str, Any]
-    termination: str
+    solver: Annotated[str | None, Field(description="null for a method without one")]
+    options: Annotated[dict[str, Any], Field(description="of the run, see below")]
+    termination: Annotated[str, Field(description="why the run ended, see below")]
     objective: _Objective
-    bound: float | None
-    verified: _Verified
+    bound: Annotated[float | None, Field(description="a lower bound on the objective of the whole instance")]
+    verified: Annotated[_Verified, Field(description="what the check found when the run ended")]
     seconds: _Seconds
-    solution: dict[str, Any] | None
-    solution_file: str | None
+    solution: Annotated[dict[str, Any] | None, Field(description="for the kind `bound` the certificate")]
+    solution_file: Annotated[str | None, Field(description="name of the `.npz` beside it that holds further arrays")]
     message: str | None
-    certificate: dict[str, Any] | None = None
+    certificate: Annotated[dict[str, Any] | None, Field(description="proves the bound, beside a solution")] = None
     bound_grade: Literal["certified", "solver"] | None = None
-    instance_text: str | None = None
-    progress: Any = None
-    submitted: _Submitted | None = None  # who handed it in, of the kind ``submitted``
-    stopped_by: Literal["clock"] | None = None  # whether the limit ended any search; older records do not say
-    method_origin: Origin | None = None  # whence a method of others comes: a distribution or a file
-    solver_origin: Origin | None = None
-    made_by: Annotated[list[Maker], Field(min_length=1, max_length=MOST_MAKERS)] | None = None  # older: by ``method``
-    question: Question | None = None  # what a method in a file was asked, as :func:`synth.options.asked` says it
+    instance_text: Annotated[str | None, Field(description="the file's text, where it is not in `instances/`")] = None
+    progress: Annotated[Any, Field(description="rows `[seconds, value, bound]`, none worse than the one before")] = None
+    submitted: Annotated[_Submitted | None, Field(description="who handed it in, of the kind `submitted`")] = None
+    stopped_by: Annotated[Literal["clock"] | None, Field(description="the time limit ended a search")] = None
+    method_origin: Annotated[Origin | None, Field(description="whence a method of others comes")] = None
+    solver_origin: Annotated[Origin | None, Field(description="whence a solver of others comes")] = None
+    made_by: Annotated[
+        list[Maker] | None,
+        Field(
+            min_length=1, max_length=MOST_MAKERS, description="made the solution, where not `method`; then its parts"
+        ),
+    ] = None
+    question: Annotated[Question | None, Field(description="options that change the question")] = None
 
 
 KEYS = frozenset(Contents.model_fields)  # of a record

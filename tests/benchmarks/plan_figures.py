@@ -1,9 +1,10 @@
 """Figures of ``synth plan``: random demands on clusters, every plan replayed, every bound verified.
 
-``python tests/benchmarks/plan_figures.py [matrices]`` prints the table of models/fabric.md. A row is a machine, sizes
-of messages and a Zipf skew; the matrices are of three kinds in turn: all pairs of one skewed distribution, every rank a
-skewed one of its own, one skewed distribution of receivers for all. Processor time of the plan alone, compiled kernels.
-``ran``: of how many plans in a hundred a reference ran, because its lower bound did not tell that it is no quicker.
+``python tests/benchmarks/plan_figures.py [matrices]`` prints a table, whose worst rows are in
+models/fabric-demands.md. A row is a machine, sizes of messages and a Zipf skew; the matrices are of three kinds in
+turn: all pairs of one skewed distribution, every rank a skewed one of its own, one skewed distribution of receivers
+for all. Processor time of the plan alone, compiled kernels. ``ran``: of how many plans in a hundred a reference ran,
+because its lower bound did not tell that it is no quicker.
 """
 
 from __future__ import annotations

@@ -131,10 +131,12 @@ def test_the_command_leaves_no_page_and_ends_with_1(
     words = ["reproduce", "findings", "--records", str(copy), "--out", str(tmp_path / "out")]
     done = RUN.invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert "[optical-ring](findings/optical-ring.md)" in (tmp_path / "out/findings.md").read_text()
-    text = (tmp_path / "out/findings/optical-ring.md").read_text()
-    assert "`optree/ring-1024-w64/relay.json`" in text
-    assert "synth solve instances/optree/ring-1024-w64.json -m relay" in text
+    text = (tmp_path / "out/findings.md").read_text()
+    assert "| [optical-ring](#optical-ring) | improves |" in re.sub(" +", " ", text)
+    assert "| N = 1024, w = 64 |" in re.sub(" +", " ", sections(text)["optical-ring"])
+    data = (tmp_path / "out/findings/cases.csv").read_text()
+    assert "optree/ring-1024-w64/relay.json" in data
+    assert "synth solve instances/optree/ring-1024-w64.json -m relay" in data
     (tmp_path / "out/findings.md").unlink()
     gone = tmp_path / "out/findings/another.md"
     gone.write_text("of a finding that is no more")
@@ -223,36 +225,50 @@ def test_every_row_names_records_that_hold_what_it_says() -> None:
             assert row["grade"] in ("certified", "replayed", "counted") or grades == ["solver"]
 
 
-def own_pages(folder: Path = PUBLISHED) -> dict[str, str]:
-    """Every finding's own page."""
-    return {path.stem: path.read_text() for path in sorted((folder / "findings").glob("*.md"))}
+def sections(text: str | None = None) -> dict[str, str]:
+    """What the page says of every finding, by its name."""
+    text = (PUBLISHED / "findings.md").read_text() if text is None else text
+    parts = re.split(r"^### (.+)\n", text.partition("\n## How to read this")[0], flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def test_every_finding_has_a_line_and_a_page() -> None:
+def test_every_finding_has_a_line_and_a_section() -> None:
     text = (PUBLISHED / "findings.md").read_text()
     names = [finding.name for findings in page.stated().values() for finding in findings]
-    assert sorted(own_pages()) == sorted(names), "`synth reproduce findings`"
-    assert re.findall(r"^\| \[([\w-]+)\]\(findings/\1\.md\)", text, re.MULTILINE) == names
+    assert list(sections()) == names, "`synth reproduce findings`"
+    assert re.findall(r"^\| \[([\w-]+)\]\(#\1\)", text, re.MULTILINE) == names
     assert "](findings/ratios.png)" in text
+    assert not list((PUBLISHED / "findings").glob("*.md"))
+
+
+def test_a_section_shows_a_picture_or_its_cases() -> None:
+    """Every picture of the folder stands in its section; a finding with a few cases and no picture lists them all."""
+    drawn = {path.stem for path in (PUBLISHED / "findings").glob("*.png")} - {"ratios"}
+    told, cases = sections(), {name: [row for row in rows() if row["finding"] == name] for name in sections()}
+    assert {name for name, text in told.items() if f"](findings/{name}.png)" in text} == drawn
+    listed = [name for name in told if name not in drawn and 0 < len(cases[name]) <= page.LISTED]
+    assert len(listed) > 10
+    assert [name for name in listed if not all(f"| {row['case']} " in told[name] for row in cases[name])] == []
 
 
 @pytest.mark.slow
 def test_every_row_passes_the_check_and_makes_the_page_again(tmp_path: Path) -> None:
-    text = (PUBLISHED / "findings.md").read_text()
+    text, told = (PUBLISHED / "findings.md").read_text(), sections()
     again, shown = page.make(tmp_path, Path("results/published"), Reproduction(tmp_path / "scratch"))
-    told = own_pages()
     assert all(one.statement in told[one.finding.name] for group in shown.values() for one in group)
     if "Left out" not in again.read_text():  # with the real data
         assert again.read_text() == text
-        assert own_pages(tmp_path) == told
         assert (tmp_path / "findings/cases.csv").read_text() == (PUBLISHED / "findings/cases.csv").read_text()
 
 
 def test_nothing_rests_on_a_solver_without_saying_so() -> None:
-    assert len(own_pages()) > 40
-    for name, text in own_pages().items():
-        if re.search(r"\|\s*(HiGHS|CP-SAT|SCIP|Gurobi) [\d.]+, seed", text):
-            assert re.search(r"rests? on a solver alone: (HiGHS|CP-SAT|SCIP|Gurobi)", text), name
+    """Of cases as they stand in the file, whether the page lists them or not; a value of a claim on no bound aside."""
+    told = sections()
+    assert len(told) > 40
+    on_solver = {row["finding"] for row in rows() if re.match(r"(HiGHS|CP-SAT|SCIP|Gurobi) [\d.]+, seed", row["grade"])}
+    assert on_solver
+    for name in on_solver:
+        assert re.search(r"rests? on a solver alone: (HiGHS|CP-SAT|SCIP|Gurobi)", told[name]), name
 
 
 COVERED = {  # errata of the papers' pages that findings with records carry
@@ -264,7 +280,7 @@ COVERED = {  # errata of the papers' pages that findings with records carry
 
 
 def test_every_erratum_of_a_page_is_among_the_findings() -> None:
-    told = own_pages()
+    told = sections()
     text = "\n".join(told.values())
     for path in PUBLISHED.glob("*.md"):
         errata = path.read_text().partition("\n## Errata\n")[2].partition("\n## ")[0]

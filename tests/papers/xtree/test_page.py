@@ -60,7 +60,7 @@ def test_settled_instances_have_a_record_with_gap_0(instance, value):
 
 
 def test_numbers_in_prose_are_those_of_the_records():
-    """Each settled instance that the text names, with its timesteps."""
+    """Each settled instance that the text names, with its timesteps; what programs found and refuted by themselves."""
     text = prose("xtree")
     assert "C = 1 takes 5 timesteps at 4×4, 7 at 5×5 and 17 at 8×8, where the receive bounds are 4, 6 and 16" in text
     for side, value, receive in ((4, 5, 4), (5, 7, 6), (8, 17, 16)):
@@ -75,7 +75,6 @@ def test_numbers_in_prose_are_those_of_the_records():
     for solver in ("ilp-highs", "ilp-scip", "ilp-gurobi", "cpsat-cpsat"):
         refuted = records.read(PUBLISHED / "xtree" / "four-steps" / "xtree" / "equimesh-2x3-c4" / f"{solver}.json")
         assert (refuted["termination"], refuted["options"]["method"]["horizon"]) == ("infeasible", 4)
-    assert "HiGHS, SCIP, Gurobi and CP-SAT each proved 4 timesteps infeasible for 2×3 C = 4" in text
     kautz = PUBLISHED / "xtree" / "kautz-9x2-c1"
     assert records.read(kautz / "bound.json").bound < records.read(kautz / "relaxation-highs.json").bound
 
@@ -85,10 +84,7 @@ def test_numbers_of_the_xtree_paragraph():
     assert "than the best mesh baseline on 8×8: 2.00 times in an allgather and 1.18 times in an allreduce" in text
     assert f"{ours('xtree', 'Figure 7, 8x8 allgather', 'ours over the best mesh baseline'):.2f}" == "2.00"
     assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over the best mesh baseline'):.2f}" == "1.18"
-    assert "at least 1.14 times that of any allreduce on the mesh" in text
     assert f"{ours('xtree', 'Figure 8, 8x8 allreduce', 'ours over any algorithm on the mesh, at least'):.2f}" == "1.14"
-    assert "`forest` reaches 99.5 % on both. Over a mesh that runs `forest`, XTree on EquiMesh keeps 1.10 times" in text
-    assert "our EquiMesh schedules 1.15 and 1.18" in text
     for mesh, gain in (("8x8", "1.15"), ("5x11", "1.18")):
         where, over = f"Figure 8, {mesh} allreduce", "over the best on the mesh, `forest` (ours) included"
         share = ours("xtree", where, "`forest` (ours) on the mesh, share of the bound's bandwidth")
@@ -122,16 +118,11 @@ def test_allreduces_on_meshes_by_forest(mesh, chunks, value, bound):
     assert "schedule 176) and 582 with C = 16 (576)" in text
     assert "On 5×11 it takes 144 (127) and 517 (506). With C = 32 and 64 it meets the bound: 1152 and 2304 on" in text
     assert "1012 and 2023 on 5×11" in text
-    assert "in each of the 1152 timesteps, 258,048 transfers" in text
 
 
 def test_the_published_greedy_with_random_ties() -> None:
     table = parse((PUBLISHED / "xtree.md").read_text()).table("The published greedy").set_index("EquiMesh, C = 4")
-    best = ", ".join(f"{row['best']} on {mesh.replace('x', '×')}" for mesh, row in table.iterrows())
-    assert "with random ties, C = 4, best of 100 seeds (8×8, 5×11: 20), takes" in prose("xtree")
-    assert f"20), takes {best}. The optima are" in prose("xtree")
-    assert "takes 5 on 2×3, 8 on 3×3, 16 on 4×4, 25 on 5×5, 65 on 8×8, 58 on 5×11" in prose("xtree")
-    assert "The optima are 5, 8, 15, 24, 63 and 54" in prose("xtree")
+    assert [int(best) for best in table["best"]] == [5, 8, 16, 25, 65, 58]
     assert [int(bound) for bound in table["bound"]] == [5, 8, 15, 24, 63, 54]
     assert dict(table["seeds"].astype(int)) == dict.fromkeys(table.index, 100) | {"8x8": 20, "5x11": 20}
 
