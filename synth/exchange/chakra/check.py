@@ -13,6 +13,7 @@ import numpy as np
 
 from synth.arrays import IntArray, WordArray
 from synth.errors import Fault
+from synth.exchange.chakra.dataflow import MESSAGES, Nodes, replay
 from synth.exchange.chakra.messages import COMP, RECV, SEND
 from synth.exchange.chakra.trace import Pieces, Trace
 from synth.kernels import jit
@@ -148,7 +149,7 @@ def _sorted(kind: IntArray, dep_start: IntArray, dep: IntArray, match: IntArray)
         waits[k] = dep_start[k + 1] - dep_start[k]
         for d in dep[dep_start[k] : dep_start[k + 1]]:
             out[d + 1] += 1
-        if kind[k] == 6 and match[k] >= 0:
+        if kind[k] == RECV and match[k] >= 0:
             waits[k] += 1
     for k in range(nodes):
         out[k + 1] += out[k]
@@ -174,7 +175,7 @@ def _sorted(kind: IntArray, dep_start: IntArray, dep: IntArray, match: IntArray)
             if waits[c] == 0:
                 queue[tail] = c
                 tail += 1
-        if kind[k] == 5 and match[k] >= 0:
+        if kind[k] == SEND and match[k] >= 0:
             waits[match[k]] -= 1
             if waits[match[k]] == 0:
                 queue[tail] = match[k]
@@ -210,16 +211,6 @@ def _waits(
     return found
 
 
-NO_DATA, DOUBLE, SEVERAL, MIXED, PARTIAL = 1, 2, 3, 4, 5
-_MESSAGES = {
-    NO_DATA: "sends piece {piece}, which the rank does not hold",
-    DOUBLE: "adds to piece {piece} a contribution that is in it already",
-    SEVERAL: "depends on several nodes that hold piece {piece}: which one is meant is open",
-    MIXED: "adds nodes of different pieces, or none that was received",
-    PARTIAL: "stores an incomplete sum of piece {piece} over the rank's own contribution",
-}
-
-
 def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) -> list[Fault]:
     """The dataflow from the ranks' own data to the collective's end."""
     ranks, sums = trace.ranks, pieces.collective in REDUCING
@@ -239,13 +230,12 @@ def _replayed(trace: Trace, pieces: Pieces, match: IntArray, order: IntArray) ->
     if not sums:
         owner = _owners(pieces, part, ranks)
     words = (ranks + 63) // 64 if sums else 1
-    wrong, sets = _replay(
-        order, trace.kind, trace.rank, piece_of, trace.dep_start, trace.dep, match, owner, words, ranks
-    )
+    nodes = Nodes(order, trace.kind, trace.rank, piece_of, trace.dep_start, trace.dep, match)
+    wrong, sets = replay(nodes, owner, words, ranks)
     found = []
     for k in np.flatnonzero(wrong)[:FEW]:
         piece = int(piece_of[k])
-        found.append(Fault(trace.place(k), _MESSAGES[int(wrong[k])].format(piece=piece if piece >= 0 else "…")))
+        found.append(Fault(trace.place(k), MESSAGES[int(wrong[k])].format(piece=piece if piece >= 0 else "…")))
     return found or _unfinished(trace, pieces, sets, owner, sums)
 
 
@@ -326,81 +316,3 @@ def _pieces_of(trace: Trace) -> IntArray:
     adds = np.flatnonzero((trace.kind == COMP) & (trace.dep_start[1:] > first))
     piece[adds] = np.maximum(piece[trace.dep[first[adds]]], piece[trace.dep[trace.dep_start[adds + 1] - 1]])
     return piece
-
-
-@jit
-def _replay(
-    order: IntArray,
-    kind: IntArray,
-    rank: IntArray,
-    tag: IntArray,
-    dep_start: IntArray,
-    dep: IntArray,
-    match: IntArray,
-    owner: IntArray,
-    words: int,
-    ranks: int,
-) -> tuple[IntArray, WordArray]:
-    nodes = len(kind)
-    sums = len(owner) == 0 or owner[0] < 0
-    sets = np.zeros((nodes, words), dtype=np.uint64)
-    wrong = np.zeros(nodes, dtype=np.int64)
-    piece = tag.copy()
-    added = np.zeros(nodes, dtype=np.bool_)
-    for k in order:  # a receive is added where a compute node depends on it
-        if kind[k] == 4:
-            for d in dep[dep_start[k] : dep_start[k + 1]]:
-                added[d] = True
-    one = np.uint64(1)
-    for k in order:
-        if kind[k] == 6:
-            for w in range(words):
-                sets[k, w] = sets[match[k], w]
-            if sums and not added[k]:
-                count = 0
-                for w in range(words):
-                    left = sets[k, w]
-                    while left:
-                        left &= left - one
-                        count += 1
-                if count < ranks:
-                    wrong[k] = 5
-            continue
-        if kind[k] == 8:
-            continue
-        holders, received = 0, 0
-        for d in dep[dep_start[k] : dep_start[k + 1]]:
-            if kind[d] == 5 or kind[d] == 8:
-                continue
-            if kind[k] == 4 and piece[k] < 0:
-                piece[k] = piece[d]
-            if piece[d] != piece[k]:
-                if kind[k] == 4:
-                    wrong[k] = 4
-                continue
-            holders += 1
-            received += 1 if kind[d] == 6 else 0
-            for w in range(words):
-                if kind[k] == 4 and sets[k, w] & sets[d, w]:
-                    wrong[k] = 2
-                sets[k, w] |= sets[d, w]
-        if kind[k] == 4 and holders > 0 and (received == 0 or not sums):
-            wrong[k] = 4
-        if holders > (2 if kind[k] == 4 else 1):
-            wrong[k] = 3
-        if holders == (1 if kind[k] == 4 else 0):
-            if sums:
-                w, bit = rank[k] // 64, one << np.uint64(rank[k] % 64)
-                if sets[k, w] & bit:
-                    wrong[k] = 2
-                sets[k, w] |= bit
-            elif kind[k] == 5 and owner[tag[k]] == rank[k]:
-                sets[k, 0] = one
-        if kind[k] == 5:
-            empty = True
-            for w in range(words):
-                if sets[k, w]:
-                    empty = False
-            if empty and wrong[k] == 0:
-                wrong[k] = 1
-    return wrong, sets

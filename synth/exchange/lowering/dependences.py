@@ -9,7 +9,7 @@ stand before it in steps that do nothing (``nop``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,33 @@ class Ordered:
     step_start: IntArray
 
 
+class Touching(NamedTuple):
+    """What acts touch, those of a rank together and in order: ``start[r]:start[r + 1]`` are those of rank r. ``reads``,
+    ``writes``: shape (kinds,). ``base[r]``: where each buffer begins among the chunks of rank r, and their number,
+    shape (ranks, buffers + 1). The others are columns of :class:`synth.exchange.lowering.rank_steps.Acts`."""
+
+    start: IntArray
+    role: Int32Array
+    kind: Int32Array
+    src_buffer: Int32Array
+    src_offset: Int32Array
+    dst_buffer: Int32Array
+    dst_offset: Int32Array
+    count: Int32Array
+    reads: BoolArray
+    writes: BoolArray
+    base: IntArray
+
+
+def touching(rows: Acts, buffer_chunks: IntArray) -> Touching:
+    """What acts touch that are sorted by rank."""
+    ranks = len(buffer_chunks)
+    start = np.searchsorted(rows.rank, np.arange(ranks + 1))
+    base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
+    columns = rows.role, rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count
+    return Touching(start, *columns, READS, WRITES, base)
+
+
 def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray, outlet: IntArray | None = None) -> Ordered:
     """The steps of all thread blocks in order, with their dependences. ``outlet`` of every move: those with one number
     leave in their order, as if each needed what the one before it has."""
@@ -50,11 +77,8 @@ def ordered(done: Acts, blocks: Blocks, buffer_chunks: IntArray, outlet: IntArra
     if clocks > MOST_CLOCKS:
         raise LimitError(f"too large: {clocks:,} steps times thread blocks of one rank, at most {MOST_CLOCKS:,}")
     rows = done.taken(by_rank)
-    columns = rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count
-    base = np.concatenate([np.zeros((ranks, 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
     number = blocks.of[by_rank] - first[rows.rank]
-    behind = _behind(rows, outlet)
-    count, dep_tb, dep_step = _depend(start, first, number, *columns, behind, np.stack([READS, WRITES]), base)
+    count, dep_tb, dep_step = _depend(touching(rows, buffer_chunks), first, number, _behind(rows, outlet))
     return _laid_out(by_rank, blocks, count, dep_tb, dep_step, first)
 
 
@@ -101,111 +125,119 @@ def _longer(values: Array) -> Array:
 
 @jit
 def _depend(
-    start: IntArray, first: IntArray, number: IntArray, kind: Int32Array, src_buffer: Int32Array,
-    src_offset: Int32Array, dst_buffer: Int32Array, dst_offset: Int32Array, count: Int32Array, behind: IntArray,
-    uses: BoolArray, base: IntArray,
-) -> tuple[IntArray, Int32Array, Int32Array]:  # fmt: skip
+    rows: Touching, first: IntArray, number: IntArray, behind: IntArray
+) -> tuple[IntArray, Int32Array, Int32Array]:
     """Of every act (by rank, in order) how many dependences it has, and all of them one after the other: thread block
     on its rank and step in it, the latest last."""
-    needs = np.zeros(len(kind), dtype=np.int64)
+    needs = np.zeros(len(number), dtype=np.int64)
     dep_tb, dep_step = np.zeros(1024, dtype=np.int32), np.zeros(1024, dtype=np.int32)
     total = 0
-    for r in range(len(start) - 1):
-        low, high, width = start[r], start[r + 1], first[r + 1] - first[r]
-        cells = base[r, 3]
-        writer = np.full(cells, -1, dtype=np.int64)
-        reader = np.full(cells, -1, dtype=np.int64)  # the last entry of the list of readers since
-        entry, before = np.zeros(1024, dtype=np.int64), np.zeros(1024, dtype=np.int64)
-        entries = 0
-        clock = np.full((high - low, width), -1, dtype=np.int32)
-        at = np.full(width, -1, dtype=np.int64)  # the last act of every thread block
-        length = np.zeros(width, dtype=np.int32)  # and its steps so far
-        wanted = np.full(width, -1, dtype=np.int64)
-        touched = np.zeros(width, dtype=np.int64)
-        for x in range(low, high):
-            b, k = number[x], kind[x]
-            own = clock[x - low]
-            if at[b] >= 0:
-                own[:] = clock[at[b] - low]
-            many = 0
-            if behind[x] >= 0:
-                many = _want(behind[x], number, clock, low, own, wanted, touched, many)
-            for side in range(2):
-                if not uses[side, k]:
-                    continue
-                c0 = base[r, src_buffer[x]] + src_offset[x] if side == 0 else base[r, dst_buffer[x]] + dst_offset[x]
-                for c in range(c0, c0 + count[x]):
-                    y = writer[c]
-                    if y >= 0:
-                        many = _want(y, number, clock, low, own, wanted, touched, many)
-                    if side == 1:
-                        e = reader[c]
-                        while e >= 0:
-                            many = _want(entry[e], number, clock, low, own, wanted, touched, many)
-                            e = before[e]
-            found = 0
-            while True:  # the latest first: it may stand for others
-                best = np.int64(-1)
-                for m in range(many):
-                    best = max(best, wanted[touched[m]])
-                if best < 0:
-                    break
-                t = number[best]
-                wanted[t] = -1
-                step = clock[best - low, t]
-                if own[t] >= step:
-                    continue
-                if total + 1 >= len(dep_tb):
-                    dep_tb, dep_step = _longer(dep_tb), _longer(dep_step)
-                dep_tb[total], dep_step[total] = t, step
-                total += 1
-                found += 1
-                for w in range(width):
-                    own[w] = max(own[w], clock[best - low, w])
-            needs[x] = found
-            for m in range(found // 2):  # the latest last
-                p, q = total - found + m, total - 1 - m
-                dep_tb[p], dep_tb[q] = dep_tb[q], dep_tb[p]
-                dep_step[p], dep_step[q] = dep_step[q], dep_step[p]
-            length[b] += max(found, 1)
-            own[b] = length[b] - 1
-            at[b] = x
-            if uses[0, k]:
-                c0 = base[r, src_buffer[x]] + src_offset[x]
-                for c in range(c0, c0 + count[x]):
-                    if entries == len(entry):
-                        entry, before = _longer(entry), _longer(before)
-                    entry[entries], before[entries] = x, reader[c]
-                    reader[c] = entries
-                    entries += 1
-            if uses[1, k]:
-                c0 = base[r, dst_buffer[x]] + dst_offset[x]
-                for c in range(c0, c0 + count[x]):
-                    writer[c], reader[c] = x, -1
+    for r in range(len(rows.start) - 1):
+        low, high, width = rows.start[r], rows.start[r + 1], first[r + 1] - first[r]
+        begin, wait = _latest_to_wait_for(rows, number, behind, r, width)
+        while total + begin[-1] > len(dep_tb):
+            dep_tb, dep_step = _longer(dep_tb), _longer(dep_step)
+        total = _as_few(number[low:high], begin, wait, width, needs[low:high], dep_tb, dep_step, total)
     return needs, dep_tb[:total], dep_step[:total]
 
 
 @jit
-def _want(
-    y: int,
-    number: IntArray,
-    clock: Int32Array,
-    low: int,
-    own: Int32Array,
-    wanted: IntArray,
-    touched: IntArray,
-    many: int,
-) -> int:
-    """Note that act y must have ended, unless that is known; the length of ``touched``."""
-    t = number[y]
-    if own[t] >= clock[y - low, t]:
-        return many
-    if wanted[t] < 0:
+def _latest_to_wait_for(
+    rows: Touching, number: IntArray, behind: IntArray, r: int, width: int
+) -> tuple[IntArray, IntArray]:
+    """What the acts of rank r have to wait for: act x, counted from the rank's first, for the acts
+    ``wait[begin[x]:begin[x + 1]]``, counted in the same way, at most one of every thread block, the latest. Arrays out
+    of named state are named once: each time counts references."""
+    start, _, kind, src_buffer, src_offset, dst_buffer, dst_offset, count, reads, writes, base = rows
+    low, high = start[r], start[r + 1]
+    writer = np.full(base[r, 3], -1, dtype=np.int64)
+    reader = np.full(base[r, 3], -1, dtype=np.int64)  # the last entry of the list of readers since
+    entry, before = np.zeros(1024, dtype=np.int64), np.zeros(1024, dtype=np.int64)
+    entries = 0
+    latest, touched = np.full(width, -1, dtype=np.int64), np.zeros(width, dtype=np.int64)
+    begin, wait = np.zeros(high - low + 1, dtype=np.int64), np.zeros(1024, dtype=np.int64)
+    for x in range(low, high):
+        k, many = kind[x], 0
+        read, write = base[r, src_buffer[x]] + src_offset[x], base[r, dst_buffer[x]] + dst_offset[x]
+        if behind[x] >= 0:
+            many = _note(behind[x], number, latest, touched, many)
+        if writes[k]:
+            for c in range(write, write + count[x]):
+                if writer[c] >= 0:
+                    many = _note(writer[c], number, latest, touched, many)
+                e = reader[c]
+                while e >= 0:
+                    many = _note(entry[e], number, latest, touched, many)
+                    e = before[e]
+                writer[c], reader[c] = x, -1
+        if reads[k]:
+            for c in range(read, read + count[x]):
+                if writer[c] >= 0 and writer[c] != x:  # who wrote before x has been noted
+                    many = _note(writer[c], number, latest, touched, many)
+                if entries == len(entry):
+                    entry, before = _longer(entry), _longer(before)
+                entry[entries], before[entries] = x, reader[c]
+                reader[c] = entries
+                entries += 1
+        total = begin[x - low]
+        begin[x - low + 1] = total + many
+        while total + many > len(wait):
+            wait = _longer(wait)
         for m in range(many):
-            if touched[m] == t:
-                break
-        else:
-            touched[many] = t
-            many += 1
-    wanted[t] = max(wanted[t], y)
+            wait[total + m] = latest[touched[m]] - low
+            latest[touched[m]] = -1
+    return begin, wait
+
+
+@jit(inlined=True)
+def _note(y: int, number: IntArray, latest: IntArray, touched: IntArray, many: int) -> int:
+    """Note that act y must have ended; the length of ``touched``, the thread blocks of which ``latest`` has an act."""
+    t = number[y]
+    if latest[t] < 0:
+        touched[many] = t
+        many += 1
+    latest[t] = max(latest[t], y)
     return many
+
+
+@jit
+def _as_few(
+    number: IntArray, begin: IntArray, wait: IntArray, width: int, needs: IntArray, dep_tb: Int32Array,
+    dep_step: Int32Array, total: int,
+) -> int:  # fmt: skip
+    """Write from ``total`` on the dependences of one rank's acts that no other one implies, and where they end; how
+    many each act has into ``needs``. Of what an act waits for the latest is taken first, as it may stand for others,
+    and comes last."""
+    clock = np.full((len(number), width), -1, dtype=np.int32)  # the last step of every block that an act comes after
+    at = np.full(width, -1, dtype=np.int64)  # the last act of every thread block
+    length = np.zeros(width, dtype=np.int32)  # and its steps so far
+    for x in range(len(number)):
+        b, own, found = number[x], clock[x], 0
+        if at[b] >= 0:
+            own[:] = clock[at[b]]
+        while True:
+            best, place = np.int64(-1), np.int64(-1)
+            for m in range(begin[x], begin[x + 1]):
+                if wait[m] > best:
+                    best, place = wait[m], m
+            if best < 0:
+                break
+            wait[place] = -1
+            t = number[best]
+            step = clock[best, t]
+            if own[t] >= step:
+                continue
+            dep_tb[total + found], dep_step[total + found] = t, step
+            found += 1
+            for w in range(width):
+                own[w] = max(own[w], clock[best, w])
+        for m in range(found // 2):
+            p, q = total + m, total + found - 1 - m
+            dep_tb[p], dep_tb[q] = dep_tb[q], dep_tb[p]
+            dep_step[p], dep_step[q] = dep_step[q], dep_step[p]
+        needs[x] = found
+        total += found
+        length[b] += max(found, 1)
+        own[b] = length[b] - 1
+        at[b] = x
+    return total

@@ -17,7 +17,7 @@ from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.exchange.algorithm import KINDS
 from synth.exchange.lowering.buffers import SCRATCH
 from synth.exchange.lowering.channels import Blocks
-from synth.exchange.lowering.dependences import READS, WRITES
+from synth.exchange.lowering.dependences import Touching, touching
 from synth.exchange.lowering.rank_steps import RECEIVE, SEND, Acts, R
 from synth.exchange.transfers import Transfers
 from synth.kernels import jit
@@ -44,10 +44,7 @@ def fused(done: Acts, made: Blocks, buffer_chunks: IntArray) -> tuple[Acts, Bloc
     by_rank = np.argsort(done.rank, kind="stable")
     rows = done.taken(by_rank)
     block = made.of[by_rank]
-    start = np.searchsorted(rows.rank, np.arange(len(buffer_chunks) + 1))
-    base = np.concatenate([np.zeros((len(buffer_chunks), 1), dtype=np.int64), np.cumsum(buffer_chunks, axis=1)], axis=1)
-    columns = (rows.kind, rows.src_buffer, rows.src_offset, rows.dst_buffer, rows.dst_offset, rows.count)
-    came, last_use = _just_came(start, rows.role, *columns, READS, WRITES, base)
+    came, last_use = _just_came(touching(rows, buffer_chunks))
     sends = np.flatnonzero(came >= 0)
     sends = sends[made.channel[block[sends]] == made.channel[block[came[sends]]]]
     partner = _paired(block[came[sends]], block[sends], len(made.rank))
@@ -69,7 +66,7 @@ def fused(done: Acts, made: Blocks, buffer_chunks: IntArray) -> tuple[Acts, Bloc
     sending = made.send >= 0
     send[merged[sending]] = made.send[sending]
     new = Blocks(of.reshape(-1), made.rank[used], send[used], made.recv[used], made.channel[used])
-    return _compact(left, len(buffer_chunks)), new
+    return _compact(left), new
 
 
 def _paired(receives: IntArray, sends: IntArray, count: int) -> IntArray:
@@ -84,21 +81,10 @@ def _paired(receives: IntArray, sends: IntArray, count: int) -> IntArray:
 
 
 @jit
-def _just_came(
-    start: IntArray,
-    role: Int32Array,
-    kind: Int32Array,
-    src_buffer: Int32Array,
-    src_offset: Int32Array,
-    dst_buffer: Int32Array,
-    dst_offset: Int32Array,
-    count: Int32Array,
-    reads: BoolArray,
-    writes: BoolArray,
-    base: IntArray,
-) -> tuple[IntArray, IntArray]:
+def _just_came(rows: Touching) -> tuple[IntArray, IntArray]:
     """For every send the receive that brought just what it sends, if nothing has touched that since, else -1; for every
     receive the last act that reads what it brought before that is written again."""
+    start, role, kind, src_buffer, src_offset, dst_buffer, dst_offset, count, reads, writes, base = rows
     came = np.full(len(kind), -1, dtype=np.int64)
     last_use = np.full(len(kind), -1, dtype=np.int64)
     for r in range(len(start) - 1):
@@ -147,46 +133,17 @@ def _chosen(block: IntArray, role: Int32Array, came: IntArray, blocks: int) -> B
     return one
 
 
-def _compact(done: Acts, ranks: int) -> Acts:
+def _compact(done: Acts) -> Acts:
     """Without the places in the scratch buffer that nobody uses any more."""
-    new_src, new_dst = done.src_offset.copy(), done.dst_offset.copy()
-    scratch = np.zeros(ranks, dtype=np.int64)
-    in_src, in_dst = done.src_buffer == SCRATCH, done.dst_buffer == SCRATCH
-    _renumber(done.rank, in_src, in_dst, done.src_offset, done.dst_offset, done.count, done.scratch, new_src, new_dst,
-              scratch)  # fmt: skip
-    return replace(done, src_offset=new_src, dst_offset=new_dst, scratch=scratch)
-
-
-@jit
-def _renumber(
-    rank: Int32Array,
-    in_src: BoolArray,
-    in_dst: BoolArray,
-    src: Int32Array,
-    dst: Int32Array,
-    count: Int32Array,
-    size: IntArray,
-    new_src: Int32Array,
-    new_dst: Int32Array,
-    scratch: IntArray,
-) -> None:
-    first = np.zeros(len(size) + 1, dtype=np.int64)
-    for r in range(len(size)):
-        first[r + 1] = first[r] + size[r]
-    used = np.zeros(first[-1], dtype=np.bool_)
-    for x in range(len(rank)):
-        for c in range(count[x]):
-            if in_src[x]:
-                used[first[rank[x]] + src[x] + c] = True
-            if in_dst[x]:
-                used[first[rank[x]] + dst[x] + c] = True
-    number = np.zeros(first[-1], dtype=np.int64)
-    for r in range(len(size)):
-        for c in range(first[r], first[r + 1]):
-            number[c] = scratch[r]
-            scratch[r] += used[c]
-    for x in range(len(rank)):
-        if in_src[x]:
-            new_src[x] = number[first[rank[x]] + src[x]]
-        if in_dst[x]:
-            new_dst[x] = number[first[rank[x]] + dst[x]]
+    first = np.concatenate([[0], np.cumsum(done.scratch)])
+    ends = (done.src_buffer == SCRATCH, done.src_offset), (done.dst_buffer == SCRATCH, done.dst_offset)
+    begins = [first[done.rank[there]] + offset[there] for there, offset in ends]
+    more = np.zeros(first[-1] + 1, dtype=np.int64)  # by how many acts more a place is used than the one before it
+    for (there, _), at in zip(ends, begins, strict=True):
+        more += np.bincount(at, minlength=len(more)) - np.bincount(at + done.count[there], minlength=len(more))
+    kept = np.concatenate([[0], np.cumsum(np.cumsum(more[:-1]) > 0)])  # places before each that are used
+    offsets = []
+    for (there, offset), at in zip(ends, begins, strict=True):
+        offsets.append(offset.copy())
+        offsets[-1][there] = kept[at] - kept[first[done.rank[there]]]
+    return replace(done, src_offset=offsets[0], dst_offset=offsets[1], scratch=np.diff(kept[first]))

@@ -11,9 +11,11 @@ Complexity: a pass takes O(M log M) for M transfers. Guarantee: a valid schedule
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from synth.arrays import FloatArray, Int32Array
+from synth.arrays import FloatArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth.schedule import Schedule
 
@@ -21,6 +23,16 @@ NOISE = (0.9, 3.0)  # steps by which priorities are shaken, the larger one in ev
 SHAKEN = 7
 PER_HOP = 4  # trees by which a hop still to go outweighs a tree's number, in the first pass
 COPIES_FIRST = 1e6
+
+
+class _Trees(NamedTuple):
+    """All trees with their nodes numbered through: node v of tree t is ``t * nodes + v``. Of every one its ``parent``,
+    ``first`` child and next ``sibling``, -1 for none, and how many ``children`` it has; shape (trees * nodes,) each."""
+
+    parent: Int32Array
+    children: Int32Array
+    first: Int32Array
+    sibling: Int32Array
 
 
 def allreduce(
@@ -39,6 +51,9 @@ def allreduce(
     """
     trees, nodes = parent.shape
     depth, height, children, first, sibling = _shape(parent)
+    before = np.arange(trees, dtype=np.int32)[:, None] * np.int32(nodes)
+    there = (np.where(part >= 0, part + before, part).ravel() for part in (parent, first, sibling))
+    shape = _Trees(next(there), children.ravel(), *there)
     root = np.argmin(parent, axis=1)
     order = np.arange(trees)[:, None]
     to_go = depth + height[np.arange(trees), root][:, None]
@@ -49,7 +64,8 @@ def allreduce(
     forwards, best = True, None
     for number in range(passes + 1):
         ways = (up, down) if forwards else (down, up)
-        steps, at_up, at_down = _pass(parent, children, first, sibling, *ways, key_up, key_down, links)
+        steps, at = _pass(shape, np.concatenate(ways, axis=None), np.concatenate((key_up, key_down), axis=None), links)
+        at_up, at_down = at.reshape(2, trees, nodes)
         if best is None or steps < best[0]:
             best = (steps, *((at_up, at_down) if forwards else (steps + 1 - at_down, steps + 1 - at_up)))
         if best[0] <= least:
@@ -99,88 +115,99 @@ def _shape(parent: Int32Array) -> tuple[Int32Array, Int32Array, Int32Array, Int3
     return depth, height, children, first, sibling
 
 
+class _Queues(NamedTuple):
+    """A heap of waiting transfers at every link, the least key first: ``size[e]`` entries from ``begin[e]`` on, of
+    which ``keys`` and ``items`` (the transfers) have shape (transfers,)."""
+
+    begin: IntArray
+    size: IntArray
+    keys: FloatArray
+    items: IntArray
+
+
 @jit
-def _pass(
-    parent: Int32Array,
-    children: Int32Array,
-    first: Int32Array,
-    sibling: Int32Array,
-    up: Int32Array,
-    down: Int32Array,
-    key_up: FloatArray,
-    key_down: FloatArray,
-    links: int,
-) -> tuple[int, Int32Array, Int32Array]:
-    """One pass: timesteps in all, and the timestep of every sum and copy, shape (trees, nodes); least keys go first."""
-    trees, nodes = parent.shape
-    at_up, at_down = np.zeros((trees, nodes), np.int32), np.zeros((trees, nodes), np.int32)
+def _pass(trees: _Trees, link: Int32Array, key: FloatArray, links: int) -> tuple[int, Int32Array]:
+    """One pass: timesteps in all, and the timestep of every transfer. A transfer has its node's number where the node's
+    sum goes up, that and the number of all nodes where a copy comes down to it; of every one its ``link``, -1 at roots,
+    and its ``key``; shape (2 * trees * nodes,)."""
     begin = np.zeros(links + 1, np.int64)
-    for t in range(trees):
-        for v in range(nodes):
-            if parent[t, v] >= 0:
-                begin[up[t, v] + 1] += 1
-                begin[down[t, v] + 1] += 1
+    for e in link:
+        if e >= 0:
+            begin[e + 1] += 1
     begin = np.cumsum(begin)
     goal = begin[links]
-    keys, items, size = np.empty(goal), np.empty(goal, np.int64), np.zeros(links, np.int64)
-    waiting = children.copy()
-    ready, count = np.empty(goal, np.int64), 0  # (tree * nodes + node) * 2, + 1 for a copy
-    for t in range(trees):
-        for v in range(nodes):
-            if parent[t, v] >= 0 and children[t, v] == 0:
-                ready[count] = (t * nodes + v) * 2
-                count += 1
-    done, step = 0, 0
-    while done < goal:
-        for i in range(count):
-            t, v = (ready[i] >> 1) // nodes, (ready[i] >> 1) % nodes
-            copy = ready[i] & 1
-            e = down[t, v] if copy else up[t, v]
-            key = key_down[t, v] if copy else key_up[t, v]
-            base, j = begin[e], size[e]
-            size[e] += 1
-            while j > 0 and keys[base + (j - 1) // 2] > key:
-                keys[base + j], items[base + j] = keys[base + (j - 1) // 2], items[base + (j - 1) // 2]
-                j = (j - 1) // 2
-            keys[base + j], items[base + j] = key, ready[i]
-        count = 0
+    queues = _Queues(begin, np.zeros(links, np.int64), np.empty(goal), np.empty(goal, np.int64))
+    at, waiting = np.zeros(len(link), np.int32), trees.children.copy()
+    ready, count = np.empty(goal, np.int64), 0
+    for v in range(len(trees.parent)):
+        if trees.parent[v] >= 0 and trees.children[v] == 0:
+            ready[count] = v
+            count += 1
+    step = 0
+    while count > 0 or np.any(queues.size > 0):
+        _enqueue(queues, link, key, ready[:count])
         step += 1
-        for e in range(links):
-            if size[e] == 0:
+        count = _serve(trees, queues, waiting, step, at, ready)
+    return step, at
+
+
+@jit
+def _enqueue(queues: _Queues, link: Int32Array, key: FloatArray, ready: IntArray) -> None:
+    """Put what is ready into the queues of its links."""
+    begin, size, keys, items = queues
+    for item in ready:
+        base, j, own = begin[link[item]], size[link[item]], key[item]
+        size[link[item]] += 1
+        while j > 0 and keys[base + (j - 1) // 2] > own:
+            keys[base + j], items[base + j] = keys[base + (j - 1) // 2], items[base + (j - 1) // 2]
+            j = (j - 1) // 2
+        keys[base + j], items[base + j] = own, item
+
+
+@jit
+def _serve(trees: _Trees, queues: _Queues, waiting: Int32Array, step: int, at: Int32Array, ready: IntArray) -> int:
+    """Let every link carry the first of its queue in this timestep; write into ``ready`` what waited for that alone,
+    as many as are returned: behind a copy, and behind the last sum at a root, the copies to the children; behind the
+    last sum at another node, its own."""
+    parent, _, first, sibling = trees
+    begin, size, keys, items = queues
+    count, nodes = 0, len(parent)
+    for e in range(len(size)):
+        if size[e] == 0:
+            continue
+        v = items[begin[e]]
+        size[e] -= 1
+        at[v] = step
+        _close_up(keys, items, begin[e], size[e])
+        if v >= nodes:
+            v -= nodes
+        else:
+            v = parent[v]
+            waiting[v] -= 1
+            if waiting[v] > 0:
                 continue
-            base = begin[e]
-            item = items[base]
-            size[e] -= 1
-            key, last, j = keys[base + size[e]], items[base + size[e]], 0
-            while 2 * j + 1 < size[e]:
-                c = 2 * j + 1
-                if c + 1 < size[e] and keys[base + c + 1] < keys[base + c]:
-                    c += 1
-                if key <= keys[base + c]:
-                    break
-                keys[base + j], items[base + j] = keys[base + c], items[base + c]
-                j = c
-            keys[base + j], items[base + j] = key, last
-            done += 1
-            t, v = (item >> 1) // nodes, (item >> 1) % nodes
-            hands_down = v
-            if item & 1:
-                at_down[t, v] = step
-            else:
-                at_up[t, v] = step
-                p = parent[t, v]
-                waiting[t, p] -= 1
-                hands_down = -1
-                if waiting[t, p] == 0:
-                    if parent[t, p] >= 0:
-                        ready[count] = (t * nodes + p) * 2
-                        count += 1
-                    else:
-                        hands_down = p
-            if hands_down >= 0:
-                c = first[t, hands_down]
-                while c >= 0:
-                    ready[count] = (t * nodes + c) * 2 + 1
-                    count += 1
-                    c = sibling[t, c]
-    return step, at_up, at_down
+            if parent[v] >= 0:
+                ready[count] = v
+                count += 1
+                continue
+        c = first[v]
+        while c >= 0:
+            ready[count] = nodes + c
+            count += 1
+            c = sibling[c]
+    return count
+
+
+@jit(inlined=True)
+def _close_up(keys: FloatArray, items: IntArray, base: int, size: int) -> None:
+    """Make a heap of ``size`` items again, whose first has been taken and whose last is behind it."""
+    key, last, j = keys[base + size], items[base + size], 0
+    while 2 * j + 1 < size:
+        c = 2 * j + 1
+        if c + 1 < size and keys[base + c + 1] < keys[base + c]:
+            c += 1
+        if key <= keys[base + c]:
+            break
+        keys[base + j], items[base + j] = keys[base + c], items[base + c]
+        j = c
+    keys[base + j], items[base + j] = key, last
