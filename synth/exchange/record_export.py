@@ -96,6 +96,8 @@ def write_schedule(
     if transfers.summed and form.of in ("transfers", "traces"):
         words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
         raise InputError(f"{transfers.summed}: {words}")
+    if transfers.demand is not None and form.of in ("algorithm", "plan"):
+        raise InputError(f"a demand is no collective that {name} knows: its chunks are of one size")
     write = load(form.target)
     try:
         match form.of:

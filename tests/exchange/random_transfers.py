@@ -30,7 +30,7 @@ def random_transfers(seed: int) -> Transfers:
     rows: list[Row] = []
     for number, (part, _, _) in enumerate(pieces):
         if collective in ("reduce_scatter", "allreduce", "reduce"):
-            rows += _summed(random, collective, ranks, root, part, number)
+            rows += _summed(random, collective, ranks, root, part, number, seed)
         else:
             rows += _spread(random, collective, ranks, root, part, number, {}, 0.0)
     piece, src, dst, adds, start, end = (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 6
@@ -68,7 +68,7 @@ def _spread(
 
 
 def _summed(
-    random: Random, collective: str, ranks: int, root: int | None, part: int, number: int
+    random: Random, collective: str, ranks: int, root: int | None, part: int, number: int, seed: int
 ) -> list[Row]:  # fmt: skip
     """Sums along a random tree, or by exchanges between pairs (all ranks then have them); then copies."""
     if ranks in (2, 4) and collective == "allreduce" and random.random() < 0.7:
@@ -87,12 +87,39 @@ def _summed(
     others = [r for r in range(ranks) if r != top]
     random.shuffle(others)
     parent, rows = {}, []
-    ready = dict.fromkeys(range(ranks), 0.0)
+    ready, left = dict.fromkeys(range(ranks), 0.0), {}
     for k, r in enumerate(others):
         parent[r] = random.choice([top, *others[:k]])
     for r in reversed(others):
         begin = ready[r] + random.choice([0, 0, 1, 2])
         end = begin + random.randint(1, 4)
+        left[r] = begin
         rows.append((number, r, parent[r], True, begin, end))
         ready[parent[r]] = max(ready[parent[r]], end)
+    rows += _unused(Random(len(rows) + seed), number, parent, left, ready[top])
     return rows + _spread(random, collective, ranks, root, part, number, {top: ready[top]}, ready[top])
+
+
+def _unused(random: Random, number: int, parent: dict[int, int], left: dict[int, float], whole: float) -> list[Row]:
+    """Contributions that come to a rank after its sum has ``left``, where nobody asks for them: the ``whole`` sum comes
+    later and replaces them. They are own ones of ranks to which nothing has been added."""
+    rows: list[Row] = []
+    leaves = [r for r in left if r not in parent.values()]
+    for r in left:
+        above = [s for s in leaves if s != r and r not in _ancestors(parent, s)]
+        if above and r not in leaves and random.random() < 0.5:
+            src = random.choice(above)
+            begin = random.randint(0, int(left[r]))
+            end = max(begin, int(left[r])) + random.randint(1, 3)
+            if end <= whole:
+                rows.append((number, src, r, True, begin, end))
+    return rows
+
+
+def _ancestors(parent: dict[int, int], rank: int) -> list[int]:
+    """The ranks to which a contribution goes, one after the other."""
+    found = []
+    while rank in parent:
+        rank = parent[rank]
+        found.append(rank)
+    return found

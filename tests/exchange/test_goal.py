@@ -39,7 +39,10 @@ def arrives(ranks: list[list[Operation]], t: Transfers) -> None:
     last = dict[tuple[int, int], frozenset[int]]()  # by rank and piece
 
     def own(rank: int, piece: int) -> frozenset[int]:
-        there = t.reduces or begins(t.collective, t.ranks, t.root, int(t.piece_part[piece]), rank)
+        part = int(t.piece_part[piece])
+        there = t.reduces or (
+            t.demand.origin[part] == rank if t.demand else begins(t.collective, t.ranks, t.root, part, rank)
+        )
         return frozenset([rank if t.reduces else 0] if there else [])
 
     for r, place in run(ranks):
@@ -64,7 +67,7 @@ def arrives(ranks: list[list[Operation]], t: Transfers) -> None:
     everything = frozenset(range(t.ranks) if t.reduces else [0])
     for piece, part in enumerate(t.piece_part.tolist()):
         for r in range(t.ranks):
-            if needs(t.collective, t.ranks, t.root, part, r):
+            if t.demand.goal[part] == r if t.demand else needs(t.collective, t.ranks, t.root, part, r):
                 assert last.get((r, piece), own(r, piece)) == everything
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import InputError
 from synth.exchange.chakra.check import faults, matched, ordered
-from synth.exchange.chakra.messages import ORDER, RECV
+from synth.exchange.chakra.messages import COMP, ORDER, RECV, SEND
 from synth.exchange.chakra.trace import Trace
 from synth.exchange.dataflow import carried
 from synth.exchange.transfers import Transfers
@@ -29,8 +29,8 @@ def transfers(trace: Trace) -> Transfers:
     position, _ = ordered(trace, match)
     order = np.argsort(position)
     holder, adder = _dataflow(order, trace.kind, trace.piece, trace.dep_start, trace.dep)
-    time = _times(trace.kind, *_data_only(trace), match, adder)
     receives = np.flatnonzero(trace.kind == RECV)
+    time = _times(trace.kind, *_before_sums(trace, *_data_only(trace), holder, adder), match, adder)
     sends = match[receives]
     state = np.where(adder[receives] >= 0, adder[receives], receives)
     start, end = time[sends].astype(float), time[state].astype(float)
@@ -66,6 +66,31 @@ def _data_only(trace: Trace) -> tuple[IntArray, IntArray]:
     kept = trace.kind[trace.dep] != ORDER
     before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
     return before[trace.dep_start], trace.dep[kept]
+
+
+def _before_sums(
+    trace: Trace, dep_start: IntArray, dep: IntArray, holder: IntArray, adder: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The dependences, and of every compute node that adds also the sends of the sum as it was before: what nobody
+    asks for might otherwise be added before they start."""
+    nodes, sends = len(trace.kind), np.flatnonzero((trace.kind == SEND) & (holder != -2))
+    receives = np.flatnonzero(adder >= 0)
+    own = nodes + trace.rank * (int(trace.piece.max(initial=0)) + 1) + trace.piece  # the rank's own data
+    row, at = np.repeat(np.arange(nodes), np.diff(dep_start)), adder[receives]
+    other = np.full(nodes, -1, dtype=np.int64)  # of a node that adds: what made the sum before
+    kept = (adder[dep] != row) & (trace.kind[row] == COMP)
+    other[row[kept]] = dep[kept]
+    key = np.where(holder[sends] >= 0, holder[sends], own[sends])
+    wanted = np.where(other[at] >= 0, other[at], own[receives])
+    order = np.argsort(key, kind="stable")
+    low, high = (np.searchsorted(key[order], wanted, side) for side in ("left", "right"))
+    count = high - low
+    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    more = sends[order[np.repeat(low, count) + nth]]
+    rows = np.concatenate([row, np.repeat(at, count)])
+    by_row = np.argsort(rows, kind="stable")
+    start = np.searchsorted(rows[by_row], np.arange(nodes + 1)).astype(np.int64)
+    return start, np.concatenate([dep, more])[by_row]
 
 
 @jit

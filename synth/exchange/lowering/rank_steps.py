@@ -257,7 +257,7 @@ def _play(
                 data.first_end[b] = moves.end[i]
         else:
             n = _act(rows, n, i, i, v, u, R, kb, ko, kb, ko, size)
-            done[b] = True
+            done[b], data.waiting[b] = True, -1  # a finished sum replaces what nobody asked for
         buffer[b], offset[b], has[b] = kb, ko, True
     for b in range(len(states.rank)):
         if where.ends[b]:

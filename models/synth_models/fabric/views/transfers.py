@@ -39,9 +39,7 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
 
 
 def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
-    """The same for a demand, whose parts are its rows. Raises :class:`InputError` for collectives."""
-    if instance.collective != "demand":
-        raise InputError(f"{instance.collective} is no demand")
+    """The same, also for a demand, whose parts are its rows."""
     return _listed(instance, schedule)
 
 
