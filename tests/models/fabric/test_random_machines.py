@@ -75,6 +75,21 @@ def test_methods_in_turn(part: int) -> None:
             ran(random_instance(seed), [*(["bound"] if seed % 4 == 0 else []), *in_turn(seed, 1)], 0.05)
 
 
+FOUND = [
+    (8, "plan"), (393, "ring"), (227, "steiner"), (111, "bound"), (93, "epochs"), (1230, "epochs"), (304, "epochs"),
+    (306, "pull"), (309, "one_after_another"), (328, "pull"), (1183, "pull"), (47, "forest"), (222, "pat"),
+    (54, "recursive_doubling"),
+]  # fmt: skip
+
+
+@pytest.mark.long(after=2)
+@pytest.mark.parametrize(("seed", "method"), FOUND)
+def test_what_was_found(seed: int, method: str) -> None:
+    """A seed of every kind of fault that is no other test's."""
+    instance = random_instance(seed)
+    ran(instance if method != "pull" or seed != 1183 else instance.parts[1], [method], 2, again=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(30))
 def test_methods_in_turn_of_many(part: int) -> None:
