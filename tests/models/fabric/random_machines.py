@@ -191,7 +191,7 @@ def _by_shape(chooser: random.Random) -> Raw:
         {"kind": "torus", "rows": chooser.randint(2, 3), "cols": 2},
         {"kind": "torus", "rows": 2, "cols": 2, "layers": 2},
         {"kind": "hypercube", "dimension": chooser.randint(1, 3)},
-        {"kind": "kautz", "nodes": chooser.randint(3, MOST_RANKS), "degree": chooser.randint(1, 3)},
+        {"kind": "kautz", "nodes": (n := chooser.randint(3, MOST_RANKS)), "degree": min(n - 1, chooser.randint(1, 3))},
         {"kind": "full", "nodes": chooser.randint(2, MOST_RANKS)},
         {"kind": "star", "nodes": chooser.randint(2, MOST_RANKS)},
         {"kind": "star", "nodes": chooser.randint(2, 4)},
@@ -256,7 +256,7 @@ def _switching(chooser: random.Random, network: Raw) -> Raw:
 
 def _failed(chooser: random.Random, nodes: int, pairs: list[Pair]) -> Raw:
     """Links of one or both directions, nodes, shares of rates, or nothing."""
-    if chooser.random() < 0.6:
+    if chooser.random() < 0.6 or not pairs:
         return {}
     own: Raw = {}
     if chooser.random() < 0.6:

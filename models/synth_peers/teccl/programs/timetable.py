@@ -253,15 +253,17 @@ def _quicker(
 
 
 def _transfers(moves: Moves, pieces: int) -> Transfers:
-    """Every item cut into at most ``pieces``; a piece's turn comes where it would within the item's epochs."""
+    """Every item cut into at most ``pieces``; a piece's turn comes where it would within the item's epochs, and
+    not before what it waits for."""
     cuts = [cut(size, pieces) for size in moves.bytes]
     first = np.concatenate([[0], np.cumsum([len(row) for row in cuts])]).astype(np.int64).tolist()
-    rows = [
-        (epoch + length * j / pieces, i, j)
-        for i, (item, epoch, length) in enumerate(zip(moves.item, moves.epoch, moves.length, strict=True))
-        for j in range(len(cuts[item]))
-    ]
-    number = {(i, j): at for at, (_, i, j) in enumerate(rows)}
+    rows: list[tuple[float, int, int]] = []
+    number: dict[tuple[int, int], int] = {}
+    for i, (item, epoch, length) in enumerate(zip(moves.item, moves.epoch, moves.length, strict=True)):
+        for j in range(len(cuts[item])):
+            number[i, j] = len(rows)
+            earlier = (rows[number[w, j]][0] for w in moves.before[i])  # on a quick branch of a route that takes longer
+            rows.append((max((epoch + length * j / pieces, *earlier)), i, j))
     order = np.argsort(np.array([turn for turn, _, _ in rows]), kind="stable")
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.arange(len(rows))

@@ -181,7 +181,8 @@ class Offer(NamedTuple):
 
 @jit
 def _quickest(sums: Sums, p: int, v: int, below: IntArray, group: int, offer: Offer) -> Offer:
-    """The route by which v first receives piece p from an active rank of the ``group`` (-1: of any), or ``offer``."""
+    """The route by which v first receives piece p from an active rank of the ``group``, or ``offer``. From any (-1) it
+    is a copy of the sum, behind all that is still to be added at v."""
     routing, reserved, kind = sums.routing, sums.reserved, sums.kind[p]
     active, ready = sums.active[p], sums.ready[p]
     route, start, arrival = offer.route, offer.start, offer.arrival
@@ -191,9 +192,10 @@ def _quickest(sums: Sums, p: int, v: int, below: IntArray, group: int, offer: Of
         if (group >= 0 and below[w] != group) or not active[w]:
             continue
         lag = lag_of(routing, r, kind)
-        if ready[w] + lag >= arrival:
+        begin = ready[w] if group >= 0 else max(ready[w], ready[v] + 1 - lag)
+        if begin + lag >= arrival:
             continue
-        s = earliest_start(routing, reserved, r, kind, ready[w])
+        s = earliest_start(routing, reserved, r, kind, begin)
         if s + lag < arrival:
             route, start, arrival = r, s, s + lag
     return Offer(route, start, arrival)
