@@ -10,6 +10,7 @@ import pytest
 from models.harvest.bounds.test_bounds import made
 from models.harvest.instances import stated
 
+from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.bounds.interval import bytes_differ
@@ -81,6 +82,24 @@ def test_which_stages_run_and_when_steps_of_unequal_bytes_are_told_apart() -> No
     assert searches(alike, rates="off") == searches(one_port) == [(False, [])]
     assert searches(differs) == [(False, [RATE_ROWS]), (True, [CASES])]
     assert searches(differs, cases="on") == [(True, [CASES]), (False, [RATE_ROWS])]
+
+
+def test_what_one_search_proved_stays_where_time_ends_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of unequal bytes: cases are a search of their own, which here proves nothing in time."""
+    instance = made("swing_torus", 8, 4, torus="2x4")
+    without = proven(instance, cases="off")
+    run = bound_method._Search.run
+
+    def cut(self: bound_method._Search, stages: list[str]) -> bool:
+        if self.shared.by_bytes:
+            raise OutOfTime
+        return run(self, stages)
+
+    monkeypatch.setattr(bound_method._Search, "run", cut)
+    for cases in ("auto", "on"):
+        outcome = bound_method.solve(instance, RunOptions(method={"cases": cases}))
+        assert outcome.bound == without
+        assert "stopped by the limit" in str(outcome.message)
 
 
 @pytest.mark.slow
