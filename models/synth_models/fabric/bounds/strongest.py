@@ -7,7 +7,8 @@ Throughput, latency and what is left after the first arrival (:mod:`synth_models
 (:mod:`synth_models.fabric.bounds.deliveries`), the last transfers from afar
 (:mod:`synth_models.fabric.bounds.near_goals`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
 each is tried where it says something, every one starts from what the ones before have proven, and the best is handed
-over with its certificate, which the check verifies with code of its own.
+over with its certificate, which the check verifies with code of its own. What its share of the time ended is tried once
+more in what the others left of it.
 """
 
 from __future__ import annotations
@@ -49,15 +50,29 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
         return NOTHING
     links = Links.of(instance)
     look = finer(links, colours(links))
-    best = NOTHING
-    for search in (lambda more, _: strongest_cut(links, look, more), *searches(instance, links, look)):
+    found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *searches(instance, links, look)]
+    best, ended = NOTHING, list[Search]()
+    for search in found:
         if best is not NOTHING and options.out_of_time():
             break
-        part = options.part(SHARE, most_s=UNLIMITED_S)
-        with part.in_time():
-            best = search(lambda part=part: not part.out_of_time(), best)
-            options.progress.note(None, float_below(best.seconds))
-            options.held.offer_bound(float_below(best.seconds), str(best), best.certificate())
+        part = options.part(1.0 if search is found[-1] else SHARE, most_s=UNLIMITED_S)
+        best = _stronger(search, best, options, part)
+        if part.remaining() == 0.0:
+            ended.append(search)
+    for search in ended if options.time_limit_s is not None else ():
+        if options.out_of_time():
+            break
+        best = _stronger(search, best, options, options.part())
+    return best
+
+
+def _stronger(search: Search, best: Proven, options: RunOptions, part: RunOptions) -> Proven:
+    """The bound of this search if it proves more than ``best``, in a part of the run's time; the run holds it."""
+    with part.in_time():
+        found = search(lambda: not part.out_of_time(), best)
+        best = found if found.seconds > best.seconds or best is NOTHING else best
+        options.progress.note(None, float_below(best.seconds))
+        options.held.offer_bound(float_below(best.seconds), str(best), best.certificate())
     return best
 
 

@@ -75,18 +75,24 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
-    searches = list[_Search]()
-    for by_bytes, stages in _searches(instance, options):
-        shared = Patterns(instance, by_bytes)
-        search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
+    asked, searches = _searches(instance, options), list[_Search]()
+    for by_bytes, stages in asked:
         with part.in_time():
+            shared = Patterns(instance, by_bytes)
+            search = _Search(instance, shared, _Ladder(instance), part.out_of_time, several=len(shared.pairs) > FEW)
+            searches.append(search)
             search.complete = search.run(stages)
-        search.ladder.close()
-        searches.append(search)
         if part.out_of_time():
             break
-    found = max(searches, key=lambda one: one.ladder.total()).outcome(whole.part(0.5).out_of_time)
-    if not all(search.ended() for search in searches) or len(searches) < len(_searches(instance, options)):
+        if len(searches) < len(asked):
+            held = searches[0].outcome(lambda: True)
+            options.held.offer_bound(held.bound or 0.0, str(held.bound_proof), held.certificate)
+    for search in searches:
+        search.ladder.close()
+    found = first
+    if searches:
+        found = max(searches, key=lambda one: one.ladder.total()).outcome(whole.part(0.5).out_of_time)
+    if len(searches) < len(asked) or not all(search.ended() for search in searches):
         found.message = f"{found.message}; stopped by the limit, more time may prove more"
     return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
 

@@ -10,6 +10,7 @@ import pytest
 from models.harvest.bounds.test_bounds import made
 from models.harvest.instances import stated
 
+from synth.clock.deadline import OutOfTime
 from synth.options import RunOptions
 from synth_models.harvest.bounds import sequences as bound_method
 from synth_models.harvest.bounds.interval import bytes_differ
@@ -20,7 +21,8 @@ from synth_models.harvest.instance import HarvestInstance
 from synth_models.harvest.programs import candidates
 
 SHORT = 8  # seeds of small workloads
-LEAST = 1 - 1e-9  # what rounding of a dual may cost
+SAME = 1e-9
+LEAST = 1 - SAME  # what rounding of a dual may cost
 
 
 def symmetric(seed: int) -> HarvestInstance:
@@ -82,13 +84,38 @@ def test_which_stages_run_and_when_steps_of_unequal_bytes_are_told_apart() -> No
     assert searches(differs, cases="on") == [(True, [CASES]), (False, [RATE_ROWS])]
 
 
+def test_what_one_search_proved_stays_where_time_ends_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of unequal bytes: cases are a search of their own, which here proves nothing in time."""
+    instance = made("swing_torus", 8, 4, torus="2x4")
+    without = proven(instance, cases="off")
+    run = bound_method._Search.run
+
+    def cut(self: bound_method._Search, stages: list[str]) -> bool:
+        if self.shared.by_bytes:
+            raise OutOfTime
+        return run(self, stages)
+
+    monkeypatch.setattr(bound_method._Search, "run", cut)
+    for cases in ("auto", "on"):
+        outcome = bound_method.solve(instance, RunOptions(method={"cases": cases}))
+        assert outcome.bound == without
+        assert "stopped by the limit" in str(outcome.message)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("gpus", "megabytes"), [(24, 64), (36, 64), (40, 32), (48, 64)])
-def test_the_gap_of_an_all_to_all_closes_within_the_default_limit(gpus: int, megabytes: int) -> None:
+@pytest.mark.parametrize(
+    ("gpus", "megabytes", "left"), [(24, 64, SAME), (36, 64, SAME), (40, 32, 0.01), (48, 64, SAME)]
+)
+def test_the_gap_of_an_all_to_all_closes_within_the_default_limit(gpus: int, megabytes: int, left: float) -> None:
+    """12 to 24 % are open without cases. On 40 GPUs 0.2 % stay open when nothing is left to try, as steps 0 and 1 on
+    one topology are bounded by half links."""
     instance = made("alltoall_direct", gpus, 2, 5e-6, message_bytes=str(megabytes * 2**20))
     outcome = bound_method.solve(instance, RunOptions(60.0))
     assert outcome.bound is not None
     assert check_bound(instance, outcome.bound, json.loads(json.dumps(outcome.certificate))) == []
     value = check_schedule(instance, candidates.solve(instance, RunOptions(60.0)).solution).value
     assert value is not None
-    assert value * (1 - 1e-6) <= outcome.bound <= value * (1 + 1e-12)
+    assert value * (1 - left) <= outcome.bound <= value * (1 + 1e-12)
+    without = bound_method.solve(instance, RunOptions(60.0, method={"cases": "off"})).bound
+    assert without is not None
+    assert without < value * 0.89
