@@ -7,7 +7,8 @@ of a square whose opposite edges are of one factor. So does this, without being 
 that it begins with are Petersen's (1891), from an Euler tour and a bipartite edge colouring, and squares are drawn.
 
 An exchange joins two cycles of a factor where its two edges are of different ones. Else it parts the cycle in two, or
-keeps it one. It is made where the number of cycles does not grow. Complexity: O(nodes) an exchange, O(1) a square drawn.
+keeps it one. It is made where the number of cycles does not grow. Complexity: O(nodes) an exchange, O(1) a
+square.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _joined(factors: Factors, both: IntArray, seed: int, most: int) -> int:
         g = factors.edge[a, w, np.random.randint(0, 2)]
         x = both[g] - w
         h = factors.edge[b, x, np.random.randint(0, 2)]
-        if a == b or w == u or x == u or x == v or both[h] - x != u:
+        if a == b or w == u or x in (u, v) or both[h] - x != u:
             continue
         if _more(factors, a, u, v, w, x) + _more(factors, b, v, w, x, u) > 0:
             continue
