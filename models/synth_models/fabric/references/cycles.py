@@ -55,10 +55,6 @@ class Cycles:
     bandwidth: Fraction
     shares: tuple[int, ...] | None = None
 
-    def first(self, count: int) -> Cycles:
-        """The first cycles alone, which share no link, each with as much of the bandwidth as here."""
-        return Cycles(self.cycles[:count], self.hops[:count], self.bandwidth * count / len(self.cycles))
-
 
 def single(instance: FabricInstance, size: int) -> Cycle:
     """The best cycle found for pieces of ``size`` bytes: least bottleneck, then least sum of hop times."""
@@ -82,7 +78,7 @@ def several(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
 def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     disjoint, net = _disjoint(instance, seed), instance.machine.network
     if disjoint is not None and not np.ptp(net.bandwidth) and not np.ptp(net.latency):
-        yield disjoint.first(1)
+        yield _equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
     else:
         first = dict.fromkeys(single(instance, size) for size in (LONG, MIDDLE, SHORT))
         for cycle in first:
@@ -93,7 +89,7 @@ def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     if disjoint is not None:
         count = 2
         while count < len(disjoint.cycles) and len(instance.members) <= MOST_OFFERED:
-            yield disjoint.first(count)
+            yield _equal(instance.machine, disjoint.cycles[:count], disjoint.hops[:count])
             count *= 2
         yield disjoint
 
@@ -104,7 +100,7 @@ def _disjoint(instance: FabricInstance, seed: int) -> Cycles | None:
     if found is None:
         return None
     hops = tuple(tuple(((e,),) for e in links) for links in found.links)
-    return Cycles(found.cycles, hops, found.bandwidth * len(found.cycles))
+    return _equal(instance.machine, found.cycles, hops)
 
 
 def _searched(instance: FabricInstance, first: Cycle, known: Cycles | None, seed: int) -> list[Cycles]:
@@ -144,11 +140,16 @@ def _looked_for(instance: FabricInstance, first: Cycle, seed: int) -> Iterator[C
 
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
     """The bandwidth of cycles that are used at once, equal shares each, over routes for ``size`` bytes."""
-    routes, uses = Routes.of(instance, size), np.zeros(instance.machine.links)
-    hops = tuple(_hops(routes, cycle) for cycle in cycles)
+    routes = Routes.of(instance, size)
+    return _equal(instance.machine, cycles, tuple(_hops(routes, cycle) for cycle in cycles))
+
+
+def _equal(machine: Machine, cycles: tuple[Cycle, ...], hops: tuple[Hops, ...]) -> Cycles:
+    """Cycles that carry equal shares."""
+    uses = np.zeros(machine.links)
     for one in hops:
         np.add.at(uses, links_of(one), 1)
-    return Cycles(cycles, hops, len(cycles) / slowest(instance.machine, uses))
+    return Cycles(cycles, hops, len(cycles) / slowest(machine, uses))
 
 
 def _most(instance: FabricInstance) -> Fraction:
