@@ -135,13 +135,13 @@ def test_one_dgx_a100() -> None:
 def test_rings_of_a_dgx1() -> None:
     """50 GB/s links make a cycle through all 8 GPUs and 25 GB/s links another: 75 GB/s each way, 150 GB/s in all."""
     dgx1 = named({"kind": "machine", "name": "dgx1"}, bytes=8)
-    assert max(found.bandwidth for found in cycles.several(dgx1, 2**20, 0)) == 150 * 10**9
+    assert max(found.bandwidth for found in cycles.several(dgx1, 0)) == 150 * 10**9
 
 
 def test_rings_of_two_dgx_a100() -> None:
     """Every GPU has a port of 25 GB/s, and every box is left once a ring: at most 8 rings of 25 GB/s."""
     two = named({"kind": "machine", "name": "dgx-a100", "boxes": 2}, bytes=16)
-    assert max(found.bandwidth for found in cycles.several(two, 2**20, 0)) == 200 * 10**9
+    assert max(found.bandwidth for found in cycles.several(two, 0)) == 200 * 10**9
 
 
 @pytest.mark.parametrize("boxes", range(1, 34))

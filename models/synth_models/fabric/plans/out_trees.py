@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.moves import Moves, in_chunks, only_useful, pieces_of
+from synth_models.fabric.scheduling.moves import Moves, Ways, in_chunks, only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
@@ -44,12 +45,16 @@ class Trees:
 
     ``variants``: how many kinds of tree a block is dealt out to (a ring in both directions: 2). ``edges(holder,
     variant)``: the tree by which data of rank ``holder`` reaches all members, senders after they have received.
-    ``roots(variant)``: the ranks that shares of an allreduce are summed up at.
+    ``roots(variant)``: the ranks that shares of an allreduce are summed up at. ``routes(variant)``: the direct routes,
+    one after the other, from a rank to the next, where the quickest are not meant. ``shares``: the parts of the data
+    that the variants carry, where they are not equal.
     """
 
     variants: int
     edges: Callable[[int, int], Iterable[Edge]]
     roots: Callable[[int], Sequence[int]]
+    routes: Callable[[int], Ways] | None = None
+    shares: tuple[int, ...] | None = None
 
 
 Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on the reversed machine
@@ -73,9 +78,9 @@ def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: i
     as they come, what is quicker."""
     there = reversed_instance(instance)
     slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
-    sizes = chunks.cut(int(instance.blocks.bytes[0]), len(slots) * count)
+    shares = None if down.shares is None else [down.shares[variant] for variant, _ in slots]
+    sizes, rows = _cut(int(instance.blocks.bytes[0]), len(slots), count, shares)
     block, size = pieces_of([sizes])
-    rows = _rows(np.arange(len(sizes)), len(slots))
     sets = []
     for on, trees in ((there, up), (instance, down)):
         template = _template(on, trees, slots, sizes[0])
@@ -87,13 +92,12 @@ def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: i
 
 def _spreading(instance: FabricInstance, trees: Trees, count: int) -> Transfers:
     blocks, variants = instance.blocks, trees.variants
-    sizes = [chunks.cut(int(n), variants * count) for n in blocks.bytes]
+    cuts = [_cut(int(n), variants, count, trees.shares) for n in blocks.bytes]
+    sizes = [row for row, _ in cuts]
     block, size = pieces_of(sizes)
     slots = [(variant, int(origin)) for origin in blocks.origin for variant in range(variants)]
     first = np.concatenate([[0], np.cumsum([len(row) for row in sizes])])
-    rows = np.concatenate(
-        [_rows(np.arange(first[b], first[b + 1]), variants, count) for b in range(len(blocks))], axis=1
-    )
+    rows = np.concatenate([np.where(table < 0, -1, table + first[b]) for b, (_, table) in enumerate(cuts)], axis=1)
     template = _template(instance, trees, slots, sizes[0][0])
     if len(blocks) == 1:  # one source: chunk after chunk
         return in_chunks(template, rows, block, size, lambda step, chunk: step + chunk)
@@ -107,16 +111,25 @@ def _template(instance: FabricInstance, trees: Trees, slots: Sequence[tuple[int,
         Routes.of(instance, size), [0] * len(slots), [size] * len(slots), [holder for _, holder in slots], take=False
     )
     for slot, (variant, holder) in enumerate(slots):
+        if trees.routes is not None:
+            moves.go_over(variant, trees.routes)
         moves.send_along(slot, trees.edges(holder, variant))
     return only_useful(instance.machine, moves.transfers(), instance.members)
 
 
-def _rows(pieces: IntArray, width: int, count: int | None = None) -> IntArray:
-    """Pieces dealt out in turn to ``width`` slots: shape (chunks, width), -1 where there is none."""
-    height = count if count is not None else -(-len(pieces) // width)
-    table = np.full(height * width, -1, dtype=np.int64)
-    table[: len(pieces)] = pieces
-    return table.reshape(height, width)
+def _cut(size: int, width: int, count: int, shares: Sequence[int] | None) -> tuple[list[int], IntArray]:
+    """``size`` bytes for ``width`` slots in ``count`` chunks each, in turn, none empty, and the number of each slot's
+    piece in every chunk, shape (count, width), -1 where it has none. ``shares``: of the slots, where not equal."""
+    if shares is None or len(set(shares)) == 1:
+        sizes = chunks.cut(size, width * count)
+        table = np.full(width * count, -1, dtype=np.int64)
+        table[: len(sizes)] = np.arange(len(sizes))
+        return sizes, table.reshape(count, width)
+    total = sum(shares) * count
+    ends = [size * ((k // width) * sum(shares) + sum(shares[: k % width])) // total for k in range(width * count)]
+    sizes = [end - begin for begin, end in pairwise([*ends, size])]
+    there = np.array(sizes) > 0
+    return [each for each in sizes if each], np.where(there, np.cumsum(there) - 1, -1).reshape(count, width)
 
 
 class Candidate(NamedTuple):
@@ -138,12 +151,13 @@ def best_of(
     kinds: Iterable[Kind],
     pipelined: bool = True,
     beat: Fraction | None = None,
+    racing: bool = False,
 ) -> Outcome:
     """The quickest over ``kinds``, made one after the other, and, if ``pipelined``, over numbers of chunks.
 
     The message names it. Kinds that need a route where there is none are left out. Raises :class:`UnsupportedError`
     where all do. ``beat``: the seconds of a schedule that there is already; kinds that cannot reach them are not tried
-    in more chunks.
+    in more chunks. ``racing``: nor those that cannot reach the best kind so far.
     """
     best: Candidate | None = None
     lacking: UnsupportedError | None = None
@@ -154,6 +168,8 @@ def best_of(
         deliveries = _pieces(instance, down) * len(instance.members)
         if best is not None and deliveries > MOST_AT_ALL:
             continue
+        if racing and best is not None:
+            beat = best.seconds
         make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
         try:
             most = _most_chunks(instance, down) if pipelined else 1

@@ -1,9 +1,14 @@
 """Good cycles through ranks: what a library's ring search is for.
 
-A cycle's bandwidth is that of its slowest hop; several cycles at once share links. The search is ours: from a few
-natural orders (as numbered, a comb on a grid, a Gray code, nearest neighbours) a local search moves and turns
-segments, and further cycles are looked for on what the earlier ones left of every link. Where there are boxes, cycles
-are made of them too (:mod:`synth_models.fabric.references.box_cycles`), a path in every box for one after the other.
+A cycle's bandwidth is that of its slowest hop; several cycles at once share links. What sets there are does not depend
+on the size of a message; whoever asks chooses among them for it.
+
+Tori, hypercubes, circulants and their like fall into cycles that use every link
+(:mod:`synth_models.fabric.references.disjoint_cycles`). Elsewhere the search is ours: from a few natural orders (as
+numbered, a comb on a grid, a Gray code, nearest neighbours) a local search moves and turns segments, and further cycles
+are looked for on what the earlier ones left of every link. Where there are boxes, cycles are made of them too
+(:mod:`synth_models.fabric.references.box_cycles`), a path in every box for one after the other. All cycles found may
+also carry unequal shares (:mod:`synth_models.fabric.references.cycle_shares`).
 """
 
 from __future__ import annotations
@@ -22,25 +27,33 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.box_cycles import Stay, stays
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.references.cycle_shares import links_of, shared, slowest
+from synth_models.fabric.references.disjoint_cycles import disjoint_rings
+from synth_models.fabric.scheduling.routes import Route, Routes
 
 Cycle = tuple[int, ...]
+Hops = tuple[tuple[Route, ...], ...]  # from each rank of a cycle to the next: direct routes one after the other
 
 MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search
 MOST_SEVERAL = 128  # ranks up to which several different cycles are looked for
-MOST_CYCLES = 16
+MOST_CYCLES, MOST_RINGS = 16, 32  # that are looked for; that share no link
+MOST_OFFERED = 64  # ranks up to which all sets are offered, not the best two alone
 TRIES, PATIENCE = 6, 3
 WIDEST = 2**42  # the bandwidth of the fastest link, as a whole number for maximum flows
 STEEP = 4.0  # the local search adds up hop times to this power: the slowest hop counts most
+SHORT, MIDDLE, LONG = 1, 2**16, 2**26  # bytes of a piece for which a single cycle is looked for, and several: the last
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """Cycles used at once, a share of the data each, and the bytes/s at which data flow around all of them together
-    if every link serves those that cross it in turn."""
+    """Cycles used at once, with the routes of their hops, and the bytes/s at which data flow around all of them
+    together if every link serves those that cross it in turn. ``shares``: the parts of the data that they carry, None
+    for equal ones."""
 
     cycles: tuple[Cycle, ...]
+    hops: tuple[Hops, ...]
     bandwidth: Fraction
+    shares: tuple[int, ...] | None = None
 
 
 def single(instance: FabricInstance, size: int) -> Cycle:
@@ -52,54 +65,91 @@ def single(instance: FabricInstance, size: int) -> Cycle:
     return tuple(instance.members[k] for k in best)
 
 
-def several(instance: FabricInstance, size: int, seed: int) -> Iterator[Cycles]:
-    """Sets of cycles, each searched when it is asked for: the single best one; it and its reverse; and the sets found
-    with the highest bandwidth, one per number of cycles that raises it. Of a set only the bandwidth is known here, not
-    what it costs in latency."""
-    first = single(instance, size)
-    both = rate(instance, (first, _reversed(first)), size)
-    yield from (rate(instance, (first,), size), both)
-    best: dict[int, Cycles] = {}
-    rng = np.random.default_rng(seed)
-    for cycles in _through_boxes(instance, size, rng):
-        best[len(cycles.cycles)] = cycles
+def several(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
+    """Sets of cycles: the single best ones, each alone and with its reverse; and sets found that have more bandwidth
+    than those of fewer cycles. Those of many ranks are searched when they are asked for, else all before, and those of
+    most bandwidth come first. Of a set only the bandwidth is known here, not what it costs in latency."""
+    found = _sets(instance, seed)
+    if len(instance.members) <= MOST_OFFERED:
+        found = iter(sorted(found, key=lambda one: -one.bandwidth))
+    return found
+
+
+def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
+    disjoint, net = _disjoint(instance, seed), instance.machine.network
+    if disjoint is not None and not np.ptp(net.bandwidth) and not np.ptp(net.latency):
+        yield _equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
+    else:
+        first = dict.fromkeys(single(instance, size) for size in (LONG, MIDDLE, SHORT))
+        for cycle in first:
+            yield rate(instance, (cycle,), LONG)
+            yield rate(instance, (cycle, _reversed(cycle)), LONG)
+        if disjoint is None or disjoint.bandwidth < _most(instance):
+            yield from _searched(instance, next(iter(first)), disjoint, seed)
+    if disjoint is not None:
+        count = 2
+        while count < len(disjoint.cycles) and len(instance.members) <= MOST_OFFERED:
+            yield _equal(instance.machine, disjoint.cycles[:count], disjoint.hops[:count])
+            count *= 2
+        yield disjoint
+
+
+def _disjoint(instance: FabricInstance, seed: int) -> Cycles | None:
+    """The cycles that use every link between ranks, or of slower ones as much as a few equal rings can."""
+    found = disjoint_rings(instance, MOST_RINGS, seed)
+    if found is None:
+        return None
+    hops = tuple(tuple(((e,),) for e in links) for links in found.links)
+    return _equal(instance.machine, found.cycles, hops)
+
+
+def _searched(instance: FabricInstance, first: Cycle, known: Cycles | None, seed: int) -> list[Cycles]:
+    """The sets with the highest bandwidth that a search finds, one per number of cycles that raises it, and all cycles
+    that it finds, or that are ``known``, with shares of their own."""
+    both = rate(instance, (first, _reversed(first)), LONG)
+    pool = list(_looked_for(instance, first, seed))
+    sets, top = list[Cycles](), both.bandwidth
+    for found in sorted(pool, key=lambda one: (len(one.cycles), -one.bandwidth)):
+        if found.bandwidth > top:
+            top = found.bandwidth
+            sets.append(found)
+    if len(first) > MOST_OFFERED:
+        sets = sets[-2:]
+    pool += [both] if known is None else [both, known]
+    weighted = shared(instance.machine, {c: h for one in pool for c, h in zip(one.cycles, one.hops, strict=True)})
+    if weighted is not None and weighted.bandwidth > top:
+        sets.append(Cycles(weighted.cycles, weighted.hops, weighted.bandwidth, weighted.shares))
+    return sets
+
+
+def _looked_for(instance: FabricInstance, first: Cycle, seed: int) -> Iterator[Cycles]:
+    """Sets of cycles: through all boxes, and one cycle after the other, as long as a set may have more bandwidth."""
+    rng, top = np.random.default_rng(seed), Fraction(0)
+    for cycles in _through_boxes(instance, LONG, rng):
+        top = max(top, cycles.bandwidth)
+        yield cycles
     if 3 <= len(first) <= MOST_SEVERAL:
         most = _most(instance)
         for attempt in range(2 * (TRIES if len(first) <= 32 else 2)):
-            if any(found.bandwidth >= most for found in best.values()):
+            if top >= most:
                 break
-            for cycles in _packed(instance, size, first if attempt < 2 else None, attempt % 2 == 0, rng):
-                number = len(cycles.cycles)
-                if number not in best or cycles.bandwidth > best[number].bandwidth:
-                    best[number] = cycles
-    sets, top = [], both.bandwidth
-    for number in sorted(best):
-        if best[number].bandwidth > top:
-            top = best[number].bandwidth
-            sets.append(best[number])
-    yield from sets[-2:]
+            for cycles in _packed(instance, LONG, first if attempt < 2 else None, attempt % 2 == 0, rng):
+                top = max(top, cycles.bandwidth)
+                yield cycles
 
 
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
-    """The bandwidth of cycles that are used at once, equal shares each."""
-    routes, uses = Routes.of(instance, size), np.zeros(instance.machine.links)
-    for cycle in cycles:
-        for e in _links(routes, cycle):
-            uses[e] += 1
-    return Cycles(cycles, len(cycles) / _slowest(instance.machine, uses))
+    """The bandwidth of cycles that are used at once, equal shares each, over routes for ``size`` bytes."""
+    routes = Routes.of(instance, size)
+    return _equal(instance.machine, cycles, tuple(_hops(routes, cycle) for cycle in cycles))
 
 
-def _slowest(machine: Machine, uses: FloatArray) -> Fraction:
-    """Seconds a byte on the link, or the group of links, that has most to do; exact, once it is found."""
-    busy = uses / machine.network.bandwidth
-    worst = [int(np.argmax(busy))] if len(busy) else []
-    grouped = machine.group >= 0
-    if grouped.any():
-        sums = np.bincount(machine.group[grouped], busy[grouped])
-        if sums.max() > busy.max():
-            worst = np.flatnonzero(machine.group == int(np.argmax(sums))).tolist()
-    found = sum((int(uses[e]) / exact(float(machine.network.bandwidth[e])) for e in worst), Fraction(0))
-    return found or Fraction(1)
+def _equal(machine: Machine, cycles: tuple[Cycle, ...], hops: tuple[Hops, ...]) -> Cycles:
+    """Cycles that carry equal shares."""
+    uses = np.zeros(machine.links)
+    for one in hops:
+        np.add.at(uses, links_of(one), 1)
+    return Cycles(cycles, hops, len(cycles) / slowest(machine, uses))
 
 
 def _most(instance: FabricInstance) -> Fraction:
@@ -138,8 +188,7 @@ def _through_boxes(instance: FabricInstance, size: int, rng: np.random.Generator
         routes = Routes(left, size, instance.switching.mode == "store_and_forward")
         cycle = tuple(rank for one in stay for rank in _through(routes, instance.boxes[one.box], one))
         cycles.append(cycle)
-        for e in _links(routes, cycle):
-            uses[e] += 1
+        np.add.at(uses, links_of(_hops(routes, cycle)), 1)
     if cycles:
         yield rate(instance, tuple(cycles), size)
 
@@ -163,14 +212,15 @@ def _through(routes: Routes, box: Sequence[int], stay: Stay) -> list[int]:
     return members
 
 
-def _links(routes: Routes, cycle: Cycle) -> list[int]:
-    found: list[int] = []
+def _hops(routes: Routes, cycle: Cycle) -> Hops:
+    """The routes from each rank to the next, noted in ``routes``."""
+    found = []
     for u, v in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
-        if u != v:
-            for route in routes.hops(u, v):
-                routes.take(route)
-                found += route
-    return found
+        hop = tuple(routes.hops(u, v)) if u != v else ()
+        for route in hop:
+            routes.take(route)
+        found.append(hop)
+    return tuple(found)
 
 
 def _reversed(cycle: Cycle) -> Cycle:
@@ -185,6 +235,7 @@ def _packed(
     machine, members = instance.machine, instance.members
     uses = np.zeros(machine.links)
     cycles: list[Cycle] = []
+    hops: list[Hops] = []
     found: list[Cycles] = []
     top, worse = Fraction(0), 0
     while len(cycles) < MOST_CYCLES and worse < PATIENCE:
@@ -199,9 +250,9 @@ def _packed(
         routes = Routes(left, size, instance.switching.mode == "store_and_forward")
         for one in (cycle, _reversed(cycle)) if both else (cycle,):
             cycles.append(one)
-            for e in _links(routes, one):
-                uses[e] += 1
-        found.append(Cycles(tuple(cycles), len(cycles) / _slowest(machine, uses)))
+            hops.append(_hops(routes, one))
+            np.add.at(uses, links_of(hops[-1]), 1)
+        found.append(Cycles(tuple(cycles), tuple(hops), len(cycles) / slowest(machine, uses)))
         worse = 0 if found[-1].bandwidth > top else worse + 1
         top = max(top, found[-1].bandwidth)
     return found

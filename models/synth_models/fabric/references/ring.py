@@ -3,7 +3,7 @@
 Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009; NCCL's ring
 algorithms, whose channels are cycles over different links. Along a cycle, allgather sends every block N - 1 hops on;
 broadcast is a chain from the root, in chunks; reduce-scatter and reduce are these backwards; allreduce is
-reduce-scatter and allgather. Data are dealt out to all cycles in equal shares.
+reduce-scatter and allgather. Data are dealt out to all cycles, in equal shares where these are as quick as each other.
 
 On a homogeneous ring of n ranks (latency a, bandwidth b; a block of m bytes; one direction, one chunk) allgather takes
 ``(n - 1) (a + m / b)``, and half the bytes each way with both directions; allreduce of M bytes, m = M / n, takes twice
@@ -24,7 +24,8 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import Edge, Kind, Trees, best_of, empty, refusal
-from synth_models.fabric.references.cycles import Cycle, several
+from synth_models.fabric.references.cycles import Cycle, Cycles, Hops, several
+from synth_models.fabric.scheduling.moves import Ways
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 
@@ -38,24 +39,30 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if len(instance.machine.parts_of(instance.members)) > 1:
         return Outcome("unsupported", message="ring goes around all ranks, and here not all reach each other")
-    size = max(1, instance.bytes // (len(instance.members) if instance.collective != "broadcast" else 1))
-    return best_of(instance, options, _kinds(instance, size, options.seed))
+    return best_of(instance, options, _kinds(instance, options.seed), racing=True)
 
 
-def _kinds(instance: FabricInstance, size: int, seed: int) -> Iterator[Kind]:
-    for found in several(instance, size, seed):
+def _kinds(instance: FabricInstance, seed: int) -> Iterator[Kind]:
+    for found in several(instance, seed):
         count = len(found.cycles)
         name = f"{count} rings of {float(found.bandwidth) / 1e9:.4g} GB/s together" if count > 1 else "1 ring"
-        yield name, partial(_there_and_back, instance, found.cycles)
+        yield name, partial(_there_and_back, instance, found)
 
 
-def _there_and_back(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> tuple[Trees, Trees]:
-    back = tuple((cycle[0], *cycle[:0:-1]) for cycle in cycles)
-    return trees(instance, cycles), trees(instance, back)
+def _there_and_back(instance: FabricInstance, found: Cycles) -> tuple[Trees, Trees]:
+    """The cycles, and on the reversed machine, whose links have the same numbers, the same backwards."""
+    back = tuple((cycle[0], *cycle[:0:-1]) for cycle in found.cycles)
+    over = tuple(tuple(tuple(route[::-1] for route in hop[::-1]) for hop in hops[::-1]) for hops in found.hops)
+    return trees(instance, found.cycles, found.hops, found.shares), trees(instance, back, over, found.shares)
 
 
-def trees(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> Trees:
-    """Chains along the cycles, from wherever the data are."""
+def trees(
+    instance: FabricInstance,
+    cycles: tuple[Cycle, ...],
+    hops: tuple[Hops, ...] | None = None,
+    shares: tuple[int, ...] | None = None,
+) -> Trees:
+    """Chains along the cycles, from wherever the data are, over their own routes if these are given."""
     place = [{rank: k for k, rank in enumerate(cycle)} for cycle in cycles]
 
     def edges(holder: int, variant: int) -> Iterator[Edge]:
@@ -63,4 +70,8 @@ def trees(instance: FabricInstance, cycles: tuple[Cycle, ...]) -> Trees:
         chain = cycle[first:] + cycle[:first]
         return zip(chain, chain[1:], range(len(chain)), strict=False)
 
-    return Trees(len(cycles), edges, lambda variant: instance.members)
+    def routes(variant: int) -> Ways:
+        cycle = cycles[variant]
+        return dict(zip(zip(cycle, (*cycle[1:], cycle[0]), strict=True), hops[variant], strict=True)) if hops else {}
+
+    return Trees(len(cycles), edges, lambda variant: instance.members, routes if hops else None, shares)

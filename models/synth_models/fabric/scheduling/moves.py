@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,8 @@ from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.scheduling.routes_in_turn import Edges, sent_in_turn
 
 MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel
+
+Ways = Mapping[tuple[int, int], Sequence[Route]]  # from a rank to a rank: direct routes one after the other
 
 _Hop = tuple[int, int]  # a route's number, the rank at its end
 
@@ -34,6 +36,7 @@ class Moves:
         self._sizes = [int(n) for n in piece_bytes]
         self._take = take
         self._ways: dict[tuple[int, int], list[_Hop]] = {}
+        self._given: dict[int, dict[tuple[int, int], list[_Hop]]] = {}
         self._has: list[dict[int, int]] = [{int(rank): -1} for rank in holder]
         self._known: list[Route] = []  # the routes that transfers go over
         self._piece: list[int] = []  # of each transfer; below: its route's number, what brought the piece, its priority
@@ -70,6 +73,12 @@ class Moves:
                     self._priority.append(priority)
                 at = to
 
+    def go_over(self, kind: int, given: Callable[[int], Ways]) -> None:
+        """Send along the routes of this kind from now on, and along the quickest where it has none."""
+        if kind not in self._given:
+            self._given[kind] = {pair: self._known_as(way) for pair, way in given(kind).items()}
+        self._ways = self._given[kind]
+
     def wait(self, transfer: int, other: int) -> None:
         """Let a transfer begin only where another has arrived."""
         self._also.append((transfer, other))
@@ -79,12 +88,15 @@ class Moves:
         found = self.routes.hops(source, target)
         for route in found:
             self.routes.take(route, size if self._take else None)
-        first = len(self._known)
-        self._known += found
-        way = [(first + k, int(self._dst[route[-1]])) for k, route in enumerate(found)]
+        way = self._known_as(found)
         if not self._take:
             self._ways[source, target] = way
         return way
+
+    def _known_as(self, found: Sequence[Route]) -> list[_Hop]:
+        first = len(self._known)
+        self._known += found
+        return [(first + k, int(self._dst[route[-1]])) for k, route in enumerate(found)]
 
     def transfers(self) -> Transfers:
         """What has been collected."""
