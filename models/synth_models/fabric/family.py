@@ -8,7 +8,7 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
-_FOLDERS = ("symmetric", "in_network")  # references of more than one file
+_FOLDERS = ("symmetric", "in_network", "ring")  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _QUOTIENT = Parameter(

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 import synth
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import cycles
+from synth_models.fabric.references.ring import cycles
 
 
 def made(**keys: Any) -> FabricInstance:

@@ -22,7 +22,9 @@ from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans import out_trees
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
-from synth_models.fabric.references import bfb, cycles, double_tree, ring
+from synth_models.fabric.references import bfb, double_tree
+from synth_models.fabric.references.ring import cycles
+from synth_models.fabric.references.ring import method as ring
 
 METHODS = ("ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "bfb", "tacos")
 MODES: tuple[dict[str, Any], ...] = ({"mode": "cut_through"}, {"mode": "store_and_forward"})

@@ -14,8 +14,10 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references import cycles, out_trees, ring
-from synth_models.fabric.references.cycle_shares import shared
+from synth_models.fabric.plans import out_trees
+from synth_models.fabric.references.ring import cycles
+from synth_models.fabric.references.ring import method as ring
+from synth_models.fabric.references.ring.cycle_shares import shared
 from synth_models.fabric.scheduling import chunks
 
 KIB, GIB = 2**10, 2**30

@@ -9,7 +9,7 @@ On a homogeneous ring of n ranks (latency a, bandwidth b; a block of m bytes; on
 ``(n - 1) (a + m / b)``, and half the bytes each way with both directions; allreduce of M bytes, m = M / n, takes twice
 that; broadcast in k chunks ``(n - 1) a + (n - 1 + k - 1) M / (k b)``.
 
-Which cycles (:mod:`synth_models.fabric.references.cycles`; ours, more thorough than NCCL's fixed patterns), how many of
+Which cycles (``cycles``; ours, more thorough than NCCL's fixed patterns), how many of
 them and how many chunks is chosen for the size, by the time that the schedule then takes. Complexity: N^2 transfers a
 cycle and chunk. Guarantee: throughput within a factor 2 of the optimum on one homogeneous ring of links (none in
 general).
@@ -24,7 +24,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import Edge, Kind, Trees, best_of, empty, refusal
-from synth_models.fabric.references.cycles import Cycle, Cycles, Hops, several
+from synth_models.fabric.references.ring.cycles import Cycle, Cycles, Hops, several
 from synth_models.fabric.scheduling.moves import Ways
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

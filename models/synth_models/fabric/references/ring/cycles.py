@@ -3,12 +3,11 @@
 A cycle's bandwidth is that of its slowest hop; several cycles at once share links. What sets there are does not depend
 on the size of a message; whoever asks chooses among them for it.
 
-Tori, hypercubes, circulants and their like fall into cycles that use every link
-(:mod:`synth_models.fabric.references.disjoint_cycles`). Elsewhere the search is ours: from a few natural orders (as
-numbered, a comb on a grid, a Gray code, nearest neighbours) a local search moves and turns segments, and further cycles
-are looked for on what the earlier ones left of every link. Where there are boxes, cycles are made of them too
-(:mod:`synth_models.fabric.references.box_cycles`), a path in every box for one after the other. All cycles found may
-also carry unequal shares (:mod:`synth_models.fabric.references.cycle_shares`).
+Tori, hypercubes, circulants and their like fall into cycles that use every link (``disjoint_cycles``). Elsewhere the
+search is ours: from a few natural orders (as numbered, a comb on a grid, a Gray code, nearest neighbours) a local
+search moves and turns segments, and further cycles are looked for on what the earlier ones left of every link. Where
+there are boxes, cycles are made of them too (``box_cycles``), a path in every box for one after the other. All cycles
+found may also carry unequal shares (``cycle_shares``).
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from synth.network import Network
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.box_cycles import Stay, stays
-from synth_models.fabric.references.cycle_shares import links_of, shared, slowest
-from synth_models.fabric.references.disjoint_cycles import disjoint_rings
+from synth_models.fabric.references.ring.box_cycles import Stay, stays
+from synth_models.fabric.references.ring.cycle_shares import links_of, shared, slowest
+from synth_models.fabric.references.ring.disjoint_cycles import disjoint_rings
 from synth_models.fabric.scheduling.routes import Route, Routes
 
 Cycle = tuple[int, ...]

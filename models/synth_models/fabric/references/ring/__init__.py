@@ -1,0 +1,1 @@
+"""Method ``ring``: cycles through all ranks, and how they are found."""
