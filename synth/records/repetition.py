@@ -95,6 +95,9 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
         return Repetition("unknown", f"not run again, it takes more than {longest_s:g} s")
     pack, stored = load(family.pack), load(family.unpack)(instance, record.packed)
     if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
+        made_by = list(outcome.made_by or (method.name,))
+        if record.data.get("made_by") not in (None, made_by):
+            return Repetition("other", f"run again it is made by {', '.join(made_by)}")
         return Repetition("same", "run again: the same solution")
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
@@ -134,7 +137,7 @@ def _key(record: Record) -> str:
     """A digest of what decides the answer."""
     assert record.packed is not None
     digest = hashlib.sha256(json.dumps([record[key] for key in ("family", "instance_sha256", "method")]).encode())
-    digest.update(json.dumps([record["options"], record.value], default=str).encode())
+    digest.update(json.dumps([record["options"], record.value, record.data.get("made_by")], default=str).encode())
     for name, value in sorted(record.packed.items()):
         digest.update(name.encode())
         digest.update(value.tobytes() if isinstance(value, np.ndarray) else dumps({"": value}, one_line=True).encode())
