@@ -22,7 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.box_cycles import Stay, stays
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.routes.search import Routes
 
 Cycle = tuple[int, ...]
 
