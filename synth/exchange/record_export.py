@@ -86,18 +86,7 @@ def write_schedule(
     Raises :class:`InputError` for an executor that does not read the format, where a limit cannot be kept, where what
     would be written does not pass the check of its format, and where the file cannot be written.
     """
-    name = executor or (form.executors[0] if form.executors else None)
-    if name is not None and name not in form.executors:
-        readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
-        raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
-    if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
-                  and one.name not in USED.get(form.of, ())]:  # fmt: skip
-        raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
-    if transfers.summed and form.of in ("transfers", "traces"):
-        words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
-        raise InputError(f"{transfers.summed}: {words}")
-    if transfers.demand is not None and form.of in ("algorithm", "plan"):
-        raise InputError(f"a demand is no collective that {name} knows: its chunks are of one size")
+    name = _executor_of(transfers, form, executor, wish)
     write = load(form.target)
     try:
         match form.of:
@@ -114,6 +103,24 @@ def write_schedule(
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(error.filename or path)) from None
     return []
+
+
+def _executor_of(transfers: Transfers, form: Format, executor: str | None, wish: Wish) -> str | None:
+    """The executor that is written for, if the format has any. Raises :class:`InputError` for what the format or the
+    executor cannot say."""
+    name = executor or (form.executors[0] if form.executors else None)
+    if name is not None and name not in form.executors:
+        readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
+        raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
+    if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
+                  and one.name not in USED.get(form.of, ())]:  # fmt: skip
+        raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
+    if transfers.summed and form.of in ("transfers", "traces"):
+        words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
+        raise InputError(f"{transfers.summed}: {words}")
+    if transfers.demand is not None and form.of in ("algorithm", "plan"):
+        raise InputError(f"a demand is no collective that {name} knows: its chunks are of one size")
+    return name
 
 
 def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[str]]) -> list[str]:

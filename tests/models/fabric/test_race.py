@@ -11,11 +11,13 @@ import pytest
 from models.fabric.small_several import ONE_LINK, several
 
 import synth
+from synth.clock.deadline import OutOfTime
 from synth.errors import InputError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records.contents import demand_contents
+from synth.records.repetition import repeat
 from synth.records.summary import rows_by_instance
 from synth_models.fabric import race
 from synth_models.fabric.instance import FabricInstance
@@ -46,7 +48,7 @@ def slowly(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) 
     """A method whose own schedule is that of ``direct``, each tick ten times as long."""
     from dataclasses import replace
 
-    made = race.call("direct", instance, options).solution
+    made = race.call("direct", instance, RunOptions().started_now()).solution
     return Outcome("finished", replace(made, start=made.start * 10), message="slow")
 
 
@@ -107,6 +109,13 @@ def test_a_composition_names_the_makers_of_its_parts() -> None:
     assert f"each by the best method for it ({', '.join(parts)})" in record["message"]
 
 
+def test_of_several_collectives_each_names_its_lender(borrower: Any) -> None:
+    borrower(nothing, "direct")
+    record = synth.solve(several(BOTH, ONE_LINK), "pull", time_limit=10)
+    assert record.ok
+    assert (record["made_by"], record.whose) == (["pull", "direct"], "pull of direct")
+
+
 def test_a_record_without_the_key_is_by_its_method(tmp_path: Path) -> None:
     record = synth.solve(star("alltoall"), "direct", results=tmp_path)
     assert record.path is not None
@@ -151,3 +160,30 @@ def test_the_incumbent_is_the_quickest_and_settles_at_its_bound() -> None:
     best.least = took
     assert best.settled
     assert best.over()
+
+
+def test_a_false_credit_is_seen_when_the_method_is_run_again(tmp_path: Path) -> None:
+    instance = star("alltoall")
+    record = synth.solve(instance, "direct", results=tmp_path)
+    assert record.path is not None
+    data = json.loads(record.path.read_text()) | {"made_by": ["pull"]}
+    record.path.write_text(json.dumps(data))
+    found = repeat(records.read(record.path), instance)
+    assert (found.answer, found.words) == ("other", "run again it is made by direct")
+
+
+def test_a_method_that_takes_all_its_time_is_compared_all_the_same(borrower: Any) -> None:
+    """What it held when its part of the time was over is slower than the lender's schedule."""
+
+    def endless(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+        incumbent.offer(slowly(instance, options, incumbent).solution, "slow")
+        raise OutOfTime
+
+    borrower(endless, "direct")
+    record = synth.solve(star("alltoall"), "pull", time_limit=60)
+    assert (record["termination"], record["made_by"]) == ("time_limit", ["direct"])
+    borrower(endless)
+    record = synth.solve(star("alltoall"), "pull", time_limit=60)
+    assert (record["termination"], record["made_by"], record["message"]) == (
+        "time_limit", ["pull"], "slow; stopped at the time limit",
+    )  # fmt: skip
