@@ -5,7 +5,7 @@ A study file (paths are relative to it)::
     name = "xtree-solvers"                      # records go to results/studies/<name>/
     title = "Solvers on small EquiMeshes"       # optional
     instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
-    baselines = ["xtree"]                       # methods that ratios are taken against
+    baselines = ["xtree"]                       # methods that ratios are taken against, instead of the published ones
     figures = ["gaps", "profile", "progress", "bandwidth"]
 
     [[generate]]                                # instances made from parameters, every combination of the lists
