@@ -37,6 +37,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references import far_first
 from synth_models.fabric.references.out_trees import empty, refusal
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.gathering import parts_from_its_hub
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.routes import Routes, can_branch, forked, merged
 from synth_models.fabric.solution import Schedule
@@ -103,7 +104,9 @@ def hub_routes(instance: FabricInstance) -> list[list[int]]:
         down = _paths(machine, hub, able.copies, members)
         up = _paths(machine.reversed(), hub, able.adds, members)
         if down is not None and up is not None:
-            found.append(merged([path[::-1] for path in up]) + forked(down))
+            route = merged([path[::-1] for path in up]) + forked(down)
+            if parts_from_its_hub(machine, route):  # else all have met before: that switch is the hub
+                found.append(route)
     return found
 
 
