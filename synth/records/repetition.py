@@ -99,6 +99,11 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
         return Repetition("unknown", "run again it gives another solution of the same value")
+    return _of_another_value(record, value, options, longest_s)
+
+
+def _of_another_value(record: Record, value: float | None, options: RunOptions, longest_s: float) -> Repetition:
+    """What another value, or none, of the run that was made again says."""
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
         return Repetition("unknown", f"not run again in full, that takes more than {longest_s:g} s")
     if record["stopped_by"] == "clock" and value is not None and record.value is not None and record.value > value:
