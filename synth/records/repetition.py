@@ -108,6 +108,11 @@ def _judged(record: Record, family: Family, instance: Instance, outcome: Outcome
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
         return Repetition("unknown", "run again it gives another solution of the same value")
+    return _of_another_value(record, value, options)
+
+
+def _of_another_value(record: Record, value: float | None, options: RunOptions) -> Repetition:
+    """What another value, or none, of the run that was made again says."""
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
         return Repetition("unknown", f"not run again in full, that takes more than {options.time_limit_s:g} s")
     if record["stopped_by"] == "clock" and value is not None and record.value is not None and record.value > value:

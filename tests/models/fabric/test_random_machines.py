@@ -24,6 +24,7 @@ from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.reach import OF_SEVERAL, knows
+from synth_models.fabric.references.in_network import hub_routes
 
 METHODS = [name for name in get_family("fabric").methods if name not in ("bound", "imported")]  # that asks for a file
 FEW: dict[str, dict[str, Any]] = {"pull": {"restarts": 1}, "tacos": {"restarts": 1}}
@@ -157,6 +158,27 @@ def test_exchanges_of_sums_are_left_out() -> None:
         record = ran(star("allreduce", 4), ["recursive_doubling"], 0.2)["recursive_doubling"]
     assert record.value is not None
     assert record["message"].startswith("halving and doubling")
+
+
+@pytest.mark.parametrize("behind", [1, 2])
+def test_switches_behind_the_one_that_joins_all(behind: int) -> None:
+    """What all ranks send is one sum at their own switch, which adds 0.1 GB/s: others behind it that add quicker are no
+    hubs. 3,000 bytes take 30 us, and two links of 1 us."""
+    ends = [(v, 3) for v in range(3)] + [(3 + k, 4 + k) for k in range(behind)]
+    links = [{"src": a, "dst": b, "bandwidth": 1e9, "latency": 1e-6} for u, v in ends for a, b in ((u, v), (v, u))]
+    switches = [*range(3, 4 + behind)]
+    able = [{"switch": v, "adds": True, "copies": True} for v in switches]
+    able[0]["add_rate"] = 1e8
+    raw = {
+        "family": "fabric", "name": "behind", "source": "by hand", "collective": "allreduce", "bytes": 3000,
+        "network": {"kind": "links", "nodes": 4 + behind, "switches": switches, "links": links, "abilities": able},
+    }  # fmt: skip
+    instance = parse(raw, FabricInstance, "behind")
+    assert [len(route) for route in hub_routes(instance)] == [6]  # three links to switch 3, and three from it
+    with kernels.mode("plain"):
+        found = ran(instance, ["bound", "in_network", "steiner", "sharp"], 0.3)
+    assert found["in_network"].value == pytest.approx(32e-6)
+    assert found["sharp"].value == pytest.approx(32e-6)
 
 
 def several(latencies: tuple[float, float], release: float, rate: float = 1e10 / 3) -> FabricInstance:

@@ -13,6 +13,7 @@ from synth.graph.shortest_paths import search
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
+from synth_models.fabric.scheduling.gathering import parts_from_its_hub
 
 MOST_HUBS = 512
 
@@ -26,7 +27,9 @@ def hub_routes(instance: FabricInstance) -> list[list[int]]:
         down = _paths(machine, hub, able.copies, members)
         up = _paths(machine.reversed(), hub, able.adds, members)
         if down is not None and up is not None:
-            found.append(merged([path[::-1] for path in up]) + forked(down))
+            route = merged([path[::-1] for path in up]) + forked(down)
+            if parts_from_its_hub(machine, route):  # else all have met before: that switch is the hub
+                found.append(route)
     return found
 
 

@@ -5,6 +5,7 @@ The semantics are those of :mod:`synth_models.fabric.check.gathered_hops`; nothi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -85,6 +86,18 @@ def _hub_at(tails: list[int], heads: list[int], is_switch: BoolArray) -> int | N
         if k >= last and len(open_ends) == 1:
             return k + 1
     return None
+
+
+def parts_from_its_hub(machine: Machine, route: Sequence[int]) -> bool:
+    """Whether behind the switch where all streams of a route are one the sum enters every node once, that switch not
+    again, over links that lead there for the first time."""
+    net, links = machine.network, list(route)
+    tails, heads = net.src[links].tolist(), net.dst[links].tolist()
+    split = _hub_at(tails, heads, machine.is_switch)
+    if split is None:
+        return False
+    entered = [heads[split - 1], *heads[split:]]
+    return len(set(entered)) == len(entered) and not set(links[:split]) & set(links[split:])
 
 
 def _fill(

@@ -93,11 +93,11 @@ def in_trees(instance: FabricInstance, transfers: Waiting) -> tuple[list[int], R
         come[piece] = head[tree[-1]], into[head[tree[-1]]]
     copies = np.flatnonzero(~transfers.adds).tolist()
     number = {i: rows.add(rows.piece[i], route[i], [], rows.priority[i], False) for i in copies}
-    for i, own in number.items():
+    for i, at in number.items():
         for j in waits[i]:
             if j not in number and head[route[j][-1]] != come[rows.piece[j]][0]:
                 raise UnsupportedError(EXCHANGED)
-            rows.before[own] += [number[j]] if j in number else come[rows.piece[j]][1]
+            rows.before[at] += [number[j]] if j in number else come[rows.piece[j]][1]
     return rows.new_piece, rows.route, rows.before, rows.in_turn(), rows.adds
 
 

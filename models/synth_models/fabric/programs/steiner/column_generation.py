@@ -118,7 +118,7 @@ def _costs(machine: Machine, prices: IntArray) -> Costs:
     """What a byte pays; on the reversed machine more where a switch behind a link parts it and adds slowly."""
     rate = machine.abilities.copy_rate[machine.network.dst]
     slower = np.maximum(machine.network.bandwidth / rate, 1.0)
-    return Costs(prices, _whole(prices * slower))
+    return Costs(prices, _whole(np.asarray(prices * slower, dtype=np.float64)))
 
 
 def _costs_from(machine: Machine, prices: IntArray, hub: int) -> Costs:

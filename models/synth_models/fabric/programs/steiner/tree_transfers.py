@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.steiner.pricing import Tree
+from synth_models.fabric.scheduling.gathering import parts_from_its_hub
 
 
 class Hop(NamedTuple):
@@ -52,7 +53,8 @@ def _backwards(parts: Sequence[_Part]) -> list[Hop]:
 
 def up_and_down(machine: Machine, there: Machine, up: Tree, down: Tree) -> list[Hop] | None:
     """Sums to the root of both trees, ``up`` on the reversed machine ``there``, and copies from it; over a hub if that
-    is a switch. None where a stream would pass a node twice, or the same link lead there and away."""
+    is a switch. None where a stream would pass a node twice, the same link lead there and away, or the sum back to
+    where all had met before."""
     if not machine.is_switch[up.node]:
         sums = summing(there, up)
         last = tuple(k for k, hop in enumerate(sums) if int(machine.network.dst[hop.route[-1]]) == up.node)
@@ -61,12 +63,13 @@ def up_and_down(machine: Machine, there: Machine, up: Tree, down: Tree) -> list[
         first, second = _parts(there, up), _parts(machine, down)
     except ValueError:
         return None
-    if set(first[0].route) & set(second[0].route) or len(first[0].ends) < 2:
+    route = first[0].route[::-1] + second[0].route
+    if len(first[0].ends) < 2 or not parts_from_its_hub(machine, route):
         return None
     sums = _backwards(first)[:-1]
     count = len(sums)
     before = tuple(len(first) - 1 - k for k, part in enumerate(first) if part.after == 0)
-    hub = Hop(first[0].route[::-1] + second[0].route, before, False)
+    hub = Hop(route, before, False)
     rest = [Hop(part.route, (count + part.after,), False) for part in second[1:]]
     return [*sums, hub, *rest]
 
