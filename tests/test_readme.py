@@ -18,8 +18,11 @@ from synth.options import RELATIVE_GAP
 from synth.records.optimality import gap
 from synth.text.quantities import percent
 
-PAGES = ["README.md", *(f"models/{family}.md" for family in ("xtree", "mlfm", "optree", "bine", "harvest", "fabric"))]
-PAGES += ["models/README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
+PAGES = ["README.md", "synth/study/README.md", "synth/batch/README.md", "CONTRIBUTING.md"]
+PAGES += [
+    path.relative_to(ROOT).as_posix()
+    for path in (*(ROOT / "models").glob("*.md"), *(ROOT / "models/formats").glob("*.md"))
+]
 PAGES += ["synth/exchange/machines/README.md", "results/published/README.md"]
 PAGES += [path.relative_to(ROOT).as_posix() for path in (ROOT / "models/site/pages").rglob("*.md")]
 CLUSTER = "models/site/pages/start/cluster.md"  # has the table of gaps by number of GPUs
