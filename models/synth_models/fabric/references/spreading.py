@@ -33,8 +33,9 @@ def star(n: int, first: int) -> list[Edge]:
     return [(first, (first + k) % n, k - 1) for k in range(1, n)]
 
 
-def doubling(n: int, first: int) -> list[Edge]:
-    """Recursive doubling: in step s whoever has the data sends them to the place whose number differs in bit s - 1.
+def doubling(n: int, first: int, order: Sequence[int] | None = None) -> list[Edge]:
+    """Recursive doubling: in step s whoever has the data sends them to the place whose number differs in bit s - 1, or
+    in the bit that ``order`` has in that place.
 
     With n no power of two the last places fold: the last n - p of p = 2^floor(log2 n) hand theirs to place r - p in
     step 0, and get the others' at last.
@@ -45,11 +46,11 @@ def doubling(n: int, first: int) -> list[Edge]:
     if start >= half:
         start -= half
         edges.append((first, start, 0))
-    has, bit, step = [start], 1, 1
-    while bit < half:
-        edges += [(k, k ^ bit, step) for k in has]
-        has += [k ^ bit for k in has]
-        bit, step = 2 * bit, step + 1
+    has, step = [start], 1
+    for place in order if order is not None else range(half.bit_length() - 1):
+        edges += [(k, k ^ 1 << place, step) for k in has]
+        has += [k ^ 1 << place for k in has]
+        step += 1
     return edges + [(k - half, k, step) for k in range(half, n) if k != first]
 
 
