@@ -54,12 +54,14 @@ def doubling(n: int, first: int, order: Sequence[int] | None = None) -> list[Edg
     return edges + [(k - half, k, step) for k in range(half, n) if k != first]
 
 
-def bruck(n: int, first: int) -> list[Edge]:
-    """Bruck's: in step s the 2^s places that have the data send them 2^s places back, to the nearest first."""
+def bruck(n: int, first: int, radix: int = 2) -> list[Edge]:
+    """Bruck's: in step s the r^s places that have the data, r the ``radix``, send them 1, 2, … r - 1 times r^s places
+    back, to the nearest first."""
     edges, have, step = [], 1, 0
     while have < n:
-        edges += [((first - k) % n, (first - k - have) % n, step) for k in range(min(have, n - have))]
-        have, step = min(2 * have, n), step + 1
+        for ahead in range(have, min(radix * have, n), have):
+            edges += [((first - k) % n, (first - k - ahead) % n, step) for k in range(min(have, n - ahead))]
+        have, step = min(radix * have, n), step + 1
     return edges
 
 
