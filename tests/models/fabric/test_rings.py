@@ -120,7 +120,7 @@ def keys_of(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["cube 3", *(pytest.param(name, marks=pytest.mark.long) for name in QUICK[:-1])])
-@pytest.mark.parametrize("size", [KIB, 128 * KIB, GIB])
+@pytest.mark.parametrize("size", [GIB, *(pytest.param(size, marks=pytest.mark.long) for size in (KIB, 128 * KIB))])
 def test_twice_the_bytes_take_at_most_twice_as_long(name: str, size: int, tmp_path: Path) -> None:
     """A schedule for M bytes serves 2 M, each piece twice as large."""
     keys = keys_of(name, tmp_path)

@@ -35,7 +35,7 @@ SPREADING = ("allgather", "broadcast")
 SUMMING = ("reduce_scatter", "reduce")
 MOST_MEMBERS = 1024  # of a collective in which everyone's data goes to everyone: a million transfers
 MOST_TRIED = 300_000  # transfers of a schedule with more than the fewest chunks
-MOST_AT_ALL = 2_200_000  # transfers of a schedule where there is one of fewer
+MOST_AT_ALL = 4_400_000  # transfers of a schedule where there is one of fewer
 MOST_CHUNKS = 1024
 
 

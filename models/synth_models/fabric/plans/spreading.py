@@ -33,8 +33,9 @@ def star(n: int, first: int) -> list[Edge]:
     return [(first, (first + k) % n, k - 1) for k in range(1, n)]
 
 
-def doubling(n: int, first: int) -> list[Edge]:
-    """Recursive doubling: in step s whoever has the data sends them to the place whose number differs in bit s - 1.
+def doubling(n: int, first: int, order: Sequence[int] | None = None) -> list[Edge]:
+    """Recursive doubling: in step s whoever has the data sends them to the place whose number differs in bit s - 1, or
+    in the bit that ``order`` has in that place.
 
     With n no power of two the last places fold: the last n - p of p = 2^floor(log2 n) hand theirs to place r - p in
     step 0, and get the others' at last.
@@ -45,20 +46,22 @@ def doubling(n: int, first: int) -> list[Edge]:
     if start >= half:
         start -= half
         edges.append((first, start, 0))
-    has, bit, step = [start], 1, 1
-    while bit < half:
-        edges += [(k, k ^ bit, step) for k in has]
-        has += [k ^ bit for k in has]
-        bit, step = 2 * bit, step + 1
+    has, step = [start], 1
+    for place in order if order is not None else range(half.bit_length() - 1):
+        edges += [(k, k ^ 1 << place, step) for k in has]
+        has += [k ^ 1 << place for k in has]
+        step += 1
     return edges + [(k - half, k, step) for k in range(half, n) if k != first]
 
 
-def bruck(n: int, first: int) -> list[Edge]:
-    """Bruck's: in step s the 2^s places that have the data send them 2^s places back, to the nearest first."""
+def bruck(n: int, first: int, radix: int = 2) -> list[Edge]:
+    """Bruck's: in step s the r^s places that have the data, r the ``radix``, send them 1, 2, … r - 1 times r^s places
+    back, to the nearest first."""
     edges, have, step = [], 1, 0
     while have < n:
-        edges += [((first - k) % n, (first - k - have) % n, step) for k in range(min(have, n - have))]
-        have, step = min(2 * have, n), step + 1
+        for ahead in range(have, min(radix * have, n), have):
+            edges += [((first - k) % n, (first - k - ahead) % n, step) for k in range(min(have, n - ahead))]
+        have, step = min(radix * have, n), step + 1
     return edges
 
 

@@ -77,7 +77,7 @@ def several(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
 def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     disjoint, net = _disjoint(instance, seed), instance.machine.network
     if disjoint is not None and not np.ptp(net.bandwidth) and not np.ptp(net.latency):
-        yield _equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
+        yield equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
     else:
         first = dict.fromkeys(single(instance, size) for size in (LONG, MIDDLE, SHORT))
         for cycle in first:
@@ -88,7 +88,7 @@ def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     if disjoint is not None:
         count = 2
         while count < len(disjoint.cycles) and len(instance.members) <= MOST_OFFERED:
-            yield _equal(instance.machine, disjoint.cycles[:count], disjoint.hops[:count])
+            yield equal(instance.machine, disjoint.cycles[:count], disjoint.hops[:count])
             count *= 2
         yield disjoint
 
@@ -99,7 +99,7 @@ def _disjoint(instance: FabricInstance, seed: int) -> Cycles | None:
     if found is None:
         return None
     hops = tuple(tuple(((e,),) for e in links) for links in found.links)
-    return _equal(instance.machine, found.cycles, hops)
+    return equal(instance.machine, found.cycles, hops)
 
 
 def _searched(instance: FabricInstance, first: Cycle, known: Cycles | None, seed: int) -> list[Cycles]:
@@ -140,10 +140,10 @@ def _looked_for(instance: FabricInstance, first: Cycle, seed: int) -> Iterator[C
 def rate(instance: FabricInstance, cycles: tuple[Cycle, ...], size: int) -> Cycles:
     """The bandwidth of cycles that are used at once, equal shares each, over routes for ``size`` bytes."""
     routes = Routes.of(instance, size)
-    return _equal(instance.machine, cycles, tuple(_hops(routes, cycle) for cycle in cycles))
+    return equal(instance.machine, cycles, tuple(_hops(routes, cycle) for cycle in cycles))
 
 
-def _equal(machine: Machine, cycles: tuple[Cycle, ...], hops: tuple[Hops, ...]) -> Cycles:
+def equal(machine: Machine, cycles: tuple[Cycle, ...], hops: tuple[Hops, ...]) -> Cycles:
     """Cycles that carry equal shares."""
     uses = np.zeros(machine.links)
     for one in hops:

@@ -23,8 +23,8 @@ from functools import partial
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.out_trees import Edge, Kind, Trees, best_of, empty, refusal
-from synth_models.fabric.references.ring.cycles import Cycle, Cycles, Hops, several
+from synth_models.fabric.plans.out_trees import MOST_AT_ALL, Edge, Kind, Trees, best_of, empty, refusal
+from synth_models.fabric.references.ring.cycles import Cycle, Cycles, Hops, equal, several
 from synth_models.fabric.scheduling.moves import Ways
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -43,7 +43,13 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _kinds(instance: FabricInstance, seed: int) -> Iterator[Kind]:
+    room = max(
+        1, MOST_AT_ALL // (len(instance.blocks) if instance.collective != "allreduce" else len(instance.members))
+    )
+    room = max(1, room // len(instance.members))
     for found in several(instance, seed):
+        if len(found.cycles) > room:  # so many transfers that only some of the rings are used
+            found = equal(instance.machine, found.cycles[:room], found.hops[:room])
         count = len(found.cycles)
         name = f"{count} rings of {float(found.bandwidth) / 1e9:.4g} GB/s together" if count > 1 else "1 ring"
         yield name, partial(_there_and_back, instance, found)
