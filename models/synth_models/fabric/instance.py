@@ -271,16 +271,21 @@ def _faults_of_parts(raw: dict[str, Any]) -> Iterator[Fault]:
             if (fault.path, fault.message) not in told:
                 told.add((fault.path, fault.message))
                 yield fault
-        if not told and row.get("collective") != "demand" and len(_group_of(row)) < 2:
+        group = None if told or row.get("collective") == "demand" else _group_of(row)
+        if group is not None and len(group) < 2:
             yield Fault(f"collectives[{number}].ranks", "has one rank: nothing would move")
 
 
-def _group_of(row: dict[str, Any]) -> tuple[int, ...]:
-    """The ranks of one of several collectives, which has no faults."""
+def _group_of(row: dict[str, Any]) -> tuple[int, ...] | None:
+    """The ranks of one of several collectives, which has no faults of several fields; None where network or failures
+    have some that are reported field by field."""
     if row.get("ranks") is not None:
         return tuple(row["ranks"])
-    machine = built(_reader().validate_json(_json(row["network"]), strict=True))
-    return _members(machine, None, Failed.model_validate(row.get("failed") or {}).nodes)
+    try:
+        machine = built(_reader().validate_json(_json(row["network"]), strict=True))
+        return _members(machine, None, Failed.model_validate(row.get("failed") or {}).nodes)
+    except ValidationError:
+        return None
 
 
 def _json(value: Any) -> str:
