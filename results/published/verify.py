@@ -31,7 +31,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, namedtuple
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate, combinations, islice, pairwise, permutations, product
 from pathlib import Path
 from reprlib import repr as short
@@ -41,7 +41,10 @@ import verify_harvest
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
+MOST_LINKS = 2**20  # larger networks are not covered
 INFINITE = float("inf")  # compared with, or a cost that nobody pays
+MOST_TEXT = 2**24  # bytes of a record, an instance or a file beside it: larger ones are not covered
+MOST_ARCHIVE, MOST_LISTED, MOST_ARRAYS = 2**28, 2**22, 2**28  # bytes of an .npz, of its directory, of a record's arrays
 LEAST = 5e-324  # the least double above 0
 
 
@@ -95,6 +98,7 @@ def read_json(text):
         need(len(dict(pairs)) == len(pairs), "JSON: a key stands twice in an object")
         return dict(pairs)
 
+    need(not re.search("(?<![0-9])[0-9]{1001}", text), "JSON: a number of more than a thousand digits")
     floats = {"parse_float": lambda digits: number(float(digits), "JSON"), "parse_constant": int}  # int: refuses NaN
     return json.loads(text, object_pairs_hook=once, **floats)
 
@@ -105,21 +109,32 @@ Array = namedtuple("Array", "shape values")  # the numbers stand row after row
 
 class Arrays:  # of one .npz file
     def __init__(self, path):
-        name, found = Path(path).name, hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+        name, data = Path(path).name, read_file(path, MOST_ARCHIVE)
+        found, last = hashlib.sha256(data).hexdigest()[:12], data[-22:]
         need(name.split(".")[-2:] == [found, "npz"], f"{name}: its hash is {found}")
-        self.zip = zipfile.ZipFile(path)
+        need(last[:4] == b"PK\5\6" and data[-42:-38] != b"PK\6\7", f"{name}: not as numpy writes it")
+        cover(int.from_bytes(last[12:16], "little") <= MOST_LISTED, f"{name}: a directory of so many bytes")
+        self.zip, self.taken = zipfile.ZipFile(path), 0
         self.names = [member[:-4] for member in self.zip.namelist() if member.endswith(".npy")]
         need(len(set(self.names)) == len(self.names), f"{name}: a member stands twice")
 
     def read(self, name):
-        data = self.zip.read(name + ".npy")
+        """Return an array. Before it is unpacked its size is known; piece by piece no more than that comes out."""
+        member = self.zip.getinfo(name + ".npy")
+        self.taken += member.file_size
+        cover(self.taken <= MOST_ARRAYS, f"arrays of more than {MOST_ARRAYS} bytes")
+        need(member.compress_type in (0, 8, 14), f"array {name}: packed by other means than numpy's")
+        with self.zip.open(member) as stream:
+            data = b"".join(iter(lambda: stream.read1(4096), b""))
         need(data[:7] in (b"\x93NUMPY\x01", b"\x93NUMPY\x02"), f"array {name}: not in numpy's format")
         width = 2 * data[6]  # of the header's length
         start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
+        need(start <= 10_000, f"array {name}: a header of {start} bytes")
         header = ast.literal_eval(data[8 + width : start].decode("latin1").strip())
         need(header["descr"] in TYPES and header["fortran_order"] is False, f"array {name}: its type is none of ours")
+        lengths = [whole(length, 0, 2**40, "shape") for length in header["shape"]]
         values = array(TYPES[header["descr"]], data[start:])
-        need(len(values) == math.prod(header["shape"]), f"array {name}: its size and shape differ")
+        need(len(values) == math.prod(lengths), f"array {name}: its size and shape differ")
         if sys.byteorder == "big":
             values.byteswap()
         return Array(tuple(header["shape"]), values)
@@ -131,6 +146,8 @@ class Held(dict):
     def __init__(self, plain, file=None, prefix=""):
         need(type(plain) is dict, "a solution or certificate is an object")
         super().__init__((key, value) for key, value in plain.items() if value is not None)
+        if file:
+            file.taken = 0
         for name in file.names if file else ():
             key = name.removeprefix(prefix)
             if name.startswith(prefix) and "/" not in key:
@@ -232,12 +249,20 @@ def check_claims(record, value, bound, held, certified):
     need(termination not in EMPTY or (record["solution"] is None and bound is None), f"{termination}: holds something")
 
 
+def read_file(path, most=MOST_TEXT):
+    """Return a file's bytes, of at most so many."""
+    with open(path, "rb") as stream:
+        data = stream.read(most + 1)
+    cover(len(data) <= most, f"{Path(path).name}: more than {most} bytes")
+    return data
+
+
 def find_file(place, folder):
     """Yield what files of a place hold, below a folder, one above it, or one above this file: one is the repository."""
     for start in (Path(folder).absolute(), Path(__file__).absolute().parent):
         for above in (start, *start.parents):
             if (above / place).is_file():
-                yield (above / place).read_bytes()
+                yield read_file(above / place)
 
 
 def find_instance(record, folder):
@@ -292,6 +317,7 @@ def simple_network(network):
     if kind in GRIDS and network.get("bidirectional", True):
         sides = [size(key) for key in GRIDS[kind].split() if key != "layers" or network.get(key) is not None]
         sides = sides if kind != "hypercube" else [2] * sides[0]
+        cover(math.prod(sides) * 2 * len(sides) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
         ranks, links = math.prod(sides), grid_links(sides, kind in ("ring", "torus"))
         if kind == "equimesh":  # and four rings along its edges
             nodes, cols, rings = range(ranks), sides[1], network.get("rings") or {}
@@ -303,6 +329,7 @@ def simple_network(network):
     elif kind in ("star", "fat_tree"):
         leaves, hosts = (1, size("nodes")) if kind == "star" else (size("leaves"), size("hosts"))
         ranks = leaves * hosts
+        cover(ranks + leaves * network.get("spines", 1) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
         spines = range(ranks + leaves, ranks + leaves + (size("spines", 1) if kind == "fat_tree" else 0))
         ends, up = [(v, ranks + v // hosts, near) for v in range(ranks)], network.get("uplink_bandwidth", near)
         ends += [(leaf, spine, up) for leaf in range(ranks, ranks + leaves) for spine in spines]
@@ -312,7 +339,8 @@ def simple_network(network):
         makers = {"full": (x for u, v in combinations(range(ranks), 2) for x in ((u, v), (v, u)))}
         makers["kautz"] = ((u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1))
         makers["ring"] = ((v, (v + 1) % ranks) for v in range(ranks))
-        links = [link for link in makers[kind] if link[0] != link[1]]
+        links = [link for link in islice(makers[kind], MOST_LINKS + 1) if link[0] != link[1]]
+    cover(len(links) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
     return ranks, switches, [(u, v, *(bandwidth or [near])) for u, v, *bandwidth in links]
 
 
@@ -1338,24 +1366,43 @@ VERDICTS = ("accept", "refuse", "not covered")
 
 
 def records_of(paths):
-    """Yield (name, folder, record or instance text) of everything below the paths, in order."""
+    """Yield (name, folder, record or instance text) of everything below the paths, in order.
+
+    In place of a text that cannot be read: what says so, a Fault or NotCovered."""
     for path in map(Path, paths):
         files = sorted(file for file in path.rglob("*.json*") if file.suffix in (".json", ".jsonl"))
-        for file in files if path.is_dir() else [path]:
-            lines = file.read_text(encoding="utf-8-sig")
-            for number, line in enumerate(lines.split("\n") if file.suffix == ".jsonl" else [lines], 1):
-                if line.strip() or file.suffix != ".jsonl":
-                    yield f"{file}:{number}", str(file.parent), line
+        for file in [file for file in files if not file.is_dir()] if path.is_dir() else [path]:
+            try:
+                with file.open("rb") as stream:
+                    for number, line in enumerate(pieces_of(stream, file.suffix == ".jsonl"), 1):
+                        if type(line) is not str or line.strip() or file.suffix != ".jsonl":
+                            yield f"{file}:{number}", str(file.parent), line
+            except OSError as wrong:
+                yield f"{file}:1", str(file.parent), Fault(f"cannot be read: {wrong.strerror}")
+
+
+def pieces_of(stream, in_lines):
+    """Yield the lines of a file, or all of it, as texts; what is too long, or no UTF-8, as what says so."""
+    longest = MOST_TEXT + 1
+    for line in iter(lambda: stream.readline(longest), b"") if in_lines else [stream.read(longest)]:
+        try:
+            yield line.decode("utf-8-sig") if len(line) < longest else NotCovered(f"a text of over {MOST_TEXT} bytes")
+        except UnicodeDecodeError as wrong:
+            yield Fault(f"not in UTF-8: {wrong.reason} at byte {wrong.start}")
+        while in_lines and len(line) == longest and not line.endswith(b"\n"):
+            line = stream.readline(longest)
 
 
 class Checker:  # of records one by one, and of those of one instance against each other
     def __init__(self):
-        self.open_arrays, self.places, self.best = cache(Arrays), set(), defaultdict(lambda: ([], []))
+        self.open_arrays, self.places, self.best = lru_cache(16)(Arrays), set(), defaultdict(lambda: ([], []))
 
     def check(self, name, folder, text):
         """Return (family, accept, refuse or not covered, a message, the kinds of what was verified)."""
         family, done, left = "?", [], []
         try:
+            if type(text) is not str:
+                raise text
             record = read_json(text)
             family = one_of(record["family"], FAMILIES, "family")
             if record["format"] == "synth-instance/1":
@@ -1414,6 +1461,11 @@ class Checker:  # of records one by one, and of those of one instance against ea
         need(not crossed, "a bound of one record exceeds the value of another")
 
 
+def in_view(text):
+    """Return the text in one line of at most 2,000 characters; what no terminal shows, or obeys, is escaped."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:2000])
+
+
 def main(arguments):
     """Check what the arguments name; print a line a record and a summary; return the exit code."""
     checker, counts, kinds = Checker(), Counter(), Counter()
@@ -1422,7 +1474,7 @@ def main(arguments):
         counts[family, verdict] += 1
         kinds.update((family, what) for what in done)
         if "--faults" not in arguments or verdict != "accept":
-            print(f"{verdict:11} {name}: {message}", flush=True)
+            print(in_view(f"{verdict:11} {name}: {message}"), flush=True)
     for family in sorted({family for family, _ in counts}):
         numbers = [counts[family, verdict] for verdict in VERDICTS]
         print(f"{family:8} {sum(numbers):5} records: " + ", ".join(f"{n} {what}" for n, what in zip(numbers, VERDICTS)))

@@ -267,13 +267,15 @@ def _print_certificate(record: Record) -> None:
 
 
 def _draw(figure: Callable[[], Any], path: Path, style: FigureStyle) -> None:
+    from matplotlib import rc_context
+
     from synth.errors import InputError
     from synth.views.figure_style import SUFFIXES, drawing, save
 
     if path.suffix.lower() not in SUFFIXES:
         raise InputError("--plot takes a file ending in .png, .svg or .pdf", str(path))
     try:
-        with drawing(style):
+        with drawing(style), rc_context({"text.parse_math": False}):  # a name may hold a dollar sign
             save(figure(), path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None

@@ -85,7 +85,7 @@ def _acquired(there: Path, needed: bool, most_s: float) -> FileLock | None:
         nonlocal is_current
         with suppress(OSError):  # a full disk: then the file does not say who holds it
             os.ftruncate(handle, 0)
-            os.pwrite(handle, _me().encode(), 0)
+            os.pwrite(handle, visible(_me()).encode(), 0)
         with suppress(FileNotFoundError):
             is_current = os.path.samestat(os.fstat(handle), os.stat(there))
 

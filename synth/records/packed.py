@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from synth.errors import InputError
+from synth.errors import InputError, abridged
 from synth.instance import parse_json
+from synth.records.array_file import ArrayFile
 
 NAME = "records.jsonl"
 PATH = "record_path"
 MARK, HEAD = b'"synth-record/1"', 200  # what stands in the first bytes of a record's file
-MOST_BYTES = 2**31  # of one record's arrays: more is no schedule of ours, and would fill the memory
+LONGEST_NAME = 255  # bytes of a file's name
 Arrays = Mapping[str, Any]
 Entry = tuple[str, Mapping[str, Any], Arrays]  # place, record without its arrays, arrays
 
@@ -96,8 +97,11 @@ def _place(data: Any, lines: Mapping[str, tuple[int, bytes]]) -> str:
     if not isinstance(place, str):
         raise ValueError(f"{PATH} is missing or not a text")
     path = PurePosixPath(place)
-    if path.is_absolute() or ".." in path.parts or path.as_posix() != place or path.suffix != ".json" or "\0" in place:
-        raise ValueError(f"{PATH} = {place!r}: must be a path below this folder that ends in .json")
+    if path.is_absolute() or ".." in path.parts or path.as_posix() != place or path.suffix != ".json":
+        raise ValueError(f"{PATH} = {abridged(repr(place))}: must be a path below this folder that ends in .json")
+    if not place.isprintable() or max(len(part.encode()) for part in path.parts) > LONGEST_NAME:
+        what = f"names must be printable and of at most {LONGEST_NAME} bytes"
+        raise ValueError(f"{PATH} = {abridged(repr(place))}: {what}")
     if place in lines:
         raise ValueError(f"{PATH} = {place!r} stands in line {lines[place][0]} too")
     return place
@@ -149,21 +153,16 @@ def state(path: Path) -> list[tuple[int, int, int]]:
 
 def read_arrays(file: Path, prefix: str = "") -> dict[str, Any]:
     """The arrays of an ``.npz`` whose names begin with ``prefix``, under the rest of their names. Raises whatever numpy
-    and zipfile raise on damaged files, and ``ValueError`` on more than ``MOST_BYTES``."""
+    and zipfile raise on damaged files, and ``ValueError`` on what :mod:`synth.records.array_file` refuses."""
     status = file.stat()
-    stored, sizes = _archive(file, os.getpid(), status.st_mtime_ns, status.st_size, status.st_ino)
-    names = [name for name in stored.files if name.startswith(prefix)]
-    if sum(sizes[name] for name in names) > MOST_BYTES:
-        raise ValueError(f"its arrays take more than {MOST_BYTES} bytes")
-    return {name.removeprefix(prefix): stored[name] for name in names}
+    return _archive(file, os.getpid(), status.st_mtime_ns, status.st_size, status.st_ino).read(prefix)
 
 
 @lru_cache(maxsize=4)
-def _archive(file: Path, *_: int) -> tuple[Any, dict[str, int]]:
-    """The open archive in this file, and the bytes of each array; a collection's is asked for hundreds of records.
-    Closed when its place is taken. Never shared with a process forked from this one: they would share its position."""
-    stored = np.load(file, allow_pickle=False)
-    return stored, {info.filename.removesuffix(".npy"): info.file_size for info in stored.zip.infolist()}
+def _archive(file: Path, *_: int) -> ArrayFile:
+    """The open archive in this file; a collection's is asked for hundreds of records. Closed when its place is taken.
+    Never shared with a process forked from this one: they would share its position."""
+    return ArrayFile(file)
 
 
 @dataclass(frozen=True)

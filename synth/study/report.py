@@ -29,6 +29,7 @@ from synth.study.chart import natural
 from synth.study.figures import by_family
 from synth.study.table import COLUMNS, WRONG, baselines_of, place, plain_name
 from synth.text.quantities import NOTHING, SCALES, percent, shown, times
+from synth.text.visible import visible
 from synth.views.figure_style import SCREEN_DPI, laid_out
 from synth.views.frames import Frames
 
@@ -120,7 +121,7 @@ def write(
     from jinja2 import Environment, PackageLoader
 
     page = files("synth.study") / "page"
-    environment = Environment(loader=PackageLoader("synth.study", "page"), autoescape=True)
+    environment = Environment(loader=PackageLoader("synth.study", "page"), autoescape=True, finalize=_one_line)
     template = environment.get_template("report.html")
     animations, undrawn = _animations(table, path.parent, records, instances)
     text = template.render(
@@ -141,6 +142,12 @@ def write(
         most_moves=f"{animation.MOST_MOVES:,}",
     )
     path.write_text(text, encoding="utf-8")
+
+
+def _one_line(value: Any) -> Any:
+    """What the page shows of a value: of a text one visible line; of what is HTML already, and of other text of ours
+    that goes through ``safe``, all."""
+    return visible(value) if type(value) is str else value
 
 
 def _parts(

@@ -18,6 +18,7 @@ from synth.arrays import Int32Array, IntArray
 from synth.errors import Fault
 from synth.instance import Instance, Part, Unit
 from synth.schedule.collective import CollectiveName
+from synth.text.visible import visible
 
 MAX_RANKS = 65_536
 _RUN = re.compile(r"([A-Za-z0-9_.:-]*?[A-Za-z0-9_.:-])x([0-9]+)")
@@ -194,8 +195,8 @@ class BineInstance(Instance):
 
     @property
     def job_names(self) -> list[str]:
-        """Names in the order of ``allocations``."""
-        return ["torus"] if self.torus is not None else [job.name for job in self.jobs]
+        """Names in the order of ``allocations``, as they are shown."""
+        return ["torus"] if self.torus is not None else [visible(job.name) for job in self.jobs]
 
     def round_limit(self, ranks: int) -> int:
         """Rounds a tree on ``ranks`` ranks may take."""

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from synth.text.quantities import BYTES, SECONDS, count, percent, shown
+from synth.text.visible import visible
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.failures import in_words
@@ -26,7 +27,10 @@ def describe(instance: FabricInstance, schedule: Schedule | Quotient) -> str:
     if not schedule.transfers:
         return "nothing has to move"
     hops = hops_of(instance, schedule)
-    lines = [_pieces(instance, schedule), *in_words(instance.failed.model_dump(), instance.machine.names)]
+    lines = [
+        _pieces(instance, schedule),
+        *in_words(instance.failed.model_dump(), [*map(visible, instance.machine.names)]),
+    ]
     if hops.wrong_count:  # a schedule that the check refuses
         return "\n".join(lines) + "\nsome routes are none: synth check says which"
     lines += _ends(instance, schedule, hops)
@@ -75,7 +79,8 @@ def _ends(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[str]
     of, last = instance.all_blocks[1][schedule.piece_block][schedule.piece], np.zeros(len(instance.parts), np.int64)
     np.maximum.at(last, of[hops.owner], hops.arrive)
     lines = [
-        f"{called(number, one)}: {part.collective} of {shown(one.bytes, BYTES)} over {len(part.members)} ranks, "
+        f"{visible(called(number, one))}: {part.collective} of {shown(one.bytes, BYTES)} "
+        f"over {len(part.members)} ranks, "
         f"released at {shown(one.release, SECONDS)}, priority {one.priority}, "
         f"ends at {_time(schedule, int(last[number]))}"
         for number, (one, part) in enumerate(zip(instance.collectives, instance.parts, strict=True))
@@ -111,7 +116,7 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
     if instance.collectives is not None:
         number = int(instance.all_blocks[1][block])
-        whose += f", {instance.collectives[number].name or f'collective {number}'}"
+        whose += f", {visible(instance.collectives[number].name or '') or f'collective {number}'}"
     plus = "+" if schedule.adds[i] else ""
     when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
     tails = dict.fromkeys(int(net.src[e]) for e in route)
@@ -125,5 +130,5 @@ def _time(schedule: Schedule, tick: int) -> str:
 
 
 def _name(instance: FabricInstance, node: int) -> str:
-    name = instance.machine.names[node]
+    name = visible(instance.machine.names[node])
     return f"{'switch' if instance.machine.is_switch[node] else 'rank'} {node}" if name == str(node) else name
