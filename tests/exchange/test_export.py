@@ -295,6 +295,18 @@ def test_nothing_to_do_is_an_algorithm_too() -> None:
         assert algorithm.ranks == 1
 
 
+@pytest.mark.parametrize("form", ["msccl-xml", "mscclpp", "chakra", "goal", "csv"])
+def test_nothing_to_do_leaves_in_every_format(form: str, tmp_path: Path) -> None:
+    """The rank copies its input; as exported it takes no time, whatever number of chunks is asked."""
+    alone = synth.make("fabric", network="full", nodes=2, ranks="1", collective="broadcast", bytes="1000")
+    record = synth.solve(alone, "direct")
+    for chunks in (None, 6) if form in ("msccl-xml", "mscclpp") else (None,):
+        path = tmp_path / f"alone{FORMATS[form].suffix}"
+        write_schedule(transfers_of(record), FORMATS[form], path, wish=Wish(chunks=chunks))
+        if form in ("msccl-xml", "mscclpp"):
+            assert imported_algorithm.compared(path, record).startswith("as exported it takes 0 s")
+
+
 PROGRAMS = [
     ("xtree/mesh-2x3-c1-allreduce", "ilp", "highs", {"counting": "off", "warm_start": "off"}),
     ("xtree/ring-8-c1", "cpsat", "cpsat", {"counting": "off", "warm_start": "off", "relaxation": "off"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from examples import some_of
+from exchange.by_hand import schedule
 from exchange.possession import Run, expected
 from exchange.random_transfers import random_transfers
 
@@ -56,6 +58,19 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         assert verdict.facts["sends_to_hold"] <= 1
         Run(a, random, together=True).run()  # and where a connection holds nothing
     assert max(np.diff(a.step_start), default=0) <= (limits.steps or a.steps)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_finished_sum_replaces_what_still_waits_to_be_added(in_place: bool) -> None:
+    """Rank 1's sum leaves for rank 0 at 3, before rank 2's contribution comes at 5 (on a slow link since 0), which
+    nobody asks for: rank 0 has the whole sum at 4, and its copy comes to rank 1 at 7."""
+    rows = [(0, 0, 2, 1, True), (0, 0, 2, 0, True), (3, 0, 1, 0, True), (6, 0, 0, 1, False), (6, 0, 0, 2, False)]
+    t = schedule("allreduce", 3, rows, [0])
+    slow = (t.src == 2) & (t.dst == 1)
+    assert slow.sum() == 1
+    algorithm, _ = lower(replace(t, end_s=np.where(slow, 5.0, t.end_s)), Limits("any"), Wish(in_place=in_place))
+    assert validity.check(algorithm).faults == ()
+    Run(algorithm, Random(0)).run()
 
 
 def test_a_send_and_a_receive_share_a_thread_block_where_there_would_be_too_many() -> None:

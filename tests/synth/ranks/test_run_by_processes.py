@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from command import flat, run
 from examples import some
+from exchange.by_hand import schedule
 from exchange.possession import needs
 from exchange.random_transfers import random_transfers
 
+import synth
 from synth.exchange import transfers_csv
+from synth.exchange.record_export import moves_of
 from synth.exchange.transfers import Transfers
 from synth.ranks.crew import Crew
+from synth.ranks.data import Data
 from synth.ranks.from_transfers import program_of
 from synth.ranks.launcher import Job
 from synth.ranks.program import WORD
+from synth.ranks.words import TransferNames, faults
 
 ROOT = Path(__file__).resolve().parents[3]
 RELAY = ROOT / "results/published/optree/mesh-2x2x2-w1/relay.json"
@@ -39,6 +45,45 @@ def test_random_schedules_of_every_collective_end_right(crew: Crew) -> None:
         sent = np.zeros((t.ranks, t.ranks), dtype=np.int64)
         np.add.at(sent, (t.src, t.dst), np.maximum(1, np.rint(t.piece_bytes[t.piece] / WORD)).astype(np.int64) * WORD)
         assert np.array_equal(done.received, sent)
+
+
+def test_copies_that_take_no_time_are_no_circle(crew: Crew) -> None:
+    """A switch's sum as moves: each of three ranks adds up one third and hands it to the others at the very moment when
+    theirs come. Whoever took those first would wait for all."""
+    rows = [(0, k, src, k, True) for k in range(3) for src in range(3) if src != k]
+    rows += [(1, k, k, dst, False) for k in range(3) for dst in range(3) if dst != k]
+    t = schedule("reduce_scatter", 3, rows, [0, 1, 2])
+    once = replace(
+        t, collective="allreduce", part_bytes=192, piece_part=np.zeros(3, dtype=np.int64),
+        piece_offset=np.arange(3) * 64, end_s=np.ones(len(t.piece)),
+    )  # fmt: skip
+    assert (once.start_s == once.end_s).sum() == 6
+    done = crew.run(Job(program_of(once), 0, patience_s=5))
+    assert (done.wrong, done.died, done.blocked) == ([], None, [])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("method", "keys"),
+    [
+        ("in_network", {"machine": "dgx-h100-nvls", "gpus": "4", "bytes": "1MiB"}),
+        ("nvls", {"machine": "dgx-h100-nvls", "gpus": "3", "boxes": "2", "bytes": "64KiB"}),
+        ("sharp", {"network": "fat_tree", "leaves": "2", "hosts": "3", "spines": "2", "multicast": "on", "adds": "on",
+                   "bytes": "10"}),
+        ("steiner", {"network": "star", "nodes": "5", "multicast": "on", "adds": "on", "bytes": "1MiB"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("collective", ["allreduce", "reduce", "broadcast"])
+def test_sums_and_copies_of_switches(method: str, keys: dict[str, str], collective: str, crew: Crew) -> None:
+    """Hubs, in-trees and out-trees over one switch and several."""
+    record = synth.solve(synth.make("fabric", collective=collective, **keys), method, time_limit=20)
+    if record.value is None:
+        assert record["termination"] == "unsupported"
+        assert collective != "allreduce"
+        return
+    t = moves_of(record)
+    done = crew.run(Job(program_of(t, 1e-2), 0, patience_s=5))
+    assert faults(program_of(t, 1e-2), done, TransferNames(t), Data(0, t.ranks)) == []
 
 
 @pytest.mark.long
