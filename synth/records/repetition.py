@@ -101,6 +101,9 @@ def _judged(record: Record, family: Family, instance: Instance, outcome: Outcome
     """What the run's end says of the record."""
     pack, stored = load(family.pack), load(family.unpack)(instance, record.packed)
     if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
+        made_by = list(outcome.made_by or (record["method"],))
+        if record.data.get("made_by") not in (None, made_by):
+            return Repetition("other", f"run again it is made by {', '.join(made_by)}")
         return Repetition("same", "run again: the same solution")
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
@@ -144,7 +147,7 @@ def _key(record: Record) -> str:
     digest = hashlib.sha256(
         json.dumps([record[key] for key in ("family", "instance_sha256", "method", "stopped_by")]).encode()
     )
-    digest.update(json.dumps([record["options"], record.value], default=str).encode())
+    digest.update(json.dumps([record["options"], record.value, record.data.get("made_by")], default=str).encode())
     for name, value in sorted(record.packed.items()):
         digest.update(name.encode())
         digest.update(value.tobytes() if isinstance(value, np.ndarray) else dumps({"": value}, one_line=True).encode())

@@ -16,6 +16,7 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records.contents import demand_contents
+from synth.records.repetition import repeat
 from synth.records.summary import rows_by_instance
 from synth_models.fabric import race
 from synth_models.fabric.instance import FabricInstance
@@ -151,3 +152,13 @@ def test_the_incumbent_is_the_quickest_and_settles_at_its_bound() -> None:
     best.least = took
     assert best.settled
     assert best.over()
+
+
+def test_a_false_credit_is_seen_when_the_method_is_run_again(tmp_path: Path) -> None:
+    instance = star("alltoall")
+    record = synth.solve(instance, "direct", results=tmp_path)
+    assert record.path is not None
+    data = json.loads(record.path.read_text()) | {"made_by": ["pull"]}
+    record.path.write_text(json.dumps(data))
+    found = repeat(records.read(record.path), instance)
+    assert (found.answer, found.words) == ("other", "run again it is made by direct")
