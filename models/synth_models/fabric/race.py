@@ -33,6 +33,7 @@ from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
 WHOLE, THIRD, FIFTH, EACH = 1.0, 0.3, 0.2, 0.4  # of the time that is left, for a lender
+OWN = 0.9  # of it, for a method that others are compared with
 BOUND = 0.15  # of it, for the bound at which a race with a certified one ends
 MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: others take as long as all the rest
 MOST_MEMBERS = 32  # up to which all that libraries run is quick
@@ -156,7 +157,21 @@ def race(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:
-    found: Outcome = load(entry.own)(incumbent.instance, incumbent.options, incumbent)
+    """What the method makes itself. Those that are compared with it have a part of the time left for them, whatever it
+    takes."""
+    propose, whole = load(entry.own), incumbent.options
+    if not entry.beside(incumbent):
+        alone: Outcome = propose(incumbent.instance, whole, incumbent)
+        return alone
+    incumbent.options = replace(whole.part(OWN), progress=whole.progress, held=whole.held)
+    found = Outcome("time_limit", message="stopped at the time limit")
+    try:
+        with incumbent.options.in_time():
+            found = propose(incumbent.instance, incumbent.options, incumbent)
+    finally:
+        incumbent.options = whole
+    found.take_over(whole.held)
+    incumbent.hurried = False
     return found
 
 

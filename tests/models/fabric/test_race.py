@@ -11,6 +11,7 @@ import pytest
 from models.fabric.small_several import ONE_LINK, several
 
 import synth
+from synth.clock.deadline import OutOfTime
 from synth.errors import InputError, UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
@@ -47,7 +48,7 @@ def slowly(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) 
     """A method whose own schedule is that of ``direct``, each tick ten times as long."""
     from dataclasses import replace
 
-    made = race.call("direct", instance, options).solution
+    made = race.call("direct", instance, RunOptions().started_now()).solution
     return Outcome("finished", replace(made, start=made.start * 10), message="slow")
 
 
@@ -162,3 +163,20 @@ def test_a_false_credit_is_seen_when_the_method_is_run_again(tmp_path: Path) -> 
     record.path.write_text(json.dumps(data))
     found = repeat(records.read(record.path), instance)
     assert (found.answer, found.words) == ("other", "run again it is made by direct")
+
+
+def test_a_method_that_takes_all_its_time_is_compared_all_the_same(borrower: Any) -> None:
+    """What it held when its part of the time was over is slower than the lender's schedule."""
+
+    def endless(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
+        incumbent.offer(slowly(instance, options, incumbent).solution, "slow")
+        raise OutOfTime
+
+    borrower(endless, "direct")
+    record = synth.solve(star("alltoall"), "pull", time_limit=60)
+    assert (record["termination"], record["made_by"]) == ("time_limit", ["direct"])
+    borrower(endless)
+    record = synth.solve(star("alltoall"), "pull", time_limit=60)
+    assert (record["termination"], record["made_by"], record["message"]) == (
+        "time_limit", ["pull"], "slow; stopped at the time limit",
+    )  # fmt: skip

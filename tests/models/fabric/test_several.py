@@ -273,6 +273,7 @@ def test_a_method_that_its_time_ends_leaves_the_others_theirs(monkeypatch: pytes
 def test_what_has_no_schedule_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pull, "_grown", out_of_time)
     monkeypatch.setattr(race, "hold_first", lambda *_: None)
+    monkeypatch.setitem(race.ENTRIES, "pull", race.Entry(race.ENTRIES["pull"].own))
     record = synth.solve(one_link(), "pull", time_limit=60)
     assert (record["termination"], record.value) == ("time_limit", None)
     assert record["message"] == "collective 0: stopped at the time limit"
