@@ -28,7 +28,7 @@ FAMILIES = ["toy_broadcast", *(f"synth_models.{name}" for name in family_names()
 PEERS = {"synth_peers.sccl", "synth_peers.teccl"}  # one joins the methods and the check of family fabric
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
 PROBLEM = {"instance", "solution", "parts", "problem", "scheduling"}
-PIPELINE = {"plans", "race"}  # of the largest family: what methods propose, and what alone calls them
+PIPELINE = {"plans", "routes", "race"}  # of the largest family: what methods propose and share, what alone calls them
 CALLS = {"synth.family.get_family", "synth.family.load", "synth.family.families", "importlib.import_module"}
 # who may import whom within a family, in the end; a room may be a file while one file is enough
 ARROWS = {
@@ -39,12 +39,13 @@ ARROWS = {
     "making": PROBLEM,
     "parts": PROBLEM,
     "problem": set[str](),
-    "scheduling": PROBLEM,
-    "plans": PROBLEM | {"check", "bounds"},
-    "race": PROBLEM | {"check", "bounds", "plans"},
+    "routes": PROBLEM - {"scheduling"},
+    "scheduling": PROBLEM | {"routes"},
+    "plans": PROBLEM | {"routes", "check", "bounds"},
+    "race": PROBLEM | {"routes", "check", "bounds", "plans"},
     "check": PROBLEM,
     "views": PROBLEM | {"check"},
-    **dict.fromkeys(METHODS.values(), PROBLEM | {"check", "plans", *METHODS.values()}),
+    **dict.fromkeys(METHODS.values(), PROBLEM | {"check", "plans", "routes", *METHODS.values()}),
     "paper": PROBLEM | {"making", "check", "views", "family", *METHODS.values()},
 }
 # what several rooms are made of, or in the largest family two rooms; our papers' pages are a package of their own

@@ -27,8 +27,8 @@ from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
 from synth_models.fabric.problem.reach import knows
+from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.box_routes import boxes_are_alike
 from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share

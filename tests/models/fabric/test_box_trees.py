@@ -18,13 +18,13 @@ from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.near_boxes import around, near_boxes, seconds_between
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.hierarchical.box_sends import GROUPS_LED, Plan
 from synth_models.fabric.references.hierarchical.box_trees import two_trees
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.near_boxes import around, near_boxes, seconds_between
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import reversed_instance

@@ -20,8 +20,9 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
 from synth_models.fabric.references.hierarchical import box_exchange, box_sends, trees_over_boxes
 from synth_models.fabric.references.hierarchical import method as hierarchical
-from synth_models.fabric.scheduling import box_routes, chunks
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.routes import box_routes
+from synth_models.fabric.routes.search import Routes
+from synth_models.fabric.scheduling import chunks
 
 BETWEEN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 

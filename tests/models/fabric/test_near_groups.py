@@ -16,9 +16,10 @@ from synth_models.fabric.plans.near_groups import even_routes, links_between, ne
 from synth_models.fabric.plans.straight import straight, straight_pairs
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.hierarchical.box_sends import DEALT, Plan
-from synth_models.fabric.scheduling import box_routes, chunks
+from synth_models.fabric.routes import box_routes
+from synth_models.fabric.routes.search import Routes
+from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.mirrored import opposite
-from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}

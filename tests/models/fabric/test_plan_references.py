@@ -21,8 +21,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans import pair_edges, pair_paths
 from synth_models.fabric.references.plan.method import REFERENCES, Planner
 from synth_models.fabric.references.plan.reference_bounds import Demand
+from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import moves
-from synth_models.fabric.scheduling.routes import Routes
 
 
 def no_slower(plans: Planning, matrix: IntArray) -> None:

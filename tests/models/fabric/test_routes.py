@@ -17,11 +17,11 @@ from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import Moves, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
-from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import synth
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.scheduling.box_routes import PairRoutes
-from synth_models.fabric.scheduling.spines import over_all_in_turn
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.spines import over_all_in_turn
 
 
 def machine(**keys: Any) -> FabricInstance:

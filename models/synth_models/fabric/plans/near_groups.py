@@ -11,8 +11,8 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.near_boxes import around, near_boxes, places, seconds_between
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.near_boxes import around, near_boxes, places, seconds_between
 from synth_models.fabric.scheduling.from_afar import seconds_of_links
 
 UNEVEN = 1.05  # times what the busiest link of a rank takes, above which other routes are looked for

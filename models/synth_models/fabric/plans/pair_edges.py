@@ -6,7 +6,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.scheduling.routes_in_turn import Edges
+from synth_models.fabric.routes.routes_in_turn import Edges
 
 
 def turns(instance: FabricInstance, origin: IntArray, goal: IntArray) -> IntArray:

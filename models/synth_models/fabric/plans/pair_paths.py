@@ -10,11 +10,11 @@ from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.routes.routes_in_turn import Edges
+from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_at_once
 from synth_models.fabric.scheduling.moves import along, in_chunks
-from synth_models.fabric.scheduling.routes import Routes
-from synth_models.fabric.scheduling.routes_in_turn import Edges
 from synth_models.fabric.solution import Schedule
 
 MOST_TRIED = 100_000  # transfers of a schedule with more than one chunk a block

@@ -12,7 +12,7 @@ from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import search
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.routes import Routes, can_branch, forked, merged
+from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 
 MOST_HUBS = 512
 

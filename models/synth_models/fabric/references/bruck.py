@@ -20,7 +20,7 @@ from synth_models.fabric.plans import spreading
 from synth_models.fabric.plans.out_trees import Trees, best_of, empty, refusal
 from synth_models.fabric.plans.pair_paths import best_paths
 from synth_models.fabric.plans.spreading import over
-from synth_models.fabric.scheduling.routes_in_turn import Edges
+from synth_models.fabric.routes.routes_in_turn import Edges
 
 KNOWN = ("allgather", "alltoall")
 

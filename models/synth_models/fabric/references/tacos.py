@@ -31,11 +31,11 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
-from synth_models.fabric.scheduling.routes import Route, Routes
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

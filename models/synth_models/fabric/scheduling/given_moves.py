@@ -24,9 +24,9 @@ from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
+from synth_models.fabric.routes.search import Route, Routes, star
 from synth_models.fabric.scheduling import service as sharing
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
-from synth_models.fabric.scheduling.routes import Route, Routes, star
 from synth_models.fabric.solution import Schedule
 
 Waits = tuple[IntArray, IntArray]

@@ -10,9 +10,9 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.routes.routes_in_turn import Edges, sent_in_turn
+from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
-from synth_models.fabric.scheduling.routes import Route, Routes
-from synth_models.fabric.scheduling.routes_in_turn import Edges, sent_in_turn
 
 MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel
 

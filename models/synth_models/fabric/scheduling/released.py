@@ -15,6 +15,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.several import links_in
+from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling import moves as moving
 from synth_models.fabric.scheduling.followers import Followers
@@ -30,7 +31,6 @@ from synth_models.fabric.scheduling.list_scheduling import (
 from synth_models.fabric.scheduling.renumbered import waits_of
 from synth_models.fabric.scheduling.reservations import Uses, uses_of
 from synth_models.fabric.scheduling.reversal import arrivals
-from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Schedule
 
 

@@ -14,7 +14,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
 
 ROUTE_SIZE = 2**20  # bytes for which the quickest routes are chosen
 LONGEST = 2**16  # seconds that the longest plan may take, for which ticks are chosen

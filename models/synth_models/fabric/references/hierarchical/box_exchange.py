@@ -19,7 +19,7 @@ from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import SHARES
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.switch_sums import meet_in_switches

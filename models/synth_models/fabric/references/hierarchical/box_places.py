@@ -4,7 +4,7 @@ The trees (:mod:`.box_trees`) say which place sends to which in even rounds and 
 odd ones. Places of groups that are alike can be exchanged: that changes the routes, not the rounds. A link of the
 network that more than one piece's time is asked of in a round holds the whole pipeline up; random exchanges in the
 groups concerned go on until there is none, or a number of them has passed. Slow links from a leaf switch to its spines,
-over which pieces go in turn (:mod:`synth_models.fabric.scheduling.spines`), are one link.
+over which pieces go in turn (:mod:`synth_models.fabric.routes.spines`), are one link.
 
 Where both trees enter a group at its one gate, two pieces never enter or leave it in one round, but the trees are about
 twice as deep as with a gate for each; so both are tried.
@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
-from synth_models.fabric.plans.near_boxes import Groups, around, near_boxes, places, seconds_between
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_trees import Growth, Placed, two_trees
-from synth_models.fabric.scheduling.box_routes import PairRoutes
-from synth_models.fabric.scheduling.spines import as_one
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places, seconds_between
+from synth_models.fabric.routes.spines import as_one
 
 PASSES = 6  # over all groups
 EXCHANGES = 12  # tried in a group and pass

@@ -12,7 +12,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
 
 MOST_TURNS = 840
 BY_CUT_OFF, BY_ANY = 1, 2  # who spreads a piece in a box instead of the rank that it comes to

@@ -11,9 +11,9 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import Rounds
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.spines import as_one
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.spines import as_one
 
 FINE = 1000  # parts of a round that orders are told apart by
 

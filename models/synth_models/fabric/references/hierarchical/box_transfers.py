@@ -10,7 +10,6 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.graph.hops import hops_from_nearest
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.near_boxes import around, seconds_between
 from synth_models.fabric.problem.network_spec import built
 from synth_models.fabric.references.hierarchical.box_known import Known
 from synth_models.fabric.references.hierarchical.box_places import placed
@@ -34,10 +33,11 @@ from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Growth
 from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.spare_rails import over_spare_rails
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
+from synth_models.fabric.routes.near_boxes import around, seconds_between
+from synth_models.fabric.routes.spines import over_all_in_turn
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
-from synth_models.fabric.scheduling.spines import over_all_in_turn
 
 
 def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:

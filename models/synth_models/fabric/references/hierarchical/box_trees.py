@@ -23,8 +23,8 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from synth.arrays import IntArray
-from synth_models.fabric.plans.near_boxes import Groups
 from synth_models.fabric.plans.out_trees import Edge
+from synth_models.fabric.routes.near_boxes import Groups
 
 NOBODY = -1
 OUTSIDE = -1

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth.arrays import FloatArray
-from synth_models.fabric.plans.near_boxes import Groups, around, near_boxes, places
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import Collected, Rounds, Sends, at_home
+from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places
 
 
 def groups_of_boxes(seconds: FloatArray) -> list[list[int]]:

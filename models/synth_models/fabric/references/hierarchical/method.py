@@ -50,7 +50,6 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
-from synth_models.fabric.plans.near_boxes import seconds_between
 from synth_models.fabric.plans.near_groups import near_groups
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, refusal
 from synth_models.fabric.plans.straight import straight
@@ -76,9 +75,10 @@ from synth_models.fabric.references.hierarchical.box_transfers import (
     transfers_of,
 )
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.routes.box_routes import PairRoutes, boxes_are_alike
+from synth_models.fabric.routes.near_boxes import seconds_between
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
-from synth_models.fabric.scheduling.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.scheduling.from_afar import (
     FEW,
     farthest_first,

@@ -18,7 +18,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
 from synth_models.fabric.references.hierarchical.box_rails import Rails
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
 
 
 def over_spare_rails(

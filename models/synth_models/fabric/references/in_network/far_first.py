@@ -20,9 +20,9 @@ from functools import partial
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-from synth_models.fabric.scheduling.routes import Routes, can_branch, forked, merged
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter")

@@ -17,7 +17,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.demands.layout import LONGEST, ROUTE_SIZE, RouteTable, timed_routes
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed, placed_along
 from synth_models.fabric.problem import clock
-from synth_models.fabric.scheduling.routes import Route, Routes
+from synth_models.fabric.routes.search import Route, Routes
 
 CELLS = (1, 8, 32)  # no piece is longer than such a part of the busiest rank's bytes; each is tried
 

@@ -16,7 +16,7 @@ import numpy as np
 from synth.arrays import AnyIntArray, FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.routes import Route
+from synth_models.fabric.routes.search import Route
 
 Cycle = tuple[int, ...]
 Hops = tuple[tuple[Route, ...], ...]

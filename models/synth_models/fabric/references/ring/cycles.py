@@ -28,7 +28,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.ring.box_cycles import Stay, stays
 from synth_models.fabric.references.ring.cycle_shares import links_of, shared, slowest
 from synth_models.fabric.references.ring.disjoint_cycles import disjoint_rings
-from synth_models.fabric.scheduling.routes import Route, Routes
+from synth_models.fabric.routes.search import Route, Routes
 
 Cycle = tuple[int, ...]
 Hops = tuple[tuple[Route, ...], ...]  # from each rank of a cycle to the next: direct routes one after the other

@@ -21,8 +21,8 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
+from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.box_routes import PairRoutes
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.solution import Schedule

@@ -28,6 +28,7 @@ from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.symmetric.one_origin import directions, one_origin
+from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.reservations import (
@@ -38,7 +39,6 @@ from synth_models.fabric.scheduling.reservations import (
     reserve_behind,
     uses_of,
 )
-from synth_models.fabric.scheduling.routes import Routes
 from synth_models.fabric.solution import Quotient, Schedule
 
 BROKEN = "the machine's symmetry is broken, or it has none that carries every rank to every other one"

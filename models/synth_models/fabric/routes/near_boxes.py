@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
-from synth_models.fabric.scheduling.box_routes import PairRoutes
+from synth_models.fabric.routes.box_routes import PairRoutes
 
 Groups = int | Sequence["Groups"]  # a box, or groups next to each other
 SAME = 1e-6  # distances that differ by less, relatively, count as equal

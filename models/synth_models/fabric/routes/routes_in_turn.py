@@ -2,7 +2,7 @@
 
 Every piece goes along a chain of ranks. Each edge of it takes the quickest way, of equally quick routes the one whose
 busiest link has least to do by then, and what it carries counts for those that come later. The choices are those of
-:class:`~synth_models.fabric.scheduling.routes.Routes`, to the bit.
+:class:`~synth_models.fabric.routes.search.Routes`, to the bit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from synth.arrays import SAME, FloatArray, IntArray
 from synth.kernels import jit
-from synth_models.fabric.scheduling.quickest_routes import (
+from synth_models.fabric.routes.quickest_routes import (
     Known,
     Scratch,
     Search,
@@ -23,7 +23,7 @@ from synth_models.fabric.scheduling.quickest_routes import (
     scratch_of,
     to_ranks,
 )
-from synth_models.fabric.scheduling.routes import Routes
+from synth_models.fabric.routes.search import Routes
 
 
 class Edges(NamedTuple):

@@ -19,8 +19,8 @@ from synth.graph.symmetry import arc_images
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.routes import Routes
-from synth_models.fabric.scheduling.spines import LeastUsedSpines
+from synth_models.fabric.routes.search import Routes
+from synth_models.fabric.routes.spines import LeastUsedSpines
 
 NONE = -1
 MANY = 100_000  # pairs whose routes are looked for together

@@ -1,4 +1,4 @@
-"""The quickest routes of a machine, compiled: those of :class:`~synth_models.fabric.scheduling.routes.Routes`, to the
+"""The quickest routes of a machine, compiled: those of :class:`~synth_models.fabric.routes.search.Routes`, to the
 bit, of equal ones that whose busiest link has least to do. What depends on the machine alone is kept.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.routes import MOST_EQUAL, Routes
+from synth_models.fabric.routes.search import MOST_EQUAL, Routes
 
 MOST_DISTANCES = 1 << 25  # of ranks to nodes that are kept for a machine, 256 MiB
 MOST_KNOWN = 1 << 21  # links of routes that have no equal, and are kept for a machine

@@ -1,0 +1,1 @@
+"""The one search for routes: between two ranks, out of a rank, between boxes, in turn."""
