@@ -109,6 +109,13 @@ def test_a_composition_names_the_makers_of_its_parts() -> None:
     assert f"each by the best method for it ({', '.join(parts)})" in record["message"]
 
 
+def test_of_several_collectives_each_names_its_lender(borrower: Any) -> None:
+    borrower(nothing, "direct")
+    record = synth.solve(several(BOTH, ONE_LINK), "pull", time_limit=10)
+    assert record.ok
+    assert (record["made_by"], record.whose) == (["pull", "direct"], "pull of direct")
+
+
 def test_a_record_without_the_key_is_by_its_method(tmp_path: Path) -> None:
     record = synth.solve(star("alltoall"), "direct", results=tmp_path)
     assert record.path is not None

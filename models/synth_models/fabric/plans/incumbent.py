@@ -8,11 +8,20 @@ from fractions import Fraction
 from synth.options import RELATIVE_GAP, RunOptions
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.serial import end_seconds
 from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.problem.several import objective_of
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
 
 CLOSE = 1e-6  # gap to a bound at which nothing more is looked for, unless the user allows more than is usual
+
+
+def measured(instance: FabricInstance, schedule: Schedule) -> Fraction:
+    """What is minimised, in seconds: when a schedule ends, or of several collectives what the instance asks for."""
+    if instance.collectives is None:
+        return seconds(instance, schedule)
+    return objective_of(end_seconds(instance, schedule), instance.collectives, instance.objective)
 
 
 @dataclass(eq=False)
@@ -41,7 +50,7 @@ class Incumbent:
         if schedule is None:
             return False
         self.tried += 1
-        took = seconds(self.instance, schedule)
+        took = measured(self.instance, schedule)
         if told not in self.times or took < self.times[told]:
             self.times[told] = took
         if self.time is not None and took >= self.time:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -26,9 +24,10 @@ from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.serial import end_seconds, in_turn
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.serial import in_turn
 from synth_models.fabric.problem.exact import exact
-from synth_models.fabric.problem.several import WEIGHTED_ENDS, objective_of
+from synth_models.fabric.problem.several import WEIGHTED_ENDS
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.insertion import ranked
 from synth_models.fabric.scheduling.released import Together
@@ -45,43 +44,11 @@ STEP, LEAST_STEP = 0.5, 0.05  # how far a weight moves, at first and at last
 HALF, PATIENCE = 0.5, 10  # how often a slope moves; tries a collective that bring nothing before steps get shorter
 
 
-@dataclass
-class Best:
-    """The best schedule so far."""
-
-    instance: FabricInstance
-    options: RunOptions
-    seconds: Fraction | None = None
-    schedule: Schedule | None = None
-    words: str = ""
-    tried: int = 0
-    enough: Fraction = Fraction(0)
-
-    def over(self) -> bool:
-        """Whether the time is over, or the schedule as good as any can be."""
-        return (self.seconds is not None and self.seconds <= self.enough) or self.options.out_of_time()
-
-    def offer(self, made: Schedule | None, words: str) -> bool:
-        """Take it if it is better."""
-        self.tried += 1
-        if made is None:
-            return False
-        assert self.instance.collectives is not None
-        ends = end_seconds(self.instance, made)
-        seconds = objective_of(ends, self.instance.collectives, self.instance.objective)
-        if self.seconds is not None and seconds >= self.seconds:
-            return False
-        self.seconds, self.schedule, self.words = seconds, made, words
-        self.options.held.offer(partial(replace, made), float(seconds), words)
-        self.options.progress.note(float(seconds))
-        return True
-
-
 def solve_parts(instance: FabricInstance, options: RunOptions, name: str, solve: Solve) -> Outcome:
     """Each collective by ``solve``, the method called ``name``, and all together."""
     if instance.collectives is None:
         raise UnsupportedError("there is one collective only")
-    schedules: list[Schedule] = []
+    schedules, makers = list[Schedule](), list[str]()
     for number, part in enumerate(instance.parts):
         share = FOR_PARTS / (FOR_PARTS * (len(instance.parts) - number) + 1 - FOR_PARTS)
         own, found = options.part(share), Outcome("time_limit", message="stopped at the time limit")
@@ -92,16 +59,18 @@ def solve_parts(instance: FabricInstance, options: RunOptions, name: str, solve:
             found.message = f"collective {number}: {found.message or found.termination}"
             return Outcome(found.termination, message=found.message)
         schedules.append(expanded(part, found.solution))
+        makers.append((found.made_by or (name,))[0])
     best = of_schedules(instance, options, schedules)
-    told = f"every collective by {name}; {best.words}; best of {best.tried} schedules"
+    told = f"every collective by {name}; {best.told}; best of {best.tried} schedules"
     if options.out_of_time():
         told += "; the time limit ended the search, so that another run may find another schedule"
-    return Outcome("finished", best.schedule, message=told)
+    lent = set(makers) - {name}
+    return Outcome("finished", best.best, message=told, made_by=(name, *dict.fromkeys(makers)) if lent else None)
 
 
-def of_schedules(instance: FabricInstance, options: RunOptions, schedules: Sequence[Schedule]) -> Best:
+def of_schedules(instance: FabricInstance, options: RunOptions, schedules: Sequence[Schedule]) -> Incumbent:
     """The best schedule of all collectives that is made of one for each."""
-    best = in_every_order(Best(instance, options), schedules)
+    best = in_every_order(Incumbent(instance, options), schedules)
     both = Together.from_schedules(instance, schedules)
     if both is None:
         return best
@@ -112,7 +81,7 @@ def of_schedules(instance: FabricInstance, options: RunOptions, schedules: Seque
         ),
         default=Fraction(0),
     )
-    best.enough = Fraction(0) if instance.objective == WEIGHTED_ENDS else least / (1 - Fraction(options.relative_gap))
+    best.least = Fraction(0) if instance.objective == WEIGHTED_ENDS else least
     try:
         with options.in_time():
             _timed_together(both, best)
@@ -121,7 +90,7 @@ def of_schedules(instance: FabricInstance, options: RunOptions, schedules: Seque
     return best
 
 
-def _timed_together(both: Together, best: Best) -> None:
+def _timed_together(both: Together, best: Incumbent) -> None:
     """Try the plain rules on the transfers as they are, cut finer and on other routes; search on from the best."""
     found: tuple[Together, Weights] | None = None
     for count, rerouted in VARIANTS:
@@ -136,14 +105,14 @@ def _timed_together(both: Together, best: Best) -> None:
         _search(*found, best)
 
 
-def in_every_order(best: Best, schedules: Sequence[Schedule]) -> Best:
+def in_every_order(best: Incumbent, schedules: Sequence[Schedule]) -> Incumbent:
     """One after the other, in every order that is tried. Raises :class:`UnsupportedError` where none has a clock."""
     took = np.array([float(chunks.seconds(p, s)) for p, s in zip(best.instance.parts, schedules, strict=True)])
     for order in orders(best.instance, took):
-        if best.schedule is not None and best.options.out_of_time():
+        if best.best is not None and best.options.out_of_time():
             break
         best.offer(in_turn(best.instance, schedules, order), "one after the other")
-    if best.schedule is None:
+    if best.best is None:
         raise UnsupportedError("no clock has room for the schedules of all collectives one after the other")
     return best
 
@@ -171,7 +140,7 @@ def _lasting(both: Together) -> FloatArray:
     return found
 
 
-def _rules(both: Together, best: Best, variant: str) -> Weights | None:
+def _rules(both: Together, best: Incumbent, variant: str) -> Weights | None:
     """Try the plain rules; the weights of the best, None where none was better than what there is."""
     count, last = len(both.release), _lasting(both)
     longest = max(float(last.max()), 1e-12)
@@ -208,7 +177,7 @@ def _of_weights(both: Together, weights: Weights) -> Schedule | None:
         return None
 
 
-def _search(both: Together, weights: Weights, best: Best) -> None:
+def _search(both: Together, weights: Weights, best: Incumbent) -> None:
     """Move the weights of one collective at a time, and keep what is better."""
     rng = random.Random(best.options.seed)
     scale = max(float(both.ends.max(initial=0.0)), 1e-12)

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.joint_timing import Best, in_every_order
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.joint_timing import in_every_order
 from synth_models.fabric.solution import Schedule
 
 
 def propose(instance: FabricInstance, options: RunOptions, schedules: Sequence[Schedule]) -> Outcome:
     """Method ``one_after_another``, of a schedule for each collective alone."""
-    best = in_every_order(Best(instance, options), schedules)
-    return Outcome("finished", best.schedule, message=best.words)
+    best = in_every_order(Incumbent(instance, options), schedules)
+    return Outcome("finished", best.best, message=best.told)

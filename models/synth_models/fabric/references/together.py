@@ -19,5 +19,5 @@ from synth_models.fabric.solution import Schedule
 def propose(instance: FabricInstance, options: RunOptions, schedules: Sequence[Schedule]) -> Outcome:
     """Method ``together``, of a schedule for each collective alone."""
     best = of_schedules(instance, options, schedules)
-    words = f"{best.words}, of each one's own schedule; best of {best.tried} schedules"
-    return Outcome("finished", best.schedule, message=words + hurried(options))
+    words = f"{best.told}, of each one's own schedule; best of {best.tried} schedules"
+    return Outcome("finished", best.best, message=words + hurried(options))

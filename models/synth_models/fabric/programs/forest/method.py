@@ -57,16 +57,24 @@ ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more a
 
 
 @dataclass
-class _Best:
-    """The best schedule so far."""
+class _Finite:
+    """Offers schedules of finite pieces to the incumbent; ``last``: the one that was made last."""
 
-    instance: FabricInstance
-    options: RunOptions
-    seconds: Fraction | None = None
-    schedule: Schedule | None = None
-    how: str = ""
-    tried: int = 0
+    incumbent: Incumbent
     last: Schedule = field(default_factory=lambda: _empty())
+
+    @property
+    def instance(self) -> FabricInstance:
+        return self.incumbent.instance
+
+    @property
+    def options(self) -> RunOptions:
+        return self.incumbent.options
+
+    @property
+    def seconds(self) -> Fraction | None:
+        """Those of the quickest."""
+        return self.incumbent.time
 
     @cached_property
     def _least(self) -> Fraction:
@@ -97,14 +105,8 @@ class _Best:
 
     def _offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
         self.last = timed(self.instance, transfers, in_order=in_order)
-        took = Fraction(completion(self.instance, self.last), self.last.ticks_per_s)
-        self.tried += 1
-        if self.seconds is None or took < self.seconds:
-            self.seconds, self.schedule, self.how = took, self.last, how
-            found = self.last
-            self.options.held.offer(lambda: found, float(took), f"finite schedule {how}")
-            self.options.progress.note(float(took))
-        return took
+        self.incumbent.offer(self.last, f"finite schedule {how}")
+        return Fraction(completion(self.instance, self.last), self.last.ticks_per_s)
 
 
 def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
@@ -114,7 +116,7 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
     if not len(instance.blocks):
         return Outcome("finished", _empty())
     began = time.monotonic()
-    best = _Best(instance, options)
+    best = _Finite(incumbent)
     try:
         fluid_s, words, seconds = (_whole if options.method.get("transfers") is None else _few)(best)
     except ValueError as error:
@@ -124,13 +126,13 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
     loss = 1 - fluid_s / best.seconds
     rate = instance.bytes / best.seconds / 10**9
     message = (
-        f"{words}; finite schedule {best.how}: {float(rate):.6g} GB/s, {float(100 * loss):.3g} % below the fluid "
-        f"optimum, best of {best.tried}; seconds: {spent}"
+        f"{words}; {incumbent.told}: {float(rate):.6g} GB/s, {float(100 * loss):.3g} % below the fluid "
+        f"optimum, best of {incumbent.tried}; seconds: {spent}"
     )
-    return Outcome("finished", best.schedule, message=message, solve_s=time.monotonic() - began)
+    return Outcome("finished", incumbent.best, message=message, solve_s=time.monotonic() - began)
 
 
-def _whole(best: _Best) -> tuple[Fraction, str, dict[str, float]]:
+def _whole(best: _Finite) -> tuple[Fraction, str, dict[str, float]]:
     """Offer schedules of trees at the greatest rate. Returns the seconds of their fluid, words about it, and seconds
     per part. Raises ``ValueError`` where there are no trees."""
     plan, fluid_s, words, seconds = planned(best.instance)
@@ -145,7 +147,7 @@ def _empty() -> Schedule:
     return Schedule(1, none, none, none, none, np.zeros(0, dtype=bool), np.zeros(1, dtype=np.int64), none)
 
 
-def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Best, options: RunOptions) -> None:
+def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Finite, options: RunOptions) -> None:
     """Offer every candidate to ``best``."""
     machine, sizes = instance.machine, instance.blocks.bytes
     fluid_ns = float(fluid_s) * 1e9
@@ -161,11 +163,11 @@ def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Be
     stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
     if stretched and chunks is None and not best.enough() and one.size * SEVERAL <= MOST_TRANSFERS // 4:
         _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
-    if best.schedule is None:
+    if best.seconds is None:
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
 
 
-def _few(best: _Best) -> tuple[Fraction, str, dict[str, float]]:
+def _few(best: _Finite) -> tuple[Fraction, str, dict[str, float]]:
     """Offer rounds that have as many transfers in all as is asked for, each a piece of few equal trees a root. Returns
     and raises as :func:`_whole`, of the trees of the best."""
     instance, machine = best.instance, best.instance.machine
@@ -223,7 +225,7 @@ def _placements(instance: FabricInstance) -> list[Placement]:
 
 
 def _rounds(
-    best: _Best, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
+    best: _Finite, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
 ) -> bool:
     """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
     first = chunks or 1
@@ -250,14 +252,14 @@ def _rounds(
     return stretched
 
 
-def _most_transfers(best: _Best, fluid_s: Fraction) -> int:
+def _most_transfers(best: _Finite, fluid_s: Fraction) -> int:
     """How many transfers a schedule may have: more where the best so far is far from the fluid optimum."""
     far = best.seconds is None or best.seconds * (1 - FAR) > fluid_s
     return MORE_TRANSFERS if far else MOST_TRANSFERS
 
 
 def _offer_rounds(
-    best: _Best, one: Round, sizes: IntArray, times: int, placements: list[Placement]
+    best: _Finite, one: Round, sizes: IntArray, times: int, placements: list[Placement]
 ) -> tuple[list[tuple[Fraction, Placement]], bool]:
     """The seconds of ``times`` rounds with each placement, those that there are, and whether any was stretched."""
     took: list[tuple[Fraction, Placement]] = []
@@ -272,7 +274,7 @@ def _offer_rounds(
     return took, stretched
 
 
-def _listed(best: _Best, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:
+def _listed(best: _Finite, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:
     count = float(np.diff(table.tree_start).mean()) * max(per_block * len(sizes), len(table.block))
     if count <= LISTED and per_block <= int(sizes.min()):
         best.offer(transfers_of(table, sizes, per_block, fluid_ns, 1.0)[0], how, False)
