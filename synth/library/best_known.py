@@ -115,8 +115,8 @@ def _row(group: list[Record], folder: Path) -> Row:
         str(size),
         size_class(size),
         unit,
-        *(nothing if best is None else (repr(best.value), *_whose(best, folder))),
-        *(nothing if bounded is None else (repr(bounded.bound), *_whose(bounded, folder))),
+        *(nothing if best is None else (repr(best.value), best.whose, *_where(best, folder))),
+        *(nothing if bounded is None else (repr(bounded.bound), bounded.bounded_by, *_where(bounded, folder))),
         "" if bounded is None else bounded.proof,
         "" if left is None else f"{left:.6g}",
         "closed" if left == 0 else "open",
@@ -145,11 +145,11 @@ def _order(record: Record) -> tuple[str, str]:
     return str(record.data.get("created")), str(record.path)
 
 
-def _whose(record: Record, folder: Path) -> tuple[str, str, str]:
-    """By whom, on which day, and the record's address."""
+def _where(record: Record, folder: Path) -> tuple[str, str]:
+    """On which day, and the record's address."""
     assert record.path is not None
     address = record.path.resolve().relative_to(folder.resolve()).as_posix()
-    return record.whose, str(record.data.get("created", ""))[:10], address
+    return str(record.data.get("created", ""))[:10], address
 
 
 def _size(group: list[Record]) -> int:

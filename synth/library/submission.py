@@ -233,7 +233,7 @@ def _bound_beside(record: Record, others: list[Record], where: str) -> list[str]
 def _beside(mine: float, best: Record | None, known: float | None, unit: str, what: str, lower: bool) -> str:
     if best is None or known is None:
         return f"the first {what} of this instance: {shown(mine, unit)}"
-    whose = f"{shown(known, unit)} of {best.whose}"
+    whose = f"{shown(known, unit)} of {best.whose if lower else best.bounded_by}"
     if meets(mine, known) or meets(known, mine):
         return f"equals the best {what}, {whose}"
     if (mine < known) == lower:

@@ -212,6 +212,11 @@ class Record:
         return str((self.data.get("submitted") or {}).get("by", self.lender or self.title))
 
     @property
+    def bounded_by(self) -> str:
+        """Whose bound it is: who handed it in, or the method that ran, whoever lent it a schedule."""
+        return str((self.data.get("submitted") or {}).get("by", self.title))
+
+    @property
     def credit(self) -> str:
         """The same in a word, the method being named by its label."""
         return self.lender or self.label
