@@ -43,13 +43,14 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("unsupported", message=f"slots is no algorithm for {instance.collective}")
     if not len(instance.blocks):
         return empty(instance)
-    behind, least = _behind_leaves(instance, options), box_cut(instance)
-    best = behind
-    if behind is None or least is None or least.seconds < behind.seconds * (1 - chunks.WORTH):
+    best = _behind_leaves(instance, options)
+    least = None if best is None else box_cut(instance)
+    if best is None or least is None or least.seconds < best.seconds * (1 - chunks.WORTH):
         straight = _straight(instance, options)
-        best = behind if straight is None else quicker(behind, straight)
+        best = best if straight is None else quicker(best, straight)
     if best is None:
         return Outcome("unsupported", message=LACKING)
+    least = least or box_cut(instance)
     found = Outcome("finished", best.schedule, message=best.words + chunks.hurried(options))
     if least is not None:
         found = replace(
