@@ -185,7 +185,7 @@ class _Search:
         """Divide the intervals of the cheapest partition into cases, until none is left to divide; False once time is
         up."""
         divisions, done = dict[tuple[int, int], Division](), set[tuple[int, int]]()
-        while todo := [ends for ends in self.ladder.partition() if ends not in done]:
+        while todo := [ends for ends in self.ladder.partition() if ends not in done and self.ladder.examinable(*ends)]:
             if self.out_of_time():
                 return False
             for ends in todo:
