@@ -23,8 +23,8 @@ FOOTNOTE = "* by a record that only states its method: it was not run again"
 @dataclass(frozen=True)
 class InstanceRow:
     """One instance. ``best`` has the least value of a replayed schedule (of a count where none was replayed) that no
-    proven bound contradicts; ``published`` that of an opponent (:meth:`synth.family.Family.opponents`). Both may be
-    None. ``named`` is who has the best value, of several an opponent before ours. ``refuted`` are the records of
+    proven bound contradicts; ``published`` that made by an opponent (:meth:`synth.family.Family.opponents`). Both may
+    be None. ``named`` is who has the best value, of several an opponent before ours. ``refuted`` are the records of
     questions without an answer, ``stated`` says that the published record only states its method; ``without`` are the
     runs that should have found a value and did not."""
 
@@ -82,7 +82,7 @@ class InstanceRow:
         value = self.ended if best is None else f"{shown(best.value, unit)}{counted(best)}"
         published = NOTHING
         if self.published is not None:
-            published = f"{shown(self.published.value, unit)}{counted(self.published)} by {self.published.label}"
+            published = f"{shown(self.published.value, unit)}{counted(self.published)} by {self.published.credit}"
             published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > SAME else ""
             published += STATED if self.stated else ""
         return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
@@ -108,7 +108,7 @@ def rows_by_instance(records: Iterable[Record], baselines: Sequence[str] = ()) -
         usable = [record for record in group if _usable(record, found)]
         opponents = get_family(family).opponents(baselines)
         seconds = sum(record.run_s for record in group)
-        published = first_of_least([record for record in usable if record["method"] in opponents], opponents)
+        published = first_of_least([record for record in usable if _maker(record) in opponents], opponents)
         refuted = tuple(record for record in group if record.ok and record.infeasible_by)
         stated = published is not None and not name_stands(published)
         without = tuple(record for record in group if record.value is None and record["kind"] != "bound")
@@ -127,16 +127,22 @@ def _usable(record: Record, found: Standing) -> bool:
 
 
 def first_of_least(records: Sequence[Record], opponents: Sequence[str]) -> Record | None:
-    """Of the records whose values are the least up to rounding: a replayed schedule before a count, an opponent before
-    ours, in their order, then the method that the family lists first."""
+    """Of the records whose values are the least up to rounding: a replayed schedule before a count, what an opponent
+    made before ours, in their order, then the method that the family lists first; its own record before a borrower's.
+    """
     least = min(map(_value, records), default=0.0)
 
-    def place(record: Record) -> tuple[bool, int]:
+    def place(record: Record) -> tuple[bool, int, bool]:
         names = list(dict.fromkeys([*opponents, *get_family(record["family"]).methods]))
-        known = names.index(record["method"]) if record["method"] in names else len(names)
-        return record.evidence != "replayed", known
+        known = names.index(maker) if (maker := _maker(record)) in names else len(names)
+        return record.evidence != "replayed", known, maker != record["method"]
 
     return min((one for one in records if equal(_value(one), least, SAME)), key=place, default=None)
+
+
+def _maker(record: Record) -> str:
+    """The method that made the solution: the one that ran, unless it took the solution from another."""
+    return str((record.data.get("made_by") or [record["method"]])[0])
 
 
 def _value(record: Record) -> float:

@@ -259,7 +259,7 @@ def _opponent(row: InstanceRow, unit: str, labels: Mapping[str, str], folder: Pa
     if row.published is None:
         return _cell("value", None, unit)
     cell, whose = _cell("value", row.published.value, unit), row.published.label
-    whose = labels.get(place(row.published, folder), whose)
+    whose = row.published.lender or labels.get(place(row.published, folder), whose)
     return _stated(replace(cell, text=f"{cell.text}{counted(row.published)} by {whose}"), row)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,14 @@ time_limits = ["20s"]
 """
 
 
-def row(*given: tuple[str, float, str], baselines: tuple[str, ...] = (), family: str = "fabric") -> InstanceRow:
-    """The row of records with these methods, values and evidence (``replayed`` or ``counted``)."""
+def row(
+    *given: tuple[str, float, str],
+    baselines: tuple[str, ...] = (),
+    family: str = "fabric",
+    made_by: Mapping[str, list[str]] | None = None,
+) -> InstanceRow:
+    """The row of records with these methods, values and evidence (``replayed`` or ``counted``); ``made_by``: who made
+    what a method holds."""
     keys: dict[str, Any] = {"network": "ring", "nodes": 4, "collective": "allgather", "bytes": "4MiB"}
     instance = synth.make("fabric", **keys) if family == "fabric" else synth.make("optree", nodes=8, wavelengths=2)
     records = []
@@ -43,7 +50,7 @@ def row(*given: tuple[str, float, str], baselines: tuple[str, ...] = (), family:
         method = get_family(family).methods[name]
         verdict = Verdict(value, {"replayed": evidence == "replayed"})
         data = api._record_data(instance, method, RunOptions(), Outcome("finished"), verdict, 0.0, value)
-        records.append(Record(data, made_here=True))
+        records.append(Record(data | {"made_by": (made_by or {}).get(name)}, made_here=True))
     [found] = rows_by_instance(records, baselines)
     return found
 
@@ -79,6 +86,17 @@ def test_where_ours_only_ties_theirs_is_named() -> None:
     assert apart.label == "pull"
     mine = row(("pull", 2.0, "replayed"), ("ring", 2.0, "replayed"), ("bfb", 2.0, "replayed"), baselines=("bfb",))
     assert mine.label == "bfb"
+
+
+def test_a_borrowed_schedule_is_its_makers() -> None:
+    """`pull` ends with the schedule of `bfb`, 2 s: theirs, though nobody ran `bfb`. What `ring` has of ours is ours."""
+    lent = row(("ring", 4.0, "replayed"), ("pull", 2.0, "replayed"), made_by={"pull": ["bfb"]})
+    assert (lent.label, lent.cells()[-1]) == ("bfb", "2.00 s by bfb")
+    ours = row(("ring", 2.0, "replayed"), ("direct", 4.0, "replayed"), made_by={"ring": ["pull"]})
+    assert (ours.label, ours.cells()[-1]) == ("pull", "4.00 s by direct (2×)")
+    own = row(("pull", 2.0, "replayed"), ("bfb", 2.0, "replayed"), made_by={"pull": ["bfb"]})
+    assert own.published is not None
+    assert own.published["method"] == "bfb"
 
 
 def test_a_count_says_so_and_is_nobodys_best() -> None:
