@@ -75,6 +75,18 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
     first = single_steps(instance)
     assert first.bound is not None
     options.held.offer_bound(first.bound, str(first.bound_proof), first.certificate)
+    searches, complete = _searched(instance, options, part)
+    found = first
+    if searches:
+        found = max(searches, key=lambda one: one.ladder.total()).outcome(whole.part(0.5).out_of_time)
+    if not complete:
+        found.message = f"{found.message}; stopped by the limit, more time may prove more"
+    return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
+
+
+def _searched(instance: HarvestInstance, options: RunOptions, part: RunOptions) -> tuple[list[_Search], bool]:
+    """The searches of :func:`_searches` that there was time for, in this part of the run's time, and whether more time
+    would prove no more; the run holds what the first has proven while the next goes on."""
     asked, searches = _searches(instance, options), list[_Search]()
     for by_bytes, stages in asked:
         with part.in_time():
@@ -89,12 +101,7 @@ def solve(instance: HarvestInstance, options: RunOptions) -> Outcome:
             options.held.offer_bound(held.bound or 0.0, str(held.bound_proof), held.certificate)
     for search in searches:
         search.ladder.close()
-    found = first
-    if searches:
-        found = max(searches, key=lambda one: one.ladder.total()).outcome(whole.part(0.5).out_of_time)
-    if len(searches) < len(asked) or not all(search.ended() for search in searches):
-        found.message = f"{found.message}; stopped by the limit, more time may prove more"
-    return _stronger(instance, found, whole.part(0.5).out_of_time) if instance.delay_varies else found
+    return searches, len(searches) == len(asked) and all(search.ended() for search in searches)
 
 
 def _searches(instance: HarvestInstance, options: RunOptions) -> list[tuple[bool, Sequence[str]]]:
