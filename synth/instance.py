@@ -15,11 +15,13 @@ from pydantic_core import CoreSchema, to_jsonable_python
 
 from synth.errors import Fault, InputError
 from synth.text.files import decode
+from synth.text.input_file import InputFile
 from synth.text.quantities import shown
 from synth.views.notebook_html import card
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
 LONGEST_NAME = 100  # characters of an instance's name, which names folders
+MOST_BYTES, MOST_PARTS = 2**28, 2**22  # of a JSON text: a list takes up to 30 times the memory of its two brackets
 HIDDEN = ("format", "family", "name", "source")
 Parsed = TypeVar("Parsed", bound="Part")
 
@@ -182,21 +184,21 @@ def read_json(path: Path) -> tuple[Any, bytes]:
 
 def read_bytes(path: Path) -> bytes:
     """A file's bytes. Raises :class:`InputError` naming the file and the reason."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+    return InputFile(path).data
 
 
 def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
     """The data of a JSON text, or of one ``line`` of a file of such. Raises :class:`InputError`."""
+    where = "" if line is None else f"line {line}: "
+    if len(data) > MOST_BYTES or data.count(b"[") + data.count(b"{") > MOST_PARTS:
+        most = f"{MOST_BYTES:,} bytes or {MOST_PARTS:,} lists and objects"
+        raise InputError(f"{where}holds more than {most}, the most that is read", source)
     try:
         return json.loads(decode(data), object_pairs_hook=_no_repeated_keys)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: line {line or error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(message, source) from None
     except (ValueError, RecursionError) as error:
-        where = "" if line is None else f"line {line}: "
         raise InputError(f"not valid JSON: {where}{error}", source) from None
 
 

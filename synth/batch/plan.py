@@ -8,15 +8,18 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from synth.errors import InputError
 from synth.execution.pool import GRACE_S
 from synth.execution.runs import Run
 from synth.family import get_family
-from synth.instance import Instance, read_json
-from synth.options import RunOptions
+from synth.instance import Instance, faults_of, read_json
+from synth.options import RELATIVE_GAP, RunOptions
 from synth.plugins.method_file import find
 from synth.text.files import write_atomically
 
@@ -29,19 +32,45 @@ SUPERVISOR_MB = 300.0  # of a job's memory, what supervisor and guards hold them
 Engine = Literal["slurm", "local"]
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must hold no null character: it names a file")
+    return text
+
+
+class _Options(BaseModel):
+    """What :meth:`RunOptions.as_record` states."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    time_limit_s: float | None
+    relative_gap: float = RELATIVE_GAP
+    threads: int
+    seed: int = 0
+    method: dict[str, Any] = {}
+
+
+def _of_a_run(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    _Options.model_validate(options)
+    return options
+
+
+Text = Annotated[str, AfterValidator(_without_nul)]
+
+
 @dataclass(frozen=True)
 class Entry:
     """One run of a batch, as stored; paths are relative to the batch's working directory and folder."""
 
-    family: str
-    instance: str
-    instance_file: str
-    sha256: str
-    method: str
-    solver: str | None
-    options: Mapping[str, Any]
-    results: str
-    method_folder: str | None = None  # of a method in a file
+    family: Text
+    instance: Text
+    instance_file: Text
+    sha256: Text
+    method: Text
+    solver: Text | None
+    options: Annotated[Mapping[str, Any], AfterValidator(_of_a_run)]
+    results: Text
+    method_folder: Text | None = None  # of a method in a file
 
     @classmethod
     def of(cls, run: Run, folder: Path) -> Entry:
@@ -98,11 +127,11 @@ class Resources:
 class Task:
     """The runs of one job (one element of an array): indices into the batch's entries."""
 
-    name: str
+    name: Text
     runs: tuple[int, ...]
     cpus: int
     time_min: int
-    job: str | None = None
+    job: Text | None = None
 
 
 @dataclass(frozen=True)
@@ -164,20 +193,25 @@ def read(folder: Path) -> Batch:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a batch ({FORMAT})", str(folder / FILE))
     try:
-        return Batch(
-            folder,
-            data["directory"],
-            tuple(Entry(**entry) for entry in data["runs"]),
-            data["study"],
-            tuple(_submission(item) for item in data["submissions"]),
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(f"incomplete batch: {error}", str(folder / FILE)) from None
+        held = _reader().validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise InputError(list(faults_of(error, data)), str(folder / FILE)) from None
+    return Batch(folder, held.directory, held.runs, held.study, held.submissions)
 
 
-def _submission(data: Mapping[str, Any]) -> Submission:
-    tasks = tuple(Task(**{**task, "runs": tuple(task["runs"])}) for task in data["tasks"])
-    return Submission(data["engine"], data["created"], Resources(**data["resources"]), tasks)
+@dataclass(frozen=True)
+class _Stored:
+    """What ``batch.json`` holds beside its format."""
+
+    directory: Text
+    runs: tuple[Entry, ...]
+    study: Text | None
+    submissions: tuple[Submission, ...]
+
+
+@cache
+def _reader() -> TypeAdapter[_Stored]:
+    return TypeAdapter(_Stored)
 
 
 def now() -> float:

@@ -8,7 +8,7 @@ import platform
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -112,6 +112,14 @@ def tried(run: Run, since: float) -> bool:
     return not record.fruitless or written_at(record.path) >= since
 
 
+_FACTS: Mapping[object, Mapping[str, type]] = {
+    "begin": {"host": str, "pid": int, "started": float},
+    "start": {"run": int},
+    "end": {"run": int},
+    "finish": {"ended": str},
+}
+
+
 class Events:
     """The lines of one task, ``tasks/<name>.jsonl``; a line is appended in one write."""
 
@@ -140,10 +148,17 @@ class Events:
         except OSError:
             return
         for line in text.splitlines():
-            try:
-                yield json.loads(line)
-            except json.JSONDecodeError:
-                continue
+            with suppress(ValueError):
+                found = json.loads(line)
+                if _is_event(found):
+                    yield found
+
+
+def _is_event(line: Any) -> bool:
+    """Whether it is what :meth:`Events.add` writes: each kind of event with the facts that it is read for."""
+    if not isinstance(line, dict) or line.get("event") not in _FACTS:
+        return False
+    return all(isinstance(line.get(fact), kind) for fact, kind in _FACTS[line["event"]].items())
 
 
 def identity() -> dict[str, Any]:

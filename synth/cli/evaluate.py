@@ -13,6 +13,7 @@ from typer import Option
 from synth.cli.common import bad_option, checked
 from synth.cli.options import grouped
 from synth.cli.output import console, table
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from synth.instance import Instance
@@ -64,7 +65,7 @@ def evaluate(
         for name, regret in found.regret.items():
             columns = (found.seconds[name].tolist(), found.best.tolist(), found.by, regret.tolist())
             for k, (seconds, best, by, loss) in enumerate(zip(*columns, strict=True) if as_csv else ()):
-                typer.echo(f"{what},{size},{name},{variation.seed + k},{seconds!r},{best!r},{by},{loss!r}")
+                typer.echo(f"{what},{size},{visible(name)},{variation.seed + k},{seconds!r},{best!r},{by},{loss!r}")
             worst = int(regret.argmax())
             mark = "least worst" if name == found.robust and len(found.regret) > 1 else ""
             rows.append((what, shown(size, "bytes"), name, shown(found.nominal[name], "s"), percent(regret.mean()),

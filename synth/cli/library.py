@@ -12,6 +12,7 @@ import typer
 from synth.cli.output import command, console, table
 from synth.cli.submit import LIBRARY
 from synth.text.quantities import counted, named, percent, shown
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from synth.library.best_known import Row
@@ -48,7 +49,9 @@ def library(
     if write is not None:
         _write(rows, found.parent, write)
     elif as_csv:
-        sys.stdout.write(best_known.as_csv(best_known.COLUMNS, map(astuple, rows)))
+        sys.stdout.write(
+            best_known.as_csv(best_known.COLUMNS, ([visible(str(cell)) for cell in astuple(row)] for row in rows))
+        )
     elif one:
         for row in rows:
             _show(row, found.parent)

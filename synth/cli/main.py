@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import sys
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -102,6 +103,8 @@ def run() -> None:
         signal.signal(number, _terminated)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's import then starts no thread: guards can be forked
     execution.may_fork = True
+    if isinstance(sys.stdout, TextIOWrapper):  # where it cannot hold a letter, that is no traceback
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _command()
     except InputError as error:

@@ -11,6 +11,7 @@ from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
+from synth.text.visible import in_cell
 from synth.views.figure_style import save
 
 HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
@@ -67,9 +68,9 @@ def parted(table: pd.DataFrame) -> list[str]:
 
 def markdown(table: pd.DataFrame, title: str) -> str:
     """The table as a page."""
-    lines = [f"# {title}", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
-    lines += [f"| {' | '.join(row)} |" for row in cells(table)]
-    lines += ["", *(f"* {words}" for words in parted(table)), "", "![losses](losses.svg)", ""]
+    lines = [f"# {in_cell(title)}", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
+    lines += [f"| {' | '.join(map(in_cell, row))} |" for row in cells(table)]
+    lines += ["", *(f"* {in_cell(words)}" for words in parted(table)), "", "![losses](losses.svg)", ""]
     return "\n".join(lines)
 
 

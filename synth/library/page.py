@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from synth.library import figure
 from synth.library.best_known import CLASSES, Before, Row, size_class
 from synth.text.quantities import percent, shown
+from synth.text.visible import in_cell
 
 NAME = "library.md"
 MOST_OPEN = 40  # open instances that the page lists
@@ -58,7 +59,7 @@ def text(rows: Sequence[Row], history: Sequence[Before]) -> str:
         origins: dict[str, int] = {}
         for row in selected:
             origins[row.data] = origins.get(row.data, 0) + 1
-        data = _table(("data", "instances"), ((name, str(count)) for name, count in sorted(origins.items())))
+        data = _table(("data", "instances"), ((in_cell(name), str(count)) for name, count in sorted(origins.items())))
         parts.append(
             SELECTION.format(selected=len(selected), least=min(sizes), most=max(sizes), data=data.rstrip("\n"))
         )
@@ -68,7 +69,7 @@ def text(rows: Sequence[Row], history: Sequence[Before]) -> str:
         units = {row.sha256: row.unit for row in rows}
         numbers = [shown(float(one.number), units.get(one.sha256, "")) for one in last]
         cells = (
-            (one.family, one.instance, one.what, number, one.by, one.when)
+            tuple(map(in_cell, (one.family, one.instance, one.what, number, one.by, one.when)))
             for one, number in zip(last, numbers, strict=True)
         )
         parts.append("\n## Replaced\n\n" + _table(("family", "instance", "what", "number", "by", "since"), cells))
@@ -103,7 +104,7 @@ def _open(rows: Sequence[Row]) -> str:
     still.sort(key=lambda row: (-float(row.gap), row.family, row.instance))
     cells = (
         (
-            f"`{row.family}`", row.instance, row.size, shown(float(row.value), row.unit), row.by,
+            f"`{row.family}`", in_cell(row.instance), row.size, shown(float(row.value), row.unit), in_cell(row.by),
             shown(float(row.bound), row.unit), row.grade, percent(float(row.gap)),
         )
         for row in still[:MOST_OPEN]

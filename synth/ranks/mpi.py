@@ -20,6 +20,7 @@ from synth.ranks.outcome import Blocked, Outcome, Wrong
 from synth.ranks.program import WORD, Program
 from synth.ranks.rank import Memory, Port, Rank, StuckError
 from synth.ranks.words import blocked_in_words
+from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -112,7 +113,8 @@ def run(read: Callable[[], Task], options: Any) -> tuple[Task, Outcome] | None:
     try:
         outcome = _run_rank(task, ranks, options)
     except Exception as error:
-        print(f"rank {ranks.Get_rank()} ended with {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        words = visible(f"rank {ranks.Get_rank()} ended with {type(error).__name__}: {error}")
+        print(words, file=sys.stderr, flush=True)
         world.Abort(1)
     return (task, outcome) if first else None
 
@@ -138,7 +140,7 @@ def _run_rank(task: Task, comm: Comm, options: Any) -> Outcome:
             port.all_left()
         except StuckError as stuck:
             for blocked in stuck.blocked:
-                print(blocked_in_words(program, blocked, task.names), file=sys.stderr, flush=True)
+                print(visible(blocked_in_words(program, blocked, task.names)), file=sys.stderr, flush=True)
             time.sleep(LAST_WORDS_S)
             comm.Abort(1)
         seconds = time.perf_counter() - start

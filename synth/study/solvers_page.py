@@ -13,6 +13,7 @@ from synth.solvers.catalogue import known_solvers
 from synth.study import figures, measures
 from synth.study.report import facts
 from synth.text.quantities import NOTHING, percent, shown
+from synth.text.visible import in_cell
 from synth.views.figure_style import save
 
 OWN = ("host", "record")  # columns of the table that only mean something where the study ran
@@ -125,7 +126,7 @@ def _table(rows: pd.DataFrame, columns: Sequence[str]) -> str:
 
 def _cell(name: str, value: Any) -> str:
     if isinstance(value, str):
-        return value
+        return in_cell(value)
     if value != value:
         return NOTHING
     if name.endswith("_s"):

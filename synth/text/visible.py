@@ -12,7 +12,7 @@ import re
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-_MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~#!$]")
+_MARKDOWN = re.compile(r"[\\`*\[\]<|]")  # what begins something within a line: not _ in a word, not a > alone
 
 
 def visible(text: str) -> str:

@@ -18,6 +18,7 @@ from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
+from synth.text.visible import in_cell
 from synth.tuning.runs import kept, recorded
 from synth.tuning.search import Question
 
@@ -126,8 +127,8 @@ def cells(found: Sequence[SizeChoice]) -> list[list[str]]:
 
 def markdown(found: Sequence[SizeChoice], title: str, how: str) -> str:
     """The table as a page, with how the file is used."""
-    lines = [f"# {title}", "", f"`{how}`", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
-    lines += [f"| {' | '.join(row)} |" for row in cells(found)]
+    lines = [f"# {in_cell(title)}", "", f"`{how}`", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
+    lines += [f"| {' | '.join(map(in_cell, row))} |" for row in cells(found)]
     words = (
         "Times are replays of the same algorithms here, each with its best number of chunks, rings by the best cycles: "
         "a library's own are no quicker. The gap is what the restriction to them costs at most."

@@ -14,6 +14,7 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter, Per
 
 from synth.records.optimality import gap
 from synth.text.quantities import percent, shown
+from synth.text.visible import in_cell
 from synth.tuning.rows import Candidate, Row
 from synth.views.figure_style import BOUND, current, legend_below, looks, size_axis
 
@@ -104,8 +105,8 @@ def cells(table: pd.DataFrame) -> tuple[tuple[str, ...], list[list[str]]]:
 def markdown(table: pd.DataFrame, title: str) -> str:
     """The same as a page; what costs a row more than its schedule stands below."""
     head, rows = cells(table)
-    lines = [f"# {title}", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
+    lines = [f"# {in_cell(title)}", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(map(in_cell, row))} |" for row in rows]
     costs = [f"* {shown(row['bytes'], 'bytes')} {row['collective']}, {row['form_over_scheduled']:.3g} times as long as "
              f"{row['scheduled_method']} as scheduled: {row['limit']}"
              for row in table.to_dict("records") if row["limit"]]  # fmt: skip

@@ -19,8 +19,8 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.execution.runs import Request, expand
+from synth.records import array_file, packed
 from synth.records import folder as results
-from synth.records import packed
 from synth.records import record as records
 from synth.records.record import Record
 from synth.study.table import build, read_records
@@ -77,8 +77,8 @@ def test_arrays_are_opened_and_instances_read_once(sweep: Path, monkeypatch: pyt
         synth.solve(synth.read(instance), "pull", results=sweep / str(i))
     results.pack(sweep)
     opened, parsed = [], []
-    load, read = np.load, records.from_bytes
-    monkeypatch.setattr(np, "load", lambda *words, **more: (opened.append(words[0]), load(*words, **more))[1])
+    load, read = packed.ArrayFile, records.from_bytes
+    monkeypatch.setattr(packed, "ArrayFile", lambda file: (opened.append(file), load(file))[1])
     monkeypatch.setattr(records, "from_bytes", lambda text, source: (parsed.append(text), read(text, source))[1])
     for record in good(sweep):
         record.find_instance()
@@ -257,7 +257,7 @@ def test_arrays_that_are_too_large_are_not_read(sweep: Path, monkeypatch: pytest
     [npz] = sweep.glob("*.npz")
     with zipfile.ZipFile(npz) as archive:
         name = archive.namelist()[0]
-    monkeypatch.setattr(packed, "MOST_BYTES", 100)
+    monkeypatch.setattr(array_file, "MOST_BYTES", 100)
     [said] = [text for text in faults(sweep) if name.rpartition("/")[0] in text]
     assert "more than 100 bytes" in said
 

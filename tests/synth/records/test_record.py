@@ -238,6 +238,22 @@ def test_a_corrupt_solution_file_is_refused(tmp_path: Path) -> None:
         records.read(path)
 
 
+@pytest.mark.parametrize("name", ["pull.npz", "pull.000000000000.npz", "pull.{}.npz.npz", "{}.npz"])
+def test_a_solution_file_whose_name_is_not_that_of_its_hash_is_refused(tmp_path: Path, name: str) -> None:
+    """Also where the record states that name; the file may be called anything before the hash."""
+    path = tmp_path / "pull.json"
+    blob = tmp_path / records.write(sample(arrays(LARGE)), path).data["solution_file"]
+    digits = blob.name.split(".")[1]
+    for stated, fits in ((name.format(digits), False), (f"other.{digits}.npz", True)):
+        (tmp_path / stated).write_bytes(blob.read_bytes())
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"solution_file": stated}))
+        if fits:
+            assert records.read(path).packed is not None
+            continue
+        with pytest.raises(InputError, match=f"must end in .{digits}.npz, after the hash of its contents"):
+            records.read(path)
+
+
 @pytest.mark.parametrize("name", ["../other.npz", "/etc/passwd", "", ".", "..", "a/b.npz", 5, ["x"]])
 def test_a_solution_file_elsewhere_is_refused(tmp_path: Path, name: object) -> None:
     path = tmp_path / "pull.json"

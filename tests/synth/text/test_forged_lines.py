@@ -61,6 +61,7 @@ def test_a_certificates_unknown_key_forges_no_verdict(tmp_path: Path, stored: di
     assert "\\n" in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", TEXTS)
 def test_texts_of_records(tmp_path: Path, stored: dict[str, Any], text: str) -> None:
     """Every field that may be a text, every key; in files of their own and packed; checked and shown."""
@@ -84,6 +85,7 @@ def test_texts_of_records(tmp_path: Path, stored: dict[str, Any], text: str) -> 
             run(*words, f"records/v{number}.json", cwd=tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", SMALL)
 def test_texts_of_instances(tmp_path: Path, family: str) -> None:
     """Every field that may be a text, every key; what is an instance all the same is solved and shown."""
@@ -118,6 +120,7 @@ def test_texts_of_instances(tmp_path: Path, family: str) -> None:
         assert "<script>" not in drawn
 
 
+@pytest.mark.long
 def test_texts_of_mscclpp_plans(tmp_path: Path) -> None:
     data = json.loads(json.dumps(plans_by_hand.allgather()))
     count = write_all(tmp_path / "plans", variants(data, list(every_place(data))))
@@ -134,6 +137,7 @@ def _escaped(text: str) -> str:
     return "".join(c if c.isalnum() else f"&#{ord(c)};" for c in letters if not 0xD800 <= ord(c) < 0xE000)
 
 
+@pytest.mark.long
 def test_texts_of_msccl_xml(tmp_path: Path, stored: dict[str, Any]) -> None:
     """Every attribute of the first elements of each kind; and the same bytes unescaped, which are no XML."""
     run("solve", INSTANCES / "fabric" / "ring-5-allreduce-5MiB.json", "-m", "ring", cwd=tmp_path, codes=(0,))
@@ -161,12 +165,14 @@ def test_texts_of_msccl_xml(tmp_path: Path, stored: dict[str, Any]) -> None:
         run("import", file, cwd=tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sample", sorted(os.listdir(SAMPLES / "machines" / "samples")))
 def test_texts_of_machines(tmp_path: Path, sample: str) -> None:
     """Words of every format that `synth import` reads."""
     _run_on_words(tmp_path, SAMPLES / "machines" / "samples" / sample, "import")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sample", [name for name in sorted(os.listdir(SAMPLES / "measurements" / "samples"))
                                     if not name.endswith(".json")])  # fmt: skip
 def test_texts_of_logs(tmp_path: Path, sample: str) -> None:
@@ -174,7 +180,7 @@ def test_texts_of_logs(tmp_path: Path, sample: str) -> None:
     _run_on_words(tmp_path, SAMPLES / "measurements" / "samples" / sample, "fit")
 
 
-def _run_on_words(folder: Path, file: Path, command: str, most: int = 12) -> None:
+def _run_on_words(folder: Path, file: Path, command: str, most: int = 6) -> None:
     """Run the command on the file with each text in place of some of its words."""
     text = file.read_text()
     words = [found.span() for found in re.finditer(r"[^\s,<>=\"']+", text)]
@@ -189,6 +195,7 @@ def _run_on_words(folder: Path, file: Path, command: str, most: int = 12) -> Non
             run(command, made.name, cwd=folder)
 
 
+@pytest.mark.long
 def test_texts_of_tables_of_links(tmp_path: Path) -> None:
     for number, text in enumerate((HOSTILE, HALF[:90], "a\tb")):
         quoted = '"' + text.replace('"', '""') + '"'
@@ -207,6 +214,7 @@ def _toml(value: Any) -> str:
     return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else json.dumps(value)
 
 
+@pytest.mark.long
 def test_texts_of_studies(tmp_path: Path) -> None:
     """Every field of a study's file."""
     data = {
@@ -225,6 +233,7 @@ def test_texts_of_studies(tmp_path: Path) -> None:
         run("study", f"studies/v{number}.toml", "--results", "out", cwd=tmp_path, codes=(0, 1, 2, 4))
 
 
+@pytest.mark.long
 def test_a_studys_title_in_its_report(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(
         f'name = "s"\ntitle = {json.dumps(HOSTILE)}\n[[generate]]\nfamily = "xtree"\n'
@@ -237,6 +246,7 @@ def test_a_studys_title_in_its_report(tmp_path: Path) -> None:
     assert not {"\x1b", "\u202e", "\u200b", "\0", "\x85"} & set(page)
 
 
+@pytest.mark.long
 def test_texts_of_a_batchs_state(tmp_path: Path) -> None:
     """Every value of ``batch.json``."""
     words = (INSTANCES / "xtree" / "ring-8-c1.json", "-m", "pull", "--engine", "local", "--folder", "b", "--dry-run")
@@ -260,6 +270,7 @@ def test_json_output_holds_the_same_data(tmp_path: Path) -> None:
     assert json.loads(line)["instance"] == data["name"]
 
 
+@pytest.mark.long
 def test_names_of_files(tmp_path: Path, stored: dict[str, Any]) -> None:
     """A folder of files whose names are commands to a terminal, checked, packed and solved."""
     for number, name in enumerate((f"a\n{HOSTILE}"[:60], "b\x1b[2K\u202e", "c\udcff\r", "d[red]x[/]")):

@@ -42,5 +42,5 @@ def test_it_is_one_line_that_can_be_written_and_asked_again(text: str) -> None:
 
 
 def test_a_cell_of_a_table_is_neither_link_nor_tag_nor_another_cell() -> None:
-    assert in_cell("a|b\n<b>[x](y)`*_") == r"a\|b\\n\<b\>\[x\](y)\`\*\_"
+    assert in_cell("a|b\n<b>[x](y)`*") == r"a\|b\\n\<b>\[x\](y)\`\*"
     assert in_cell("ilp (highs), 2.5 us") == "ilp (highs), 2.5 us"

@@ -116,13 +116,17 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
     if instance.collectives is not None:
         number = int(instance.all_blocks[1][block])
-        whose += f", {visible(instance.collectives[number].name or '') or f'collective {number}'}"
+        whose += f", {_collective(instance.collectives[number].name, number)}"
     plus = "+" if schedule.adds[i] else ""
     when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
     tails = dict.fromkeys(int(net.src[e]) for e in route)
     sources = [v for v in tails if not machine.is_switch[v]] or list(tails)[:1]
     source = " + ".join(_name(instance, v) for v in sources)
     return f"{when:<20} {source} -> {to}{via}: {plus}{p}, {shown(int(schedule.piece_bytes[p]), BYTES)} {whose}"
+
+
+def _collective(name: str | None, number: int) -> str:
+    return visible(name) if name else f"collective {number}"
 
 
 def _time(schedule: Schedule, tick: int) -> str:
