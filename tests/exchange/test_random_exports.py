@@ -9,11 +9,12 @@ cause.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
+from exchange.random_transfers import random_transfers
 from exchange.ways_out import WAYS, Refused, leaves, wrong_data, wrong_data_of
 from models.fabric.random_machines import random_instance
 from models.fabric.small_machines import random_schedule
@@ -68,16 +69,21 @@ def of_moves(seed: int) -> tuple[FabricInstance, Transfers]:
     return instance, demands(instance, wasteful if check_schedule(instance, wasteful).ok else schedule)
 
 
-def drawn_moves(seed: int) -> tuple[Instance, Transfers] | str:
-    """An instance and moves, or why there are none."""
+def of_no_machine(seed: int) -> tuple[None, Transfers]:
+    """Moves by hand of a random number, contributions that nobody asks for among them."""
+    return None, random_transfers(seed // 4)
+
+
+def drawn_moves(seed: int) -> tuple[Instance | None, Transfers] | str:
+    """An instance (if there is one) and moves, or why there are none."""
     try:
-        found = (of_method, of_trees, of_moves)[seed % 3](seed)
+        found = (of_method, of_trees, of_moves, of_no_machine)[seed % 4](seed)
     except InputError as error:
         return str(error)
     return found or "no schedule"
 
 
-def leave(seed: int, folder: Path, ways: tuple[str, ...], crew: Crew | None) -> Counter[str]:
+def leave(seed: int, folder: Path, ways: Sequence[str], crew: Crew | None) -> Counter[str]:
     """Everything that becomes of the moves of a seed: what was refused, by its reason, and what was not."""
     found = drawn_moves(seed)
     if isinstance(found, str):
@@ -102,7 +108,7 @@ def in_turn(first: int, folder: Path, ways: int, crew: Crew | None = None) -> Co
     """The same of :data:`AT_ONCE` seeds, each by so many formats in turn."""
     seen = Counter[str]()
     for seed in range(first, first + AT_ONCE):
-        chosen = tuple(np.roll(WAYS, -(seed // 3))[:ways].tolist())
+        chosen = Random(f"ways {seed}").sample(WAYS, ways)
         try:
             place = folder / str(seed)
             place.mkdir()
