@@ -1,9 +1,10 @@
 """GOAL, the input of LogGOPSim and ATLAHS, as text: what every rank sends, receives and adds, and what waits for what.
 
-A transfer is a ``send`` of its rank and a ``recv`` of the other; where the receiver adds, a ``calc 0`` (no time)
-stands behind the receive and requires it and the sum before it. A send requires the receive or the sum that made what
-it sends, and what replaces a sum that nobody has sent requires that sum. It also begins no earlier than the rank's send before it in time (``irequires``), so that what shares a NIC
-leaves in the schedule's order. All is on CPU 0 and NIC 0: a schedule says nothing of either.
+A transfer is a ``send`` of its rank and a ``recv`` of the other; where the receiver adds, a ``calc 0`` (no time) stands
+behind the receive and requires it and the sum before it. A send requires the receive or the sum that made what it
+sends, and what replaces a sum that nobody has sent requires that sum. It also begins no earlier than the rank's send
+before it in time (``irequires``), so that what shares a NIC leaves in the schedule's order. All is on CPU 0 and NIC 0:
+a schedule says nothing of either.
 
 Limits, by reading ``txt2bin.re`` and ``Goal.hpp`` of LogGOPSim (76451de): a message has a byte or more, a tag 32 bits
 of which all ones mean any tag, and ranks stand in their order. The text becomes the simulators' binary form by
