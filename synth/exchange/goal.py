@@ -1,9 +1,10 @@
 """GOAL, the input of LogGOPSim and ATLAHS, as text: what every rank sends, receives and adds, and what waits for what.
 
-A transfer is a ``send`` of its rank and a ``recv`` of the other; where the receiver adds, a ``calc 0`` (no time)
-stands behind the receive and requires it and the sum before it. A send requires the receive or the sum that made what
-it sends. It also begins no earlier than the rank's send before it in time (``irequires``), so that what shares a NIC
-leaves in the schedule's order. All is on CPU 0 and NIC 0: a schedule says nothing of either.
+A transfer is a ``send`` of its rank and a ``recv`` of the other; where the receiver adds, a ``calc 0`` (no time) stands
+behind the receive and requires it and the sum before it. A send requires the receive or the sum that made what it
+sends, and what replaces a sum that nobody has sent requires that sum. It also begins no earlier than the rank's send
+before it in time (``irequires``), so that what shares a NIC leaves in the schedule's order. All is on CPU 0 and NIC 0:
+a schedule says nothing of either.
 
 Limits, by reading ``txt2bin.re`` and ``Goal.hpp`` of LogGOPSim (76451de): a message has a byte or more, a tag 32 bits
 of which all ones mean any tag, and ranks stand in their order. The text becomes the simulators' binary form by
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
 from synth.exchange.dataflow import carried
 from synth.exchange.tags import tags
@@ -30,12 +31,14 @@ ANY_TAG = 2**32 - 1
 
 class _Flow(NamedTuple):
     """Per transfer, shape (transfers,): ``sent`` and ``prior`` of :func:`synth.exchange.dataflow.carried`, the ``tag``,
-    and the label of what ``made`` an arrival's state, -1 while unwritten."""
+    the label of what ``made`` an arrival's state, -1 while unwritten, and whether it ``replaces`` a sum that no
+    transfer carries, so that nothing else orders the two."""
 
     sent: IntArray
     prior: IntArray
     tag: IntArray
     made: IntArray
+    replaces: BoolArray
 
 
 def write(transfers: Transfers, path: Path) -> None:
@@ -48,7 +51,8 @@ def write(transfers: Transfers, path: Path) -> None:
         raise InputError("there is a piece without a byte; LogGOPSim sends none")
     sent, prior = carried(t)
     count = len(t.piece)
-    flow = _Flow(sent, prior, tags(t), np.full(count, -1, dtype=np.int64))
+    unsent = np.append(t.adds & ~np.isin(np.arange(count), sent), False)  # the last of them for -1
+    flow = _Flow(sent, prior, tags(t), np.full(count, -1, dtype=np.int64), ~t.adds & unsent[prior])
     if count and flow.tag.max() >= ANY_TAG:
         raise InputError(f"{flow.tag.max() + 1:,} tags; LogGOPSim has {ANY_TAG:,}")
     # the events of every rank: arrivals and starts in time, so that an operation stands behind all it requires
@@ -72,6 +76,8 @@ def _operations(t: Transfers, flow: _Flow, events: list[int]) -> Iterator[str]:
         size, tag = t.piece_bytes[t.piece[k]], flow.tag[k]
         if arrives:
             yield f"l{label}: recv {size}b from {t.src[k]} tag {tag}\n"
+            if flow.replaces[k]:
+                yield f"l{label} requires l{flow.made[flow.prior[k]]}\n"
             if t.adds[k]:
                 yield f"l{label + 1}: calc 0\nl{label + 1} requires l{label}\n"
                 label += 1

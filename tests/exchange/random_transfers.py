@@ -107,7 +107,7 @@ def _unused(random: Random, number: int, parent: dict[int, int], left: dict[int,
     leaves = [r for r in left if r not in parent.values()]
     for r in left:
         above = [s for s in leaves if s != r and r not in _ancestors(parent, s)]
-        if above and r not in leaves and random.random() < 0.5:
+        if above and r not in leaves and random.random() < 0.8:
             src = random.choice(above)
             begin = random.randint(0, int(left[r]))
             end = max(begin, int(left[r])) + random.randint(1, 3)

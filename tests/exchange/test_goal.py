@@ -89,6 +89,17 @@ def test_random_schedules(seed: int, tmp_path: Path) -> None:
     arrives(read(written(t, tmp_path)), t)
 
 
+def test_a_finished_sum_comes_after_what_nobody_asked_for(tmp_path: Path) -> None:
+    """Rank 1's sum leaves for rank 0 at 0, rank 2's contribution comes to it at 1, and the finished sum at 3: nothing
+    but a requirement of its own keeps the copy behind the sum that it replaces."""
+    rows = [(0, 0, 1, 0, True), (0, 0, 2, 1, True), (1, 0, 2, 0, True), (2, 0, 0, 1, False), (2, 0, 0, 2, False)]
+    t = schedule("allreduce", 3, rows, [0])
+    one = read(written(t, tmp_path))[1]
+    [copy] = [operation for operation in one if operation.kind == "recv" and operation.peer == 0]
+    assert [one[place].kind for place in copy.requires] == ["calc"]
+    arrives(read(written(t, tmp_path)), t)
+
+
 @pytest.mark.parametrize("seed", some_of(range(10)))
 def test_sends_of_a_rank_begin_in_the_schedules_order(seed: int, tmp_path: Path) -> None:
     """Each send but a rank's first may not begin before the one before it in time has; the chain leaves none out."""

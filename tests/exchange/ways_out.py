@@ -39,7 +39,7 @@ class Refused(Exception):
     """The writer says in words why it cannot say the schedule."""
 
 
-def leaves(way: str, t: Transfers, instance: Instance, folder: Path, chance: Random) -> Path:
+def leaves(way: str, t: Transfers, instance: Instance | None, folder: Path, chance: Random) -> Path:
     """Export the moves and read them back: the file. Raises :class:`Refused`; whatever is wrong is another error."""
     form = FORMATS[{"azure": "msccl-xml", "msccl": "msccl-xml"}.get(way, way)]
     executor = way if way in ("azure", "msccl", "mscclpp") else None
@@ -50,7 +50,7 @@ def leaves(way: str, t: Transfers, instance: Instance, folder: Path, chance: Ran
     except InputError as error:
         raise Refused(str(error)) from None
     _CHECKS[form.of if way != "goal" else way](way, t, path)
-    if executor is not None:
+    if executor is not None and instance is not None:
         _imports(path, instance)
     return path
 

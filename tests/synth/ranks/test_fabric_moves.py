@@ -17,6 +17,9 @@ from synth.ranks.data import Data
 from synth.ranks.from_transfers import program_of
 from synth.ranks.launcher import Job
 from synth.ranks.words import TransferNames, faults
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.transfers import demands, transfers
 
 
@@ -44,3 +47,23 @@ def test_random_schedules_on_random_machines_end_right() -> None:
     assert seen["demand"] >= 2
     assert seen["store and forward"] >= 5
     assert np.sum(list(refused.values())) <= some(100) // 2
+
+
+def test_a_rank_adds_for_a_switch_only_where_its_own_sum_stays() -> None:
+    """Three ranks at a switch that adds and copies, 2 bytes at 1 byte/s, 5 s a link: a hub from 0 to 12. Rank 1 sends
+    rank 0 its contribution again, from 1 to 3: the finished sum replaces it, so rank 0 could not add up the others'."""
+    links = [{"src": u, "dst": v, "bandwidth": 1.0, "latency": 5.0} for u, v in ((0, 3), (1, 3), (2, 3))]
+    links += [link | {"src": 3, "dst": link["src"]} for link in links]
+    links += [{"src": 1, "dst": 0, "bandwidth": 1.0, "latency": 0.0}]
+    network = {"kind": "links", "nodes": 4, "switches": [3], "links": links}
+    raw = {"network": network | {"abilities": [{"switch": 3, "adds": True, "copies": True}]}, "bytes": 2}
+    instance = FabricInstance.model_validate({"name": "t", "source": "test", "collective": "allreduce"} | raw)
+    one, two = np.array([0]), np.array([0, 0])
+    route = np.arange(7)
+    schedule = Schedule(1, one, one + 2, np.array([0, 1]), two, np.array([False, True]), np.array([0, 6, 7]), route)
+    assert (check_schedule(instance, schedule).faults, check_schedule(instance, schedule).value) == ([], 12.0)
+    t = transfers(instance, schedule)
+    assert {int(v) for v in t.dst[t.adds & (t.start_s == 0)]} == {1, 2}
+    with Crew() as crew:
+        done = crew.run(Job(program_of(t), 0))
+    assert faults(program_of(t), done, TransferNames(t), Data(0, 3)) == []

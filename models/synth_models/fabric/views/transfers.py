@@ -131,7 +131,8 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _Moves:
     several = _several(schedule, hops)
     if not len(several):
         return found
-    summed = [_summed(instance, schedule, hops, i) for i in several.tolist()]
+    came = _arrivals(schedule, found, several)
+    summed = [_summed(instance, schedule, hops, i, came) for i in several.tolist()]
     hubs = {int(schedule.piece[one.transfer]) for one in summed if len(one.ends) > 1}
     few = len(hubs) < len(instance.members)  # pieces for all to add one
     rows = [row for one in summed for row in one.moves(int(schedule.piece_bytes[schedule.piece[one.transfer]]), few)]
@@ -166,8 +167,23 @@ class _Sum(NamedTuple):
                     yield self.transfer, adder, v, self.ends[adder], tick, False, mark
 
 
-def _summed(instance: FabricInstance, schedule: Schedule, hops: Hops, i: int) -> _Sum:
-    """The route of a transfer with several sources. Raises :class:`InputError` where no rank on its way can add."""
+Came = dict[tuple[int, int], list[tuple[int, int]]]  # by piece and node: transfers that bring it, and when
+
+
+def _arrivals(schedule: Schedule, moves: _Moves, several: IntArray) -> Came:
+    """What brings the pieces of transfers with several sources anywhere."""
+    found: Came = {}
+    piece = schedule.piece[moves.owner]
+    rows = np.isin(piece, schedule.piece[several])
+    columns = (column[rows].tolist() for column in (piece, moves.dst, moves.owner, moves.end))
+    for number, node, owner, tick in zip(*columns, strict=True):
+        found.setdefault((number, node), []).append((owner, tick))
+    return found
+
+
+def _summed(instance: FabricInstance, schedule: Schedule, hops: Hops, i: int, came: Came) -> _Sum:
+    """The route of a transfer with several sources. Raises :class:`InputError` where no rank on its way can add: what
+    an adder has must be what the switches got of it, so nothing else may come to it while the sum is under way."""
     net, at = instance.machine.network, slice(int(schedule.route_start[i]), int(schedule.route_start[i + 1]))
     assert hops.leaves is not None
     route, leaves, arrive = schedule.link[at], hops.leaves[at], hops.arrive[at]
@@ -179,6 +195,10 @@ def _summed(instance: FabricInstance, schedule: Schedule, hops: Hops, i: int) ->
         adders = [v for v in sorted(sources) if ends.get(v) == min(ends.values())]
         if not adders:
             raise InputError(f"transfer {i}: none of the ranks that its sum comes to first has added to it: {_NO_FORM}")
+        others = {v: [t for k, t in came[int(schedule.piece[i]), v] if k != i] for v in adders}
+        adders = [v for v in adders if not any(sources[v] < t <= ends[v] for t in others[v])]
+        if not adders:
+            raise InputError(f"transfer {i}: other sums come to ranks while theirs is under way: {_NO_FORM}")
     elif not schedule.adds[i]:
         raise InputError(f"transfer {i}: its sum replaces what {instance.machine.names[adders[0]]} has: {_NO_FORM}")
     return _Sum(i, int(schedule.piece[i]), sources, ends, adders)
