@@ -47,7 +47,8 @@ MANY = 128  # ranks from which on methods that need no search are among the defa
 STEINER = 16  # ranks up to which trees are packed where switches copy or add
 VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
-LEAST_SPAN_S, MOST_SPAN_S = 2.0**14, 2.0**28  # that a clock of several collectives has room for behind all releases
+LEAST_SPAN_S, MOST_SPAN_S = 2.0**14, 1.1e9  # that a clock of several collectives has room for behind all releases
+SERIAL = 64  # hops that all of a collective may make one after the other, each on the slowest link
 LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
 
@@ -123,12 +124,18 @@ class FabricInstance(Instance):
             for i, one in enumerate(self.collectives)
         )
         whole = able_to(built(self.network).slowed(self.failed.shares), self.switching)
-        slowest = sum(len(part.members) * part.bytes for part in parts) / float(whole.network.bandwidth.min())
-        span = min(max(LEAST_SPAN_S, slowest), MOST_SPAN_S) + max(one.release for one in self.collectives)
-        ticks = clock.ticks_per_second(whole, span)
+        ticks = clock.ticks_per_second(whole, self._span_s(parts, whole))
         for part in parts:  # one clock, so that schedules for each can be put together as they are
             part.__dict__["machine"] = replace(part.machine, ticks_per_s=ticks)
         return parts
+
+    def _span_s(self, parts: Sequence[FabricInstance], whole: Machine) -> float:
+        """Seconds for which the clock of several collectives has room."""
+        rate = float(whole.network.bandwidth.min(initial=np.inf))
+        delay = float(whole.network.latency.max(initial=0.0))
+        serial = sum(len(one.members) * (one.bytes / rate + len(one.members) * delay) for one in parts) * SERIAL
+        release = max(one.release for one in self.collectives or ())
+        return min(max(LEAST_SPAN_S, serial), MOST_SPAN_S) + release
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:

@@ -22,9 +22,9 @@ from synth.instance import parse
 from synth.records.optimality import exceeds
 from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.switch_trees import hub_routes
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.reach import OF_SEVERAL, knows
-from synth_models.fabric.references.in_network import hub_routes
 
 METHODS = [name for name in get_family("fabric").methods if name not in ("bound", "imported")]  # that asks for a file
 FEW: dict[str, dict[str, Any]] = {"pull": {"restarts": 1}, "tacos": {"restarts": 1}}

@@ -117,7 +117,7 @@ def needs_quotient(instance: FabricInstance) -> bool:
 def _by_quotient(instance: FabricInstance, options: RunOptions) -> Outcome:
     """One origin's transfers and the group, with the cut that bounds them."""
     known = tuple(name for name in KNOWN if name not in ROOTED_TREES)
-    refused = refusal(instance, known, "quotient=on", MOST_IN_QUOTIENTS)
+    refused = refusal(instance, known, "symmetric as a quotient", MOST_IN_QUOTIENTS)
     if refused is not None:
         return refused
     n = len(instance.members)
