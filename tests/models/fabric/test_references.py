@@ -20,7 +20,7 @@ from synth.schedule.collective import ROOTED
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans import out_trees
+from synth_models.fabric.plans import out_trees, spreading
 from synth_models.fabric.problem.reach import COLLECTIVES_OF
 from synth_models.fabric.references import bfb, double_tree
 from synth_models.fabric.references.ring import cycles
@@ -114,6 +114,47 @@ def test_doubling_on_a_star() -> None:
     assert solved("recursive_doubling", star(4, 5.0, collective="allreduce", bytes=4)).message == (
         "doubling with whole buffers"
     )
+
+
+def test_doubling_on_all_ports_of_a_cube() -> None:
+    """A third of each block of 3 bytes goes over the dimensions in an order of its own: 1 + 2 + 4 bytes cross every
+    link, and 21 of 24 bytes enter every rank over three links, so that nothing is quicker than 7 s."""
+    cube = {"kind": "hypercube", "dimension": 3, "bandwidth": 1.0, "latency": 0.0}
+    assert value("recursive_doubling", named(cube, collective="allgather", bytes=24)) == 7
+    assert value("recursive_doubling", named(cube, collective="reduce_scatter", bytes=24)) == 7
+    assert value("recursive_doubling", named(cube, collective="allreduce", bytes=24)) == 14
+
+
+def test_bruck_of_radix_4_among_16() -> None:
+    """All pairs linked, latency 5, blocks of 1 byte: everyone has 4 blocks at 6 s, of which its own went out at once;
+    the other three are 3 s on each link, and arrive at 6 + 3 + 5 s. Radix 2 takes four steps, 20 s of latency alone."""
+    full = {"kind": "full", "nodes": 16, "bandwidth": 1.0, "latency": 5.0}
+    assert value("bruck", named(full, collective="allgather", bytes=16)) == 14
+    assert solved("bruck", named(full, collective="allgather", bytes=16)).message == "Bruck, radix 4, 1 chunk"
+
+
+@pytest.mark.parametrize("radix", [2, 3, 4, 8])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 13, 16])
+def test_bruck_of_any_radix_reaches_every_place_once(n: int, radix: int) -> None:
+    """Whoever sends has the block from an earlier step, and none gets it twice, in the least steps s with r^s >= n."""
+    for first in range(n):
+        has = {first: -1}
+        for u, v, step in spreading.bruck(n, first, radix):
+            assert has[u] < step
+            assert v not in has
+            has[v] = step
+        assert sorted(has) == list(range(n))
+        steps = 1 + max(has.values())
+        assert radix**steps >= n > radix ** (steps - 1) or n == 1
+
+
+@pytest.mark.long
+def test_two_trees_on_several_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four channels that begin at different ranks use links that one leaves idle."""
+    cube = named({"kind": "hypercube", "dimension": 4, "bandwidth": 1e9}, collective="broadcast", bytes=2**14)
+    several = value("double_tree", cube)
+    monkeypatch.setattr(double_tree, "MOST_CHANNELS", 1)
+    assert several < 0.8 * value("double_tree", cube)
 
 
 def test_double_tree_on_a_star() -> None:

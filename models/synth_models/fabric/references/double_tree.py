@@ -11,7 +11,8 @@ log2 n; a broadcast of M bytes in c chunks a tree takes about ``2 a log2 n + (2 
 The boxes are those of the machine's file; on other networks every rank is a box. As NCCL does with its channels, data
 are also dealt out to chains that start at different GPUs of a box (and their NICs). The number of channels and of
 chunks is chosen for the size, and whether boxes are kept together at all; where something has failed, also with the
-slowest rank first. Complexity: 2 N transfers a chunk.
+slowest rank first. Where ranks that are boxes have several links, as on a torus, channels begin at other ranks, so that
+other links are used. Complexity: 2 N transfers a chunk and channel.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +33,8 @@ from synth_models.fabric.plans.out_trees import Edge, Trees, best_of, empty, ref
 
 KNOWN = ("allreduce", "broadcast", "reduce")
 MOST_CHANNELS = 8
+
+T = TypeVar("T")
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -48,6 +52,13 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         (f"{number} channels through {len(together)} boxes", partial(_both, instance, together, number))
         for number in channels
     ]
+    ports = min(
+        MOST_CHANNELS,
+        int(np.bincount(instance.machine.network.src, minlength=instance.machine.nodes)[list(instance.members)].min()),
+    )
+    if ports > 1:
+        words = f"one box a rank, {ports} channels"
+        kinds.append((words, partial(_both, instance, alone, ports)))
     if len(together) < len(alone):
         kinds.append(("one box a rank", partial(_both, instance, alone, 1)))
         slowest = _slowest_first(instance)
@@ -69,16 +80,18 @@ def _both(instance: FabricInstance, together: Sequence[Sequence[int]], channels:
 
 
 def trees(instance: FabricInstance, together: Sequence[Sequence[int]], channels: int) -> Trees:
-    """Variant 2 k + t: tree t of channel k. A rooted collective's trees hang below its root."""
-    root = instance.the_root
-    made = [_tree([_rotated(box, k) for box in together], t, root) for k in range(channels) for t in (0, 1)]
+    """Variant 2 k + t: tree t of channel k, which enters boxes at other ranks; boxes of a rank each are in another
+    order. A rooted collective's trees hang below its root."""
+    root, single = instance.the_root, all(len(box) == 1 for box in together)
+    orders = [_rotated(together, k * len(together) // channels if single else 0) for k in range(channels)]
+    made = [_tree([_rotated(box, k) for box in orders[k]], t, root) for k in range(channels) for t in (0, 1)]
     roots, edges = [top for top, _ in made], [below for _, below in made]
     return Trees(2 * channels, lambda holder, variant: edges[variant], lambda variant: [roots[variant]])
 
 
-def _rotated(box: Sequence[int], by: int) -> tuple[int, ...]:
-    by %= len(box)
-    return (*box[by:], *box[:by])
+def _rotated(row: Sequence[T], by: int) -> tuple[T, ...]:
+    by %= len(row)
+    return (*row[by:], *row[:by])
 
 
 def _tree(chains: list[tuple[int, ...]], t: int, root: int | None) -> tuple[int, list[Edge]]:

@@ -76,8 +76,10 @@ def several(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
 
 def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     disjoint, net = _disjoint(instance, seed), instance.machine.network
+    few = len(instance.members) <= MOST_OFFERED
     if disjoint is not None and not np.ptp(net.bandwidth) and not np.ptp(net.latency):
-        yield equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
+        if few:  # else all rings alone, of which a large schedule is made: it is as good for few bytes
+            yield equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
     else:
         first = dict.fromkeys(single(instance, size) for size in (LONG, MIDDLE, SHORT))
         for cycle in first:
@@ -87,7 +89,7 @@ def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
             yield from _searched(instance, next(iter(first)), disjoint, seed)
     if disjoint is not None:
         count = 2
-        while count < len(disjoint.cycles) and len(instance.members) <= MOST_OFFERED:
+        while count < len(disjoint.cycles) and few:
             yield equal(instance.machine, disjoint.cycles[:count], disjoint.hops[:count])
             count *= 2
         yield disjoint
