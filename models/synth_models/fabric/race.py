@@ -188,8 +188,8 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
             incumbent.least = quick_bound(incumbent.instance)
         if incumbent.over():
             return
-        if not knows(name, incumbent.instance.collective):
-            continue
+        if not knows(name, incumbent.instance.collective) or name not in get_family("fabric").methods:
+            continue  # a peer's method is there if its distribution is
         own, found = incumbent.options.part(share, most_s=UNLIMITED_S), Outcome("time_limit")
         try:
             with own.in_time():
