@@ -193,7 +193,7 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
         own, found = incumbent.options.part(share, most_s=UNLIMITED_S), Outcome("time_limit")
         try:
             with own.in_time():
-                found = call(name, incumbent.instance, _asked(own, name))
+                found = call(name, incumbent.instance, _asked(own))
         except (UnsupportedError, SizeLimitError):
             continue
         found.take_over(own.held)
@@ -202,7 +202,7 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
         yield found
 
 
-def _asked(options: RunOptions, name: str) -> RunOptions:
+def _asked(options: RunOptions) -> RunOptions:
     """What a lender is asked too: no more transfers. All other options are the borrower's own."""
     asked = {key: value for key, value in options.method.items() if key == "transfers"}
     return replace(options, method=asked)
