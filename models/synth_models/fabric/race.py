@@ -188,12 +188,12 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
             incumbent.least = quick_bound(incumbent.instance)
         if incumbent.over():
             return
-        if not knows(name, incumbent.instance.collective):
-            continue
+        if not knows(name, incumbent.instance.collective) or name not in get_family("fabric").methods:
+            continue  # a peer's method is there if its distribution is
         own, found = incumbent.options.part(share, most_s=UNLIMITED_S), Outcome("time_limit")
         try:
             with own.in_time():
-                found = call(name, incumbent.instance, _asked(own, name))
+                found = call(name, incumbent.instance, _asked(own))
         except (UnsupportedError, SizeLimitError):
             continue
         found.take_over(own.held)
@@ -202,7 +202,7 @@ def _lent(incumbent: Incumbent, names: Sequence[str], share: float) -> Iterator[
         yield found
 
 
-def _asked(options: RunOptions, name: str) -> RunOptions:
+def _asked(options: RunOptions) -> RunOptions:
     """What a lender is asked too: no more transfers. All other options are the borrower's own."""
     asked = {key: value for key, value in options.method.items() if key == "transfers"}
     return replace(options, method=asked)

@@ -162,6 +162,8 @@ def test_what_a_large_first_schedule_keeps_waiting_is_a_small_one(monkeypatch: p
 
     monkeypatch.setattr(hierarchical, "QUICK", 100)
     monkeypatch.setattr(chunks, "most_promising", stopped)
+    alone = race.Entry(race.ENTRIES["hierarchical"].own)  # what it is compared with has its own time
+    monkeypatch.setitem(race.ENTRIES, "hierarchical", alone)
     shape = {"network": "dragonfly", "groups": "3", "routers": "2", "hosts": "2"}
     instance = synth.make("fabric", **shape, collective="allreduce", bytes="12KiB")
     record = synth.solve(instance, "hierarchical", time_limit=60)

@@ -155,7 +155,8 @@ def _with_claims(incumbent: Claims) -> Schedule:
 
 def _words(incumbent: Claims, routes: TransferRoutes) -> str:
     assert incumbent.time is not None
-    words = [f"{incumbent.told}: {shown(float(incumbent.time), SECONDS)}"]
+    told = incumbent.told if incumbent.made_by is None else f"the schedule of {incumbent.made_by[0]}"
+    words = [f"{told}: {shown(float(incumbent.time), SECONDS)}"]
     if incumbent.settled:
         words.append("it reaches the bound")
     for number, least in incumbent.cuttings.items():
