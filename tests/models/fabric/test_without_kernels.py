@@ -74,7 +74,7 @@ def test_a_right_schedule_needs_no_kernel(always: Any, monkeypatch: pytest.Monke
     instance: Any = synth.make("fabric", machine="dgx-a100", boxes=2, gpus="2", collective="allreduce", bytes="1MiB")
     schedule = load(get_family("fabric").unpack)(instance, synth.solve(instance, "hierarchical").packed)
     always(True)
-    for name in ("possession._sums", "route_hops._place", "occupancy._overlaps", "rows._rows_by"):
+    for name in ("contributions._sums", "route_hops._place", "occupancy._overlaps", "rows._rows_by"):
         monkeypatch.setattr(f"synth_models.fabric.check.{name}", None)
     assert check_schedule(instance, schedule).ok
 

@@ -8,14 +8,23 @@ arrives by a tick has started before it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from synth.arrays import BoolArray, Int32Array, IntArray, WordArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.kernels import jit
 from synth_models.fabric.check import without_kernels
+from synth_models.fabric.check.contributions import (
+    LEFT_TWICE,
+    NO_SUM,
+    NOT_THERE,
+    Ends,
+    Events,
+    HandsOn,
+    all_sums,
+    note_lack,
+)
 from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
@@ -23,8 +32,6 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
-FEWEST_ROWS = 64  # for partial sums under way
-NOT_THERE, LEFT_TWICE, INCOMPLETE, DOUBLED, NO_SUM = range(1, 6)
 
 
 @dataclass(frozen=True)
@@ -42,70 +49,6 @@ class Held:
     missing_count: int
     longest_chain: int
     redundant: int
-
-
-class _Events(NamedTuple):
-    """Departures and arrivals, those of a piece together and in order of time. A transfer departs once, or from each of
-    its sources.
-
-    ``sent[sent_start[p]:sent_start[p + 1]]``: the departures of piece p; ``come[come_start[p]:come_start[p + 1]]``: the
-    hops that bring it somewhere. ``start`` (ticks), ``source`` (the node it leaves), ``of`` (the transfer): shape
-    (departures,). ``arrive`` (ticks), ``owner`` (the transfer), ``head`` (the node reached): shape (hops,).
-    """
-
-    sent_start: IntArray
-    sent: Int32Array
-    come_start: IntArray
-    come: Int32Array
-    start: IntArray
-    source: Int32Array
-    of: Int32Array
-    arrive: IntArray
-    owner: Int32Array
-    head: Int32Array
-
-
-class _Ends(NamedTuple):
-    """Where pieces begin and must end. ``origin``, ``goal`` (-1: all members): shape (pieces,). ``place`` (position
-    among the members, -1 for others), ``is_switch``: shape (nodes,)."""
-
-    origin: IntArray
-    goal: IntArray
-    place: IntArray
-    is_switch: BoolArray
-
-
-class _HandsOn(NamedTuple):
-    """What transfers do with sums. ``route_start``: shape (transfers + 1,); ``adds`` (to what the receiver has),
-    ``several`` (sources), ``came`` (as :func:`_came_before`): shape (transfers,). ``buffer``, ``copies``: what switches
-    that store can."""
-
-    route_start: IntArray
-    adds: BoolArray
-    several: BoolArray
-    came: Int32Array
-    buffer: bool
-    copies: bool
-
-
-class _Sums(NamedTuple):
-    """Sets of contributions, a bit each, as the rows of one array, and what is known of nodes and transfers.
-
-    ``has``, shape (rows, words): a row a node, what is complete, what is empty, then partial sums under way, each from
-    its start until it has arrived everywhere, or in a switch until the end of the piece; a copy needs no row, it is all
-    there is. ``waits``: arrivals until a row is free again. ``free``: rows that are free. ``of_piece`` (the piece that
-    a node's row is of), ``depth`` (transfers over which it came): shape (nodes,). ``chain`` (the same of what a
-    transfer brings), ``carried`` (the row of that), ``left_once`` (a switch has sent it on): (transfers,).
-    """
-
-    has: WordArray
-    waits: IntArray
-    free: Int32Array
-    of_piece: IntArray
-    depth: Int32Array
-    chain: Int32Array
-    carried: Int32Array
-    left_once: BoolArray
 
 
 def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
@@ -129,16 +72,16 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[list(instance.members)] = np.arange(len(instance.members))
     block_origin, block_goal = blocks.origin[schedule.piece_block], blocks.goal[schedule.piece_block]
-    events = _Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
+    events = Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
     adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
     passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
-    ends = _Ends(block_origin, block_goal, place, passes_on)
+    ends = Ends(block_origin, block_goal, place, passes_on)
     if reduces:
         first = net.src[schedule.link[schedule.route_start[:-1]]]
         came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
         several = np.bincount(of, minlength=schedule.transfers) > 1
-        hands_on = _HandsOn(schedule.route_start, schedule.adds, several, came, switching.buffer, switching.copies)
-        count, chain, redundant = _all_sums(instance, events, ends, hands_on, code, missing)
+        hands_on = HandsOn(schedule.route_start, schedule.adds, several, came, switching.buffer, switching.copies)
+        count, chain, redundant = all_sums(instance, events, ends, hands_on, code, missing)
     else:
         code[np.bincount(of, minlength=schedule.transfers) > 1] = NO_SUM
         count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
@@ -221,7 +164,7 @@ def _last_into(
 
 @jit
 def _copies(
-    events: _Events, ends: _Ends, buffer: bool, copies: bool, code: npt.NDArray[np.int8], missing: IntArray
+    events: Events, ends: Ends, buffer: bool, copies: bool, code: npt.NDArray[np.int8], missing: IntArray
 ) -> tuple[int, int, int]:
     """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
     very tick, and without ``copies`` once for every time that it has come."""
@@ -267,188 +210,9 @@ def _copies(
             longest = max(longest, chain[i])
         if goal[p] >= 0:
             if here[goal[p]] != p:
-                lost = _lacks(missing, lost, p, goal[p], 0, 0)
+                lost = note_lack(missing, lost, p, goal[p], 0, 0)
         else:
             for v in members:
                 if here[v] != p:
-                    lost = _lacks(missing, lost, p, v, 0, 0)
+                    lost = note_lack(missing, lost, p, v, 0, 0)
     return lost, longest, redundant
-
-
-@jit
-def _lacks(missing: IntArray, count: int, piece: int, rank: int, contributions: int, first: int) -> int:
-    if count < len(missing):
-        missing[count, 0], missing[count, 1], missing[count, 2], missing[count, 3] = piece, rank, contributions, first
-    return count + 1
-
-
-def _all_sums(
-    instance: FabricInstance, events: _Events, ends: _Ends, hands_on: _HandsOn, code: npt.NDArray[np.int8],
-    missing: IntArray,
-) -> tuple[int, int, int]:  # fmt: skip
-    """All pieces, from the one on again for which rows for partial sums ran out, with twice as many."""
-    found, rows, pieces = (0, 0, 0, 0), FEWEST_ROWS, len(ends.goal)
-    while found[0] < pieces:
-        sums = _nothing_moved(instance.machine.nodes, len(instance.members), len(code), rows)
-        found = _sums(events, ends, hands_on, sums, code, missing, *found)
-        rows *= 2
-    return found[1:]
-
-
-def _nothing_moved(nodes: int, members: int, transfers: int, rows: int) -> _Sums:
-    """The state before a piece, with so many rows for partial sums."""
-    slots, position = nodes + 2, np.arange(members)
-    has = np.zeros((slots + rows, (members + 63) // 64), dtype=np.uint64)
-    np.bitwise_or.at(has[nodes], position // 64, np.uint64(1) << (position % 64).astype(np.uint64))
-    return _Sums(
-        has,
-        np.zeros(slots + rows, dtype=np.int64),
-        np.arange(slots, slots + rows)[::-1].astype(np.int32),
-        np.full(nodes, -1, dtype=np.int64),
-        np.zeros(nodes, dtype=np.int32),
-        np.zeros(transfers, dtype=np.int32),
-        np.full(transfers, nodes, dtype=np.int32),
-        np.zeros(transfers, dtype=np.bool_),
-    )
-
-
-@jit
-def _sums(
-    events: _Events, ends: _Ends, hands_on: _HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray,
-    begin: int, lost: int, longest: int, redundant: int,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """Pieces to which every member contributes, from ``begin`` on. A contribution that comes twice is a fault; so it is
-    to send nothing, to hand on as complete what is not, and to add what shares a contribution with what comes from
-    another source. A transfer takes what its source has, or what came to the switch that it leaves.
-
-    What was found until the first piece that is still to be replayed, for which rows run out. Arrays out of tuples are
-    named once: each time counts references, which would take longer than all else.
-    """
-    sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events
-    _, goal, place, is_switch = ends
-    route_start, adds, several, came, buffer, copies = hands_on
-    has, waits, free, of_piece, depth, chain, carried, left_once = sums
-    members: IntArray = np.flatnonzero(place >= 0)
-    full, empty, words = len(is_switch), len(is_switch) + 1, has.shape[1]
-    for p in range(begin, len(goal)):
-        n, behind, a, last = sent_start[p], sent_start[p + 1], come_start[p], come_start[p + 1]
-        frees, longest_yet, redundant_yet = len(free), longest, redundant
-        while n < behind or a < last:
-            leaves = a == last or (n < behind and arrive[come[a]] > start[sent[n]])
-            k = sent[n] if leaves else come[a]
-            i, v = (of[k], source[k]) if leaves else (owner[k], head[k])
-            if not is_switch[v] and of_piece[v] != p:  # before anything came: a member its own, others nothing
-                of_piece[v], depth[v] = p, 0
-                for w in range(words):
-                    has[v, w] = 0
-                if place[v] >= 0:
-                    has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
-            if leaves:
-                n += 1
-                before, value, deep = came[i], empty, np.int32(0)
-                if not is_switch[v]:
-                    value, deep = v, depth[v]
-                elif before >= 0 and (arrive[before] == start[k] or (buffer and arrive[before] < start[k])):
-                    value, deep = carried[before], chain[before]
-                    if not copies and left_once[before]:
-                        code[i] = LEFT_TWICE
-                    left_once[before] = True
-                further = several[i] and chain[i] > 0
-                chain[i] = max(chain[i], deep + 1)
-                longest = max(longest, chain[i])
-                nothing, complete = True, True
-                for w in range(words):
-                    nothing, complete = nothing and has[value, w] == 0, complete and has[value, w] == has[full, w]
-                if nothing:
-                    code[i] = NOT_THERE
-                elif not adds[i] and not several[i] and not complete:
-                    code[i] = INCOMPLETE
-                row = carried[i]
-                if further:
-                    for w in range(words):
-                        if has[value, w] & has[row, w]:
-                            code[i] = max(code[i], DOUBLED)
-                        has[row, w] |= has[value, w]
-                elif adds[i] or several[i]:
-                    if frees == 0:
-                        return p, lost, longest_yet, redundant_yet
-                    frees -= 1
-                    row = carried[i] = free[frees]
-                    waits[row] = 0
-                    for h in range(route_start[i], route_start[i + 1]):
-                        waits[row] += arrive[h] >= 0
-                    for w in range(words):
-                        has[row, w] = has[value, w]
-                continue
-            a += 1
-            if is_switch[v]:
-                continue
-            row = carried[i]
-            if adds[i]:
-                for w in range(words):
-                    if has[v, w] & has[row, w]:
-                        code[i] = max(code[i], DOUBLED)
-                    has[v, w] |= has[row, w]
-                depth[v] = max(depth[v], chain[i])
-            else:
-                had, whole = True, True
-                for w in range(words):
-                    had, whole = had and has[v, w] == has[full, w], whole and has[row, w] == has[full, w]
-                    has[v, w] = has[full, w]
-                depth[v] = depth[v] if had else chain[i]
-                redundant += had
-                if several[i] and not whole:
-                    code[i] = INCOMPLETE
-            if adds[i] or several[i]:
-                waits[row] -= 1
-                if waits[row] == 0:
-                    free[frees] = row
-                    frees += 1
-        for n in range(sent_start[p], behind):  # what is in switches
-            i = of[sent[n]]
-            if adds[i] and is_switch[head[route_start[i + 1] - 1]]:
-                free[frees] = carried[i]
-                frees += 1
-        lost = _lacking_at_goals(sums, ends, members, p, missing, lost)
-    return len(goal), lost, longest, redundant
-
-
-@jit
-def _lacking_at_goals(sums: _Sums, ends: _Ends, members: IntArray, p: int, missing: IntArray, lost: int) -> int:
-    """``lost`` and the ranks that want piece p and have not all of it."""
-    has, of_piece, goal, full = sums.has, sums.of_piece, ends.goal[p], len(ends.is_switch)
-    for v in members:
-        if goal >= 0 and v != goal:
-            continue
-        whole = of_piece[v] == p
-        for w in range(has.shape[1]):
-            whole = whole and has[v, w] == has[full, w]
-        if not whole:
-            _own(v, p, of_piece, has, sums.depth, ends.place)
-            lacking, first = _lacking(has, v, len(members))
-            lost = _lacks(missing, lost, p, v, lacking, first) if lacking else lost
-    return lost
-
-
-@jit
-def _lacking(has: WordArray, row: int, members: int) -> tuple[int, int]:
-    """How many contributions a row lacks, and the position in the group of the first."""
-    lacking, first = 0, -1
-    for m in range(members):
-        if not has[row, m // 64] >> np.uint64(m % 64) & np.uint64(1):
-            lacking += 1
-            if first < 0:
-                first = m
-    return lacking, first
-
-
-@jit
-def _own(v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, place: IntArray) -> None:
-    """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
-    if of_piece[v] == p:
-        return
-    of_piece[v], depth[v] = p, 0
-    for w in range(has.shape[1]):
-        has[v, w] = 0
-    if place[v] >= 0:
-        has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)

@@ -24,7 +24,7 @@ from synth.kernels import jit
 from synth.method import Verdict
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
-from synth_models.fabric.check import gathered_hops, possession, quotient, route_hops
+from synth_models.fabric.check import contributions, gathered_hops, quotient, route_hops
 from synth_models.fabric.check.occupancy import Clash, clashes, streams_at_once
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import Held, held
@@ -340,15 +340,15 @@ def _possession_faults(
         e, p, now = int(schedule.link[k]), int(schedule.piece[i]), int(schedule.start[i])
         u = int(net.src[e])
         what = int(code[i])
-        if what == possession.LEFT_TWICE:
+        if what == contributions.LEFT_TWICE:
             said = f"piece {p} has left the switch {names[u]} already, which makes no copies"
-        elif what == possession.INCOMPLETE:
+        elif what == contributions.INCOMPLETE:
             said = f"node {u} passes on piece {p} as complete, but its sum is not"
-        elif what == possession.NO_SUM:
+        elif what == contributions.NO_SUM:
             said = f"has several sources, but {instance.collective} has no sums"
-        elif what == possession.DOUBLED and len(_sources(instance, schedule, i)) > 1:
+        elif what == contributions.DOUBLED and len(_sources(instance, schedule, i)) > 1:
             said = f"adds a contribution to piece {p} twice"
-        elif what == possession.DOUBLED:
+        elif what == contributions.DOUBLED:
             said = f"adds a contribution to piece {p} that its receiver already has"
         else:
             said = f"node {u} sends piece {p}{_when_there(instance, schedule, hops, u, p, now)}"
