@@ -44,8 +44,6 @@ NOT_OURS = {  # first words of what is not our command, and who runs it
     ".ci/run": "whoever hands in a change",
     "pytest": "whoever measures",
     "python": "whoever measures",
-    "g++": "tests/papers/outside/test_simgrid.py, where SimGrid is installed",
-    "./replay": "the same test",
     "mpirun": "tests of `synth run`, where MPI is installed",
     "srun": "it needs Slurm",
 }

@@ -115,7 +115,12 @@ def _of_another_value(record: Record, value: float | None, options: RunOptions) 
     """What another value, or none, of the run that was made again says."""
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
         return Repetition("unknown", f"not run again in full, that takes more than {options.time_limit_s:g} s")
-    if record["stopped_by"] == "clock" and value is not None and record.value is not None and record.value > value:
+    if (
+        record.data.get("stopped_by") == "clock"
+        and value is not None
+        and record.value is not None
+        and record.value > value
+    ):
         return Repetition("unknown", f"the clock stopped the run; run again it gives {value}, which is better")
     return Repetition("other", f"run again it gives {value}")
 
@@ -150,7 +155,7 @@ def _key(record: Record) -> str:
     """A digest of what decides the answer."""
     assert record.packed is not None
     digest = hashlib.sha256(
-        json.dumps([record[key] for key in ("family", "instance_sha256", "method", "stopped_by")]).encode()
+        json.dumps([record.data.get(key) for key in ("family", "instance_sha256", "method", "stopped_by")]).encode()
     )
     digest.update(json.dumps([record["options"], record.value, record.data.get("made_by")], default=str).encode())
     for name, value in sorted(record.packed.items()):

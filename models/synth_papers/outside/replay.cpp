@@ -1,5 +1,6 @@
 // A schedule's transfers on SimGrid's links: when does the last one arrive?
 //
+//   g++ -std=c++17 -O1 models/synth_papers/outside/replay.cpp -lsimgrid -o replay
 //   replay LINKS.csv TRANSFERS.csv one-at-a-time|whole-routes|fair [TIMES.csv]
 //
 // LINKS.csv: link,src,dst,bandwidth,latency,group (bytes/s, s; group may be empty). TRANSFERS.csv: what

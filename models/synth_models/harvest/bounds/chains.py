@@ -6,7 +6,18 @@ Topologies are then permutations, cycles of links. If steps i and j are served w
 second with at most ``r_j`` pairs on a link, their topologies differ in at least :meth:`Chain.changed` circuits: a pair
 of step j whose route has no new link is as far apart in the topology of step i, where a walk over the pairs of step i
 of one orbit goes round a whole cycle. The bound is the cheapest choice of hops and loads with the circuits that they
-need, by depth-first search. The argument is on the family's page and in ``models/formats/harvest.md``.
+need, by depth-first search. What is computed is in ``models/formats/harvest.md``. Why it
+holds, for steps with patterns sigma and tau = sigma^M, topologies G and G', at most l and l' hops, a load r' in G':
+
+* Every GPU sends and receives, so a topology is a permutation, cycles of links. Routes are forced, and all links of a
+  cycle carry the same number of pairs. So a load r is a whole number, at most the hops l, and 1 only with l = 1.
+* In G a cycle of L links is made of whole orbits of sigma. The pairs along one orbit of tau go round it at least once,
+  so their distances sum to L at least. Each is at most M l and L - 1.
+* In G' a pair without a new link keeps its distance in G, and that is at most l'. All others use one of the c new
+  links, which carry r' pairs each at most. All distances in G' sum to n r' at most.
+
+So c has a least value for each choice of l, l' and r': what a mixture of orbits leaves, rounded up. It is never 1, as
+two permutations differ in two links.
 """
 
 from __future__ import annotations
