@@ -14,7 +14,7 @@ import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,7 +53,8 @@ class ArrayFile:
         if member.compress_type not in METHODS:
             raise ValueError(f"{name} is packed in a way that numpy does not use")
         with self._archive.open(member) as stream:  # never more than the stated size comes out of it
-            data = io.BytesIO(b"".join(iter(lambda: stream.read1(PIECE), b"")))
+            unpacked = cast(io.BufferedIOBase, stream)
+            data = io.BytesIO(b"".join(iter(lambda: unpacked.read1(PIECE), b"")))
         version = np.lib.format.read_magic(data)
         header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         if version not in header:
@@ -66,7 +67,7 @@ class ArrayFile:
         return np.lib.format.read_array(data, allow_pickle=False)
 
 
-def _demand_hash(name: str, stream: BinaryIO) -> None:
+def _demand_hash(name: str, stream: io.BufferedReader) -> None:
     """Raise ``ValueError`` unless the name carries the first twelve digits of the hash of the contents."""
     found = hashlib.file_digest(stream, "sha256").hexdigest()[:12]
     said = re.fullmatch(r".*\.([0-9a-f]{12})\.npz", name, re.DOTALL)
@@ -74,7 +75,7 @@ def _demand_hash(name: str, stream: BinaryIO) -> None:
         raise ValueError(f"its name must end in .{found}.npz, after the hash of its contents")
 
 
-def _demand_short_directory(stream: BinaryIO) -> None:
+def _demand_short_directory(stream: io.BufferedReader) -> None:
     """Raise ``ValueError`` unless the archive's directory is short. What has a comment, or a directory of 64 bits, is
     none that numpy or we write so."""
     length = stream.seek(0, io.SEEK_END)
