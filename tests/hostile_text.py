@@ -143,7 +143,7 @@ def _within(line: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
     texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return subprocess.CompletedProcess(line, code, *texts)
 
 

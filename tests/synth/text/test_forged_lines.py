@@ -151,7 +151,8 @@ def test_texts_of_msccl_xml(tmp_path: Path, stored: dict[str, Any]) -> None:
         cwd=tmp_path,
         codes=(0,),
     )
-    text, files = (tmp_path / "a.xml").read_text(), []
+    text = (tmp_path / "a.xml").read_text()
+    files: list[str] = []
     attributes = [found.span(1) for found in re.finditer(r'="([^"]*)"', text[:1500])]
     names = [found.span(1) for found in re.finditer(r" ([a-z]+)=", text[:600])]
     for number, (start, end) in enumerate([*attributes, *names]):
