@@ -192,16 +192,22 @@ def _summed(instance: FabricInstance, schedule: Schedule, hops: Hops, i: int, ca
     ends = {v: tick for v, tick in ends.items() if not instance.machine.is_switch[v]}
     adders = list(ends)
     if len(ends) > 1 or adders[0] in sources:
-        adders = [v for v in sorted(sources) if ends.get(v) == min(ends.values())]
-        if not adders:
-            raise InputError(f"transfer {i}: none of the ranks that its sum comes to first has added to it: {_NO_FORM}")
-        others = {v: [t for k, t in came[int(schedule.piece[i]), v] if k != i] for v in adders}
-        adders = [v for v in adders if not any(sources[v] < t <= ends[v] for t in others[v])]
-        if not adders:
-            raise InputError(f"transfer {i}: other sums come to ranks while theirs is under way: {_NO_FORM}")
+        adders = _adders(i, int(schedule.piece[i]), sources, ends, came)
     elif not schedule.adds[i]:
         raise InputError(f"transfer {i}: its sum replaces what {instance.machine.names[adders[0]]} has: {_NO_FORM}")
     return _Sum(i, int(schedule.piece[i]), sources, ends, adders)
+
+
+def _adders(i: int, piece: int, sources: dict[int, int], ends: dict[int, int], came: Came) -> list[int]:
+    """The ranks that can add up what transfer i brings of a piece. Raises :class:`InputError` where none can."""
+    first = [v for v in sorted(sources) if ends.get(v) == min(ends.values())]
+    if not first:
+        raise InputError(f"transfer {i}: none of the ranks that its sum comes to first has added to it: {_NO_FORM}")
+    others = {v: [tick for owner, tick in came[piece, v] if owner != i] for v in first}
+    found = [v for v in first if not any(sources[v] < tick <= ends[v] for tick in others[v])]
+    if not found:
+        raise InputError(f"transfer {i}: other sums come to ranks while theirs is under way: {_NO_FORM}")
+    return found
 
 
 def _in_shares(
