@@ -180,7 +180,7 @@ def test_the_network_is_known_by_its_links(seed: int, tmp_path: Path) -> None:
     net = made("allgather", GIB, **torus(3, 4)).machine.network
     edges = {(min(u, v), max(u, v)) for u, v in zip(net.src.tolist(), net.dst.tolist(), strict=True)}
     found = sets_of(made("allgather", GIB, **table(tmp_path, [(name[u], name[v], "25GB/s") for u, v in sorted(edges)])))
-    assert max((one.bandwidth, len(one.cycles)) for one in found) == (100 * 10**9, 4)
+    assert max((one.bandwidth, len(one.cycles)) for one in found) == (Fraction(100 * 10**9), 4)
 
 
 def test_shares_are_those_of_the_linear_program() -> None:
@@ -192,7 +192,7 @@ def test_shares_are_those_of_the_linear_program() -> None:
     machine.network.bandwidth[1] = 3e9
     found = shared(machine, {(0, 1): slow, (1, 0): fast})
     assert found is not None
-    assert (found.shares, found.bandwidth) == ((1, 3), 4 * 10**9)
+    assert (found.shares, found.bandwidth) == ((1, 3), Fraction(4 * 10**9))
 
 
 def test_unequal_shares_of_few_bytes() -> None:

@@ -86,6 +86,6 @@ def _in_parts(
     share = np.rint(weight * parts).astype(np.int64)
     if not share.any():
         share[int(np.argmax(weight))] = 1
-    kept = [cycles[k] for k in np.flatnonzero(share)]
+    kept = [cycles[k] for k in np.flatnonzero(share).tolist()]
     rate = int(share.sum()) / slowest(machine, uses @ share)
     return Shared(tuple(kept), tuple(hops[cycle] for cycle in kept), rate, tuple(share[share > 0].tolist()))
