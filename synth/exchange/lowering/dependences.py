@@ -42,7 +42,8 @@ class Ordered:
 class Touching(NamedTuple):
     """What acts touch, those of a rank together and in order: ``start[r]:start[r + 1]`` are those of rank r. ``reads``,
     ``writes``: shape (kinds,). ``base[r]``: where each buffer begins among the chunks of rank r, and their number,
-    shape (ranks, buffers + 1). The others are columns of :class:`synth.exchange.lowering.rank_steps.Acts`."""
+    shape (ranks, buffers + 1). The others are columns of :class:`synth.exchange.lowering.rank_steps.Acts`; ``chunks``
+    is its ``count``."""
 
     start: IntArray
     role: Int32Array
@@ -51,7 +52,7 @@ class Touching(NamedTuple):
     src_offset: Int32Array
     dst_buffer: Int32Array
     dst_offset: Int32Array
-    count: Int32Array
+    chunks: Int32Array
     reads: BoolArray
     writes: BoolArray
     base: IntArray
@@ -216,7 +217,7 @@ def _as_few(
         if at[b] >= 0:
             own[:] = clock[at[b]]
         while True:
-            best, place = np.int64(-1), np.int64(-1)
+            best, place = np.int64(-1), -1
             for m in range(begin[x], begin[x + 1]):
                 if wait[m] > best:
                     best, place = wait[m], m

@@ -52,8 +52,8 @@ def allreduce(
     trees, nodes = parent.shape
     depth, height, children, first, sibling = _shape(parent)
     before = np.arange(trees, dtype=np.int32)[:, None] * np.int32(nodes)
-    there = (np.where(part >= 0, part + before, part).ravel() for part in (parent, first, sibling))
-    shape = _Trees(next(there), children.ravel(), *there)
+    numbered = (np.where(part >= 0, part + before, part).ravel() for part in (parent, first, sibling))
+    shape = _Trees(next(numbered), children.ravel(), *numbered)
     root = np.argmin(parent, axis=1)
     order = np.arange(trees)[:, None]
     to_go = depth + height[np.arange(trees), root][:, None]
