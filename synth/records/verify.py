@@ -223,6 +223,9 @@ class _Comparison:
             self.faults.append(f"the record states the method {name!r}: {again.words}, not {self.record.value}")
         else:
             self.unverified.append(f"method {name}: {again.words}")
+        made_by = self.record.data.get("made_by")
+        if made_by not in (None, [name]) and again.answer != "same":
+            self.unverified.append(f"made_by {', '.join(made_by)}: the record's word")
 
     def _is_of_this_version(self, name: str) -> bool:
         """Whether the method that ran is the one that is here, of the same release."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from synth.errors import InputError
 from synth.text.files import decode
 
-MOST_BYTES = 2**30
+MOST_BYTES, PIECE = 2**30, 2**20
 DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 T = TypeVar("T")
 
@@ -52,14 +53,16 @@ class InputFile:
     @cached_property
     def data(self) -> bytes:
         """The file's bytes. Raises :class:`InputError` naming the file."""
+        data = BytesIO()  # grows with the file: a run may have less memory than the most that is read
         try:
             with self.path.open("rb") as stream:
-                data = stream.read(MOST_BYTES + 1)
+                while data.tell() <= MOST_BYTES and (piece := stream.read(PIECE)):
+                    data.write(piece)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", str(self)) from None
-        if len(data) > MOST_BYTES:
+        if data.tell() > MOST_BYTES:
             raise InputError(f"is larger than {MOST_BYTES:,} bytes, the most that is read", str(self))
-        return data
+        return data.getvalue()
 
     @cached_property
     def text(self) -> str:

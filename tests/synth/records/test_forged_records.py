@@ -185,6 +185,8 @@ def test_every_statement_made_false_is_found_or_listed(stored: dict[str, Record]
         for other in others(value):
             if keys[0] in free or keys[0] == "seconds" or keys[0] == "options" or other == value:
                 continue
+            if keys == ("made_by",) and other is None and value == [whole["method"]]:
+                continue  # left out it says the same
             verdict = check(forge(stored[name], tmp_path, put(*keys, value=other)))
             assert verdict.faults or verdict.unverified != before, (keys, value, other)
 

@@ -36,6 +36,7 @@ Hops = tuple[tuple[Route, ...], ...]  # from each rank of a cycle to the next: d
 MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search
 MOST_SEVERAL = 128  # ranks up to which several different cycles are looked for
 MOST_CYCLES, MOST_RINGS = 16, 32  # that are looked for; that share no link
+MOST_BESIDE = 32  # up to which rings of parts of links have rings of whole links beside them
 MOST_OFFERED = 64  # ranks up to which all sets are offered, not the best two alone
 TRIES, PATIENCE = 6, 3
 WIDEST = 2**42  # the bandwidth of the fastest link, as a whole number for maximum flows
@@ -80,6 +81,8 @@ def _sets(instance: FabricInstance, seed: int) -> Iterator[Cycles]:
     if disjoint is not None and not np.ptp(net.bandwidth) and not np.ptp(net.latency):
         if few:  # else all rings alone, of which a large schedule is made: it is as good for few bytes
             yield equal(instance.machine, disjoint.cycles[:1], disjoint.hops[:1])
+        if len(instance.members) <= MOST_BESIDE and disjoint.bandwidth < len(disjoint.cycles) * exact(net.bandwidth[0]):
+            yield from _looked_for(instance, single(instance, LONG), seed)  # fewer rings, each of whole links
     else:
         first = dict.fromkeys(single(instance, size) for size in (LONG, MIDDLE, SHORT))
         for cycle in first:

@@ -28,6 +28,7 @@ from synth_models.fabric.references.ring.cycles import Cycle, Cycles, Hops, equa
 from synth_models.fabric.scheduling.moves import Ways
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+MOST_RUN_OUT = 16  # ranks up to which all sets of rings are tried in all numbers of chunks
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -39,7 +40,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if len(instance.machine.parts_of(instance.members)) > 1:
         return Outcome("unsupported", message="ring goes around all ranks, and here not all reach each other")
-    return best_of(instance, options, _kinds(instance, options.seed), racing=True)
+    many = len(instance.members) > MOST_RUN_OUT
+    return best_of(instance, options, _kinds(instance, options.seed), racing=many)
 
 
 def _kinds(instance: FabricInstance, seed: int) -> Iterator[Kind]:
