@@ -116,3 +116,12 @@ def test_a_schedule_longer_than_any_clock_is_told() -> None:
     record = synth.solve(instance, "direct", time_limit=5)
     assert record["termination"] == "unsupported"
     assert "36 years" in record["message"]
+
+
+def test_sums_that_need_a_finer_clock_than_a_record_states_are_lent() -> None:
+    """1e18 bytes/s want 1e18 ticks a second, and an allreduce by `continuous` sixteen times as many."""
+    keys = {"network": "line", "nodes": 4, "bandwidth": 1e18, "latency": 2.5e-6, "collective": "allreduce"}
+    record = synth.solve(synth.make("fabric", **keys, bytes=2**20), "continuous", time_limit=10)
+    assert record["verified"]["ok"], record["verified"]["faults"]
+    assert record.value is not None
+    assert record["made_by"] != ["continuous"]

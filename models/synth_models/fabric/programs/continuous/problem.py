@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -18,6 +19,7 @@ from synth_models.fabric.programs.continuous.transfer_routes import Route, Timin
 from synth_models.fabric.solution import Schedule
 
 FINER = 16  # units that what two transfers of an allreduce are apart takes at most, as a part of the coarsest unit
+MOST_TICKS = 2**62  # a second, that a record may state
 MOST_UNITS = 2**40
 UNITS = 2**30  # of the longest schedule, where the coarsest exact unit leaves more than MOST_UNITS
 
@@ -53,10 +55,12 @@ class Problem:
 
     @classmethod
     def of(cls, instance: FabricInstance, routes: TransferRoutes, block: Sequence[int], size: Sequence[int]) -> Problem:
-        """With the clock that suits it."""
+        """With the clock that suits it. Raises :class:`UnsupportedError` where that is too fine."""
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, size))
         sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
         ticks *= FINER if sums else 1
+        if ticks > MOST_TICKS:
+            raise UnsupportedError("these rates and latencies need a finer clock than a record states")
         times = [*clock.latencies(instance.machine, ticks).tolist()]
         for n in set(size):
             times += clock.durations(instance.machine, ticks, n).tolist()
