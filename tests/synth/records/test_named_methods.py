@@ -52,6 +52,12 @@ def instance_text(place: str) -> str:
     return (SHIPPED / f"{place}.json").read_text()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is made again is not cut short because other tests run beside it."""
+    monkeypatch.setattr(repetition, "LONGEST", 100 * repetition.LONGEST)
+
+
 def written(data: dict[str, Any], path: Path) -> records.Record:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data))
