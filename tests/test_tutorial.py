@@ -54,7 +54,7 @@ def record(place: Place, name: str) -> dict:
 def test_the_program_is_the_toy_familys():
     shown = FILES["toy_broadcast/programs.py, in part"].split("\n", 1)[1]
     assert shown in (TOY / "toy_broadcast/programs.py").read_text()
-    assert len(TEXT.split("```python")) == 4
+    assert len(TEXT.split("```python")) == 5
 
 
 def test_whence_they_come_is_shown(place):
@@ -92,6 +92,18 @@ def test_the_method_in_a_file(place):
         assert found["objective"]["value"] == 12
         assert found["method_origin"].startswith("star_methods.py ")
     place.done("check", "tried")
+
+
+def test_a_method_of_fabric_in_a_file(place):
+    """Four ranks in a row, 1 us and 1 ms a hop: in chunks a broadcast ends long before three hops one by one."""
+    (place.work / "chain_methods.py").write_text(FILES["chain_methods.py"])
+    ask = ("make", "fabric", "network=mesh", "rows=1", "cols=4", "bandwidth=1GB/s", "latency=1us", "bytes=1MB")
+    for collective in ("broadcast", "allreduce"):
+        place.done(*ask, f"collective={collective}", "-o", f"{collective}.json")
+        place.done("solve", f"{collective}.json", "-m", "chain_methods.py:solve", "--results", "chains")
+    place.done("check", "chains")
+    [found] = (place.work / "chains").glob("fabric/*broadcast*/*.json")
+    assert 1.003e-3 < json.loads(found.read_text())["objective"]["value"] < 1.5e-3
 
 
 def test_a_solver_that_cannot_says_why(place):
