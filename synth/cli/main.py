@@ -6,10 +6,13 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from synth import execution
 from synth.cli import (
@@ -36,8 +39,38 @@ from synth.cli import run as running
 from synth.errors import InputError, abridged
 from synth.text.visible import visible
 
+_USAGE_ERROR: Any = typer.BadParameter.__base__  # of click, or of the copy of it that typer brings
+
+
+@contextmanager
+def _typed_in_view() -> Iterator[None]:
+    """Usage errors raised in here show what was typed as all else is shown: in one line that no terminal obeys. The
+    help that stands in for an error where nothing was typed is ours."""
+    try:
+        yield
+    except _USAGE_ERROR as error:
+        if type(error).__name__ != "NoArgsIsHelpError":
+            error.message = visible(str(error.message))
+        raise
+
+
+class _Commands(TyperGroup):
+    """All commands."""
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Read the command's own options."""
+        with _typed_in_view():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the options of the command named, and run it."""
+        with _typed_in_view():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="synth",
+    cls=_Commands,
     help="Synthesise collective-communication schedules by mathematical programming, with proven gaps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

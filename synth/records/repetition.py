@@ -23,18 +23,20 @@ from synth.method import Method, Outcome, load
 from synth.options import RunOptions, as_text
 from synth.records.record import Record
 from synth.text.files import dumps
-from synth.text.untrusted import equal
+from synth.text.untrusted import equal, is_finite
 
 CHEAP_S = 0.25  # up to which a run is made again, by the record's word
 LONGEST = 8  # times what is cheap: the time limit of a run that is made again
 MOST_NUMBERS = 100_000  # of a stored solution
 MOST_ASKED = 1000  # of a number among the method's options: more restarts than this are not repeated
-Answer = Literal["same", "other", "unknown"]
+LEAST_OF_LIMIT = 0.01  # the share of its limit that a run has used at least when the clock stops it
+Answer = Literal["same", "other", "other makers", "unknown"]
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """What running the method again says: the ``same`` solution, an ``other`` value, or nothing (``unknown``); why."""
+    """What running the method again says: the ``same`` solution, an ``other`` value, the same by ``other makers``, or
+    nothing (``unknown``); why."""
 
     answer: Answer
     words: str
@@ -103,7 +105,7 @@ def _judged(record: Record, family: Family, instance: Instance, outcome: Outcome
     if outcome.solution is not None and _same(pack(outcome.solution), pack(stored)):
         made_by = list(outcome.made_by or (record["method"],))
         if record.data.get("made_by") not in (None, made_by):
-            return Repetition("other", f"run again it is made by {', '.join(made_by)}")
+            return Repetition("other makers", f"run again it is made by {', '.join(made_by)}")
         return Repetition("same", "run again: the same solution")
     value = None if outcome.solution is None else load(family.check)(instance, outcome.solution).value
     if value is not None and equal(record.value, value, SAME):
@@ -115,14 +117,18 @@ def _of_another_value(record: Record, value: float | None, options: RunOptions) 
     """What another value, or none, of the run that was made again says."""
     if options.clock.cut:  # it left out a part that did not fit, and ended in time with what it had
         return Repetition("unknown", f"not run again in full, that takes more than {options.time_limit_s:g} s")
-    if (
-        record.data.get("stopped_by") == "clock"
-        and value is not None
-        and record.value is not None
-        and record.value > value
-    ):
+    if value is None:
+        return Repetition("other", "run again it gives no solution")
+    if _may_be_worse(record) and record.value is not None and record.value > value:
         return Repetition("unknown", f"the clock stopped the run; run again it gives {value}, which is better")
-    return Repetition("other", f"run again it gives {value}")
+    return Repetition("other", f"run again it gives {value}, not {record.value}")
+
+
+def _may_be_worse(record: Record) -> bool:
+    """Whether the clock stopped the run, as the record states, and can have done so by its times."""
+    limit = record["options"].get("time_limit_s")
+    stopped = record.data.get("stopped_by") == "clock"
+    return stopped and is_finite(limit) and record.run_s >= LEAST_OF_LIMIT * limit
 
 
 def _options(record: Record, method: Method, longest_s: float) -> RunOptions:
@@ -157,7 +163,8 @@ def _key(record: Record) -> str:
     digest = hashlib.sha256(
         json.dumps([record.data.get(key) for key in ("family", "instance_sha256", "method", "stopped_by")]).encode()
     )
-    digest.update(json.dumps([record["options"], record.value, record.data.get("made_by")], default=str).encode())
+    stated = [record["options"], record.value, record.data.get("made_by"), _may_be_worse(record)]
+    digest.update(json.dumps(stated, default=str).encode())
     for name, value in sorted(record.packed.items()):
         digest.update(name.encode())
         digest.update(value.tobytes() if isinstance(value, np.ndarray) else dumps({"": value}, one_line=True).encode())

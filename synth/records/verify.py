@@ -212,18 +212,22 @@ class _Comparison:
             self.unverified.append(f"key {key}: unknown")
 
     def _method(self, found: Verdict) -> None:
-        """Whether the solution is the named method's. That a method of the same version gives another value is a fault;
-        of another version, or where it cannot be run again, the name stays the record's word."""
+        """Whether the solution is the named method's and its makers are those named. That a method of the same version
+        gives another value, or names others, is a fault; of another version, or where it cannot be run again, the name
+        stays the record's word."""
         if self.faults:
             return
         again, name = repeat(self.record, self.instance), self.record["method"]
+        made_by = self.record.data.get("made_by")
         if again.answer == "same":
             found.facts["method"] = again.words
         elif again.answer == "other" and self._is_of_this_version(name):
-            self.faults.append(f"the record states the method {name!r}: {again.words}, not {self.record.value}")
+            self.faults.append(f"the record states the method {name!r}: {again.words}")
+        elif again.answer == "other makers" and self._is_of_this_version(name):
+            makers = ", ".join(made_by or ())
+            self.faults.append(f"the record states that its solution is made by {makers}: {again.words}")
         else:
             self.unverified.append(f"method {name}: {again.words}")
-        made_by = self.record.data.get("made_by")
         if made_by not in (None, [name]) and again.answer != "same":
             self.unverified.append(f"made_by {', '.join(made_by)}: the record's word")
 

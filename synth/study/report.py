@@ -358,7 +358,14 @@ def _svg(figure: Figure, name: str) -> str:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    """The data for the page's script, every text in it as the page shows it."""
+    return json.dumps(_in_view(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _in_view(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _in_view(value) for key, value in data.items()}
+    return [_in_view(value) for value in data] if isinstance(data, list) else _one_line(data)
 
 
 def _animations(

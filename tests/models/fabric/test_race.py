@@ -168,8 +168,12 @@ def test_a_false_credit_is_seen_when_the_method_is_run_again(tmp_path: Path) -> 
     assert record.path is not None
     data = json.loads(record.path.read_text()) | {"made_by": ["pull"]}
     record.path.write_text(json.dumps(data))
-    found = repeat(records.read(record.path), instance)
-    assert (found.answer, found.words) == ("other", "run again it is made by direct")
+    forged = records.read(record.path)
+    found = repeat(forged, instance)
+    assert (found.answer, found.words) == ("other makers", "run again it is made by direct")
+    assert synth.check(forged, instance).faults == [
+        "the record states that its solution is made by pull: run again it is made by direct"
+    ]
 
 
 def test_a_method_that_takes_all_its_time_is_compared_all_the_same(borrower: Any) -> None:

@@ -108,15 +108,20 @@ def test_what_takes_long_or_cannot_be_repeated_is_listed(
 
 
 def test_what_the_clock_stopped_may_be_worse_but_no_better() -> None:
-    """Seed, method and clock as stated, direct's solution under ring's name: listed where it is worse than ring's."""
+    """Seed, method and clock as stated, direct's solution under ring's name: listed where it is worse than ring's and
+    the run took so much of its limit that the clock can have stopped it."""
     instance = synth.read(SHIPPED / "tour" / "dgx1-allgather.json")
     for own, other in (("ring", "direct"), ("direct", "ring")):
         right, theirs = api.solve(instance, own), api.solve(instance, other)
         data = {**theirs.data, "method": own, "seconds": {"build": 0.0, "solve": 0.01, "check": 0.01}}
-        forged = records.Record({**data, "stopped_by": "clock"}, theirs.packed, instance=instance)
         assert theirs.value is not None
         assert right.value is not None
-        assert repeat(forged, instance).answer == ("unknown" if theirs.value > right.value else "other")
+        for limit_s, possible in ((0.02, True), (0.9, True), (60.0, False), (None, False), ("a", False)):
+            given = {**data["options"], "time_limit_s": limit_s}
+            stopped = {**data, "stopped_by": "clock", "options": given}
+            forged = records.Record(stopped, theirs.packed, instance=instance)
+            listed = possible and theirs.value > right.value
+            assert repeat(forged, instance).answer == ("unknown" if listed else "other")
         whole = records.Record({**data, "stopped_by": None}, theirs.packed, instance=instance)
         assert repeat(whole, instance).answer == "other"
 

@@ -11,7 +11,20 @@ from typing import Any
 
 import pytest
 from exchange import plans_by_hand
-from hostile_text import HALF, HOSTILE, TEXTS, every_place, honest, places, put, run, variants, write_all
+from hostile_text import (
+    ENDS,
+    HALF,
+    HOSTILE,
+    TERMINAL,
+    TEXTS,
+    every_place,
+    honest,
+    places,
+    put,
+    run,
+    variants,
+    write_all,
+)
 
 import synth
 from synth import api
@@ -59,6 +72,18 @@ def test_a_certificates_unknown_key_forges_no_verdict(tmp_path: Path, stored: di
     assert done.stdout.count("FAILED") == 4  # a line each, and the closing one
     shown = run("show", "0.json", cwd=tmp_path, codes=(0,)).stdout
     assert "\\n" in shown
+
+
+@pytest.mark.parametrize(
+    "typed", ["one\nok rs/x: forged", f"a{TERMINAL.replace(chr(0), '')}", "\u202eb\u2028ok", f"=c{ENDS}"]
+)
+def test_what_was_typed_wrongly(tmp_path: Path, typed: str) -> None:
+    """Commands, options, their values and arguments too many: click's own errors tell of them."""
+    for words in ([typed], ["cite", "a", typed], ["cite", f"--{typed}"], ["solve", "a", f"--resume={typed}"],
+                  ["export", "a", f"-{typed}"], ["export", "a", "--channels", typed], ["export", f"--channels={typed}"],
+                  ["batch", typed], ["batch", "status", "a", typed]):  # fmt: skip
+        done = run(*words, cwd=tmp_path, codes=(2,))
+        assert done.stderr
 
 
 @pytest.mark.long
@@ -245,6 +270,21 @@ def test_a_studys_title_in_its_report(tmp_path: Path) -> None:
     page = report.read_text()
     assert "<script>alert" not in page
     assert not {"\x1b", "\u202e", "\u200b", "\0", "\x85"} & set(page)
+
+
+def test_names_in_the_data_of_a_reports_animations(tmp_path: Path) -> None:
+    """The page's script writes them as they stand in its JSON."""
+    links = [{"src": u, "dst": v, "bandwidth": 1e9} for u, v in ((0, 1), (1, 0))]
+    network = {"kind": "links", "nodes": 2, "links": links, "names": [HOSTILE, "b\u202e"]}
+    data = {"format": "synth-instance/1", "family": "fabric", "name": "i", "source": HOSTILE, "bytes": 8}
+    (tmp_path / "i.json").write_text(json.dumps(data | {"network": network}))
+    (tmp_path / "s.toml").write_text('name = "s"\ninstances = ["i.json"]\n[[run]]\nmethods = ["direct"]\n')
+    run("study", "s.toml", "--results", "out", cwd=tmp_path, codes=(0,))
+    page = (tmp_path / "out" / "s" / "report.html").read_text()
+    [drawn] = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
+    assert drawn["names"][1] == r"b\u202e"
+    for text in filter(None, (text for value in drawn.values() if isinstance(value, list) for text in value)):
+        assert not isinstance(text, str) or text.isprintable()
 
 
 @pytest.mark.long
