@@ -1,10 +1,10 @@
-"""NCCL's topology files (``NCCL_TOPO_DUMP_FILE``, ``NCCL_TOPO_FILE``): system > cpu > pci > gpu > nvlink, nic > net.
+"""NCCL's and RCCL's topology files (``NCCL_TOPO_DUMP_FILE``): system > cpu > pci > gpu > nvlink or xgmi, nic > net.
 
-Bandwidths are those that NCCL itself reckons with (src/graph/topo.h, topo.cc @5067397c, by reading): GB/s of one
-NVLink by the GPU's sm, of PCIe by ``link_speed`` times ``link_width``, of a port ``speed`` in Mbit/s. What it fills
-in where a file is silent (PCIe of generation 3, ports of 10 Gbit/s, a bandwidth between CPUs by their vendor) is
-unknown here, as are all latencies but those of ports that state one. Classes: NV, PCI, C2C (GPU to CPU), SYS
-(between CPUs), NET (out of the box).
+Bandwidths are those that NCCL and RCCL reckon with (src/graph/topo.h, topo.cc, by reading): of one NVLink or XGMI link
+by :mod:`~synth.exchange.machines.gpu_rates`, of PCIe by ``link_speed`` times ``link_width``, of a port ``speed`` in
+Mbit/s. What they fill in where a file is silent (PCIe of generation 3, ports of 10 Gbit/s, a bandwidth between CPUs by
+their vendor) is unknown here, as are all latencies but those of ports that state one. Classes: NV, XGMI, PCI, C2C (GPU
+to CPU), SYS (between CPUs), NET (out of the box).
 
 A file may hold no NVLinks at all, GPUs may be PCI devices of class 0x03 and no more: the machine then has none
 either, and what is missing is said. A cloud's file may name a GPU as the target of its own NVLinks: where they lead is
@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from xml.etree.ElementTree import Element
 
 from synth.errors import Fault, InputError
+from synth.exchange.machines.gpu_rates import gcn_name, nvlink_rate, xgmi_rate
 from synth.exchange.machines.hardened import attribute, root_name, whole_attribute, xml_root
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, Port, listed
 from synth.network.links_table import MOST_NODES
@@ -31,12 +32,12 @@ from synth.text.amounts import scaled_duration, scaled_rate
 from synth.text.quantities import counted
 
 T = TypeVar("T")
-NVLINK_GBPS = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (80, 20.0), (70, 20.0), (60, 18.0))  # from this sm on
 PCI_LANE_MBPS = {"2.5": 1500, "5": 3000, "8": 6000, "16": 12_000, "32": 24_000, "64": 48_000}  # by GT/s
 _SPEED = re.compile(r"([0-9]+(?:\.[0-9]+)?) GT/s(?: PCIe)?")
 _BUS = re.compile(r"[0-9a-fA-F]{1,8}:[0-9a-fA-F]{1,2}:[0-9a-fA-F]{1,2}\.[0-9a-fA-F]")
-_GPU, _NIC, _NVSWITCH, _CPU_BRIDGE = "0x03", "0x02", "0x068000", "0x068001"
-_READ = ("system", "cpu", "pci", "gpu", "nvlink", "nic", "net", "c2c", "pcilink")
+_GPUS, _NIC, _NVSWITCH, _CPU_BRIDGE = ("0x03", "0x12"), "0x02", "0x068000", "0x068001"
+_BONDS = {"nvlink": "NV", "xgmi": "XGMI"}  # class of link by the element
+_READ = ("system", "cpu", "pci", "gpu", *_BONDS, "nic", "net", "c2c", "pcilink")
 
 
 def looks_like(text: str) -> bool:
@@ -64,17 +65,37 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
 
 
 @dataclass(frozen=True)
+class _Bond:
+    """Links of a GPU as an element states them: their class, what the target is, its address, how many."""
+
+    kind: str
+    target_kind: str
+    target: str
+    count: int
+
+
+@dataclass(frozen=True)
 class _Gpu:
     bus: str
     host: str
     rank: int | None
     sm: int | None
+    gcn: str | None
     parent: str
-    rate: float | None
+    pci_rate: float | None
     path: str
-    bonds: tuple[tuple[str, str, int], ...]  # target class, target, count
+    bonds: tuple[_Bond, ...]
     c2c: float | None
-    astray: int = 0  # NVLinks whose target is the GPU itself
+    astray: int = 0  # links whose target is the GPU itself
+
+    def rate(self, kind: str) -> float | None:
+        """Bytes/s of one link of this class, None where it is in no table."""
+        return nvlink_rate(self.sm) if kind == "NV" else None if self.gcn is None else xgmi_rate(self.gcn)
+
+    @property
+    def links(self) -> str:
+        """What its maker calls the links between GPUs."""
+        return "NVLinks" if self.gcn is None else "XGMI links"
 
 
 @dataclass
@@ -90,6 +111,15 @@ class _Found:
     left_out: list[str] = field(default_factory=list)
     nameless: list[str] = field(default_factory=list)
     strange: Counter[str] = field(default_factory=Counter)
+    repeated: Counter[str] = field(default_factory=Counter)  # paths of bridges and NICs, how often each stands
+
+    def new(self, node: str, name: str) -> str:
+        """The path of a bridge or NIC that is added; one whose address stands before is a device of its own."""
+        times = self.repeated[node] = self.repeated[node] + 1
+        if times > 1:
+            node, name = f"{node} ({times})", f"{name} ({times})"
+        self.inner[node] = name
+        return node
 
     def value(self, path: str, key: str, element: Element, read: Callable[[Element, str], T]) -> T | None:
         """An attribute as read, or None and a fault."""
@@ -140,16 +170,13 @@ def _pci(element: Element, parent: str, host: str, above: str, found: _Found) ->
         found.nameless.append(bus)
     rate = found.value(where, "link_speed", element, lambda e, _: _pci_rate(e))
     gpus = element.findall("gpu")
-    if gpus or (kind.startswith(_GPU) and not len(element)):
+    if gpus or (kind.startswith(_GPUS) and not len(element)):
         if len(gpus) > 1:
             found.faults.append(Fault(where, f"{len(gpus)} gpu elements of one device: partitions are not read"))
         found.strange.update(child.tag[:40] for child in element if child.tag != "gpu")
         _gpu(gpus[0] if gpus else None, bus, host, parent, rate, where, found)
         return
-    node = f"{host}/{bus}"
-    if node in found.inner:
-        found.faults.append(Fault(f"{where}@busid", "stands twice"))
-    found.inner[node] = bus
+    node = found.new(f"{host}/{bus}", bus)
     found.links.append((parent, node, rate))
     if kind.startswith(_NIC) and not len(element):
         found.ports.append((node, bus, None, None))
@@ -185,7 +212,7 @@ def _gpu(
     element: Element | None, bus: str, host: str, parent: str, rate: float | None, where: str, found: _Found
 ) -> None:
     if element is None:
-        found.gpus.append(_Gpu(bus, host, None, None, parent, rate, where, (), None))
+        found.gpus.append(_Gpu(bus, host, None, None, None, parent, rate, where, (), None))
         return
     where = f"{where}/gpu"
     rank = found.value(where, "rank", element, _whole(-1, 10**7)) if element.get("rank") is not None else -1
@@ -195,14 +222,11 @@ def _gpu(
     sm = found.value(where, "sm", element, _whole(1, 10_000)) if element.get("sm") is not None else None
     bonds, c2c, astray = [], None, 0
     for child in element:
-        if child.tag == "nvlink":
-            bond = _nvlink(child, f"{where}/nvlink", found)
-            if bond is None:
-                continue
-            _, target, count = bond
-            if target == bus:
-                astray += count
-            else:
+        if child.tag in _BONDS:
+            bond = _bond(child, f"{where}/{child.tag}", found)
+            if bond is not None and bond.target == bus:
+                astray += bond.count
+            elif bond is not None:
                 bonds.append(bond)
         elif child.tag == "c2c":
             links = found.value(f"{where}/c2c", "count", child, _whole(1, 1000))
@@ -210,18 +234,20 @@ def _gpu(
             c2c = float((links or 1) * (rate_mb or 1) * 10**6)
         else:
             found.strange[child.tag[:40]] += 1
-    found.gpus.append(_Gpu(bus, host, rank, sm, parent, rate, where, tuple(bonds), c2c, astray))
+    gcn = element.get("gcn")
+    gcn = None if gcn is None else gcn_name(gcn[:40])
+    found.gpus.append(_Gpu(bus, host, rank, sm, gcn, parent, rate, where, tuple(bonds), c2c, astray))
 
 
-def _nvlink(element: Element, where: str, found: _Found) -> tuple[str, str, int] | None:
+def _bond(element: Element, where: str, found: _Found) -> _Bond | None:
     count = found.value(where, "count", element, _whole(1, 1000))
     target = (found.value(where, "target", element, attribute) or "").lower()
-    kind = element.get("tclass", "")
-    known = next((one for one in (_NVSWITCH, _CPU_BRIDGE, _GPU) if kind.startswith(one)), None)
+    stated = element.get("tclass", "")
+    known = next((one for one in (_NVSWITCH, _CPU_BRIDGE, *_GPUS) if stated.startswith(one)), None)
     if known is None:
-        words = f"must be {_GPU}… (a GPU), {_NVSWITCH} (an NVSwitch) or {_CPU_BRIDGE} (a CPU)"
-        found.faults.append(Fault(f"{where}@tclass", words, kind, True))
-    return None if count is None or known is None else (known, target, count)
+        words = f"must be {'…, '.join(_GPUS)}… (a GPU), {_NVSWITCH} (an NVSwitch) or {_CPU_BRIDGE} (a CPU)"
+        found.faults.append(Fault(f"{where}@tclass", words, stated, True))
+    return None if count is None or known is None else _Bond(_BONDS[element.tag], known, target, count)
 
 
 def _nic(element: Element, node: str, above: str, found: _Found) -> None:
@@ -267,12 +293,6 @@ def _same_twice(found: _Found) -> None:
         found.faults.append(Fault("", words))
 
 
-def nvlink_rate(sm: int | None) -> float | None:
-    """Bytes/s of one NVLink of a GPU, one direction; None for one that NCCL's table does not have."""
-    gbps = next((rate for least, rate in NVLINK_GBPS if sm is not None and sm >= least), None)
-    return None if gbps is None else scaled_rate(gbps, 10**9)
-
-
 class _Assembly:
     """The machine from what was found."""
 
@@ -287,7 +307,7 @@ class _Assembly:
 
     def machine(self, name: str) -> Machine:
         """Links class by class, then what is to be said of them."""
-        self._nvlinks()
+        self._bonds()
         self._pci()
         for node, port, rate, latency in self.found.ports:
             self.built.ports.append(Port(self.inner[node], port, rate, latency))
@@ -297,35 +317,41 @@ class _Assembly:
     def _name(self, path: str, name: str) -> str:
         return f"{self.hosts.index(path.partition('/')[0])}/{name}" if self.several else name
 
-    def _nvlinks(self) -> None:
+    def _bonds(self) -> None:
+        """Links between GPUs, to an NVSwitch and to CPUs."""
         built, switch = self.built, None
         for gpu in self.gpus:
-            own, rate = self.number[gpu.host, gpu.bus], nvlink_rate(gpu.sm)
-            through = sum(count for kind, _, count in gpu.bonds if kind == _NVSWITCH)
-            for kind, target, count in gpu.bonds:
-                total = None if rate is None else scaled_rate(rate, count)
-                if kind == _GPU:
-                    self._direct(gpu, own, target, total, count)
-                elif kind == _CPU_BRIDGE:
-                    cpu = self._cpu_of(gpu)
-                    built.link(own, self.inner[cpu], "NV", total, lanes=count)
-            if through:
+            own = self.number[gpu.host, gpu.bus]
+            through: Counter[str] = Counter()
+            for bond in gpu.bonds:
+                if bond.target_kind in _GPUS:
+                    self._direct(gpu, own, bond)
+                elif bond.target_kind == _CPU_BRIDGE:
+                    self._join(gpu, self.inner[self._cpu_of(gpu)], bond.kind, bond.count)
+                else:
+                    through[bond.kind] += bond.count
+            for kind, count in through.items():
                 if switch is None:
                     switch = built.switch("nvswitch")
-                built.link(own, switch, "NV", None if rate is None else scaled_rate(rate, through), lanes=through)
+                self._join(gpu, switch, kind, count)
             if gpu.c2c is not None:
                 built.link(own, self.inner[self._cpu_of(gpu)], "C2C", gpu.c2c)
         if switch is not None:
             built.assumed.append("all NVSwitches are one switch that passes on all it gets, as NCCL has it")
 
-    def _direct(self, gpu: _Gpu, own: int, target: str, total: float | None, count: int) -> None:
-        other = self.number.get((gpu.host, target))
+    def _join(self, gpu: _Gpu, other: int, kind: str, count: int, both: bool = True) -> None:
+        rate = gpu.rate(kind)
+        total = None if rate is None else scaled_rate(rate, count)
+        self.built.link(self.number[gpu.host, gpu.bus], other, kind, total, lanes=count, both=both)
+
+    def _direct(self, gpu: _Gpu, own: int, bond: _Bond) -> None:
+        other = self.number.get((gpu.host, bond.target))
         if other is None:
             self.built.unknown.append(
-                f"what {target} is, to which {count} NVLinks of gpu{own} lead: no GPU of the file"
+                f"what {bond.target} is, to which {bond.count} {gpu.links} of gpu{own} lead: no GPU of the file"
             )
         else:
-            self.built.link(own, other, "NV", total, lanes=count, both=False)
+            self._join(gpu, other, bond.kind, bond.count, both=False)
 
     def _cpu_of(self, gpu: _Gpu) -> str:
         above = {child: parent for parent, child, _ in self.found.links}
@@ -337,7 +363,7 @@ class _Assembly:
     def _pci(self) -> None:
         built = self.built
         for gpu in self.gpus:
-            built.link(self.number[gpu.host, gpu.bus], self.inner[gpu.parent], "PCI", gpu.rate)
+            built.link(self.number[gpu.host, gpu.bus], self.inner[gpu.parent], "PCI", gpu.pci_rate)
         for parent, child, rate in self.found.links:
             built.link(self.inner[parent], self.inner[child], "PCI", rate)
         for parent, target in self.found.sides:
@@ -354,42 +380,53 @@ class _Assembly:
 
     def _words(self) -> None:
         """What the file leaves open, and what is taken for granted."""
-        self._words_of_nvlinks()
+        self._words_of_bonds()
         self._words_of_rates()
         if self.found.nameless:
             words = "the file states no class; NCCL asks the machine it runs on"
             self.built.unknown.append(f"what the PCI devices {listed(self.found.nameless)} are: {words}")
+        twice = [path.partition("/")[2] for path, times in self.found.repeated.items() if times > 1]
+        if twice:
+            words = f"PCI devices of one address ({listed(twice)}) are devices of their own, as NCCL has them"
+            self.built.assumed.append(words)
         if self.found.strange:
             every = listed(f"{tag} ({count})" for tag, count in self.found.strange.items())
             self.built.unknown.append(f"what these elements mean, which are not read: {every}")
 
-    def _words_of_nvlinks(self) -> None:
-        built, links = self.built, Counter((link.src, link.dst) for link in self.built.links if link.kind == "NV")
+    def _words_of_bonds(self) -> None:
+        built = self.built
+        links = Counter((link.src, link.dst) for link in built.links if link.kind in _BONDS.values())
         astray = [f"gpu{i} ({gpu.astray})" for i, gpu in enumerate(self.gpus) if gpu.astray]
+        every = next((gpu.links for gpu in self.gpus), "NVLinks")
         if astray:
+            tool = "nvidia-smi topo -m" if every == "NVLinks" else "rocm-smi --showtopo"
             built.unknown.append(
-                f"where NVLinks of {listed(astray)} lead: the file names the GPU itself as their target; what "
-                "`nvidia-smi topo -m` prints on the machine says it"
+                f"where {every} of {listed(astray)} lead: the file names the GPU itself as their target; what "
+                f"`{tool}` prints on the machine says it"
             )
         bare = [f"gpu{i}" for i, gpu in enumerate(self.gpus) if not gpu.bonds and not gpu.astray]
         if bare:
+            element = "nvlink" if every == "NVLinks" else "xgmi"
             built.unknown.append(
-                f"NVLinks of {listed(bare)}: the file has no nvlink element for them"
+                f"{every} of {listed(bare)}: the file has no {element} element for them"
                 + (", nor a gpu element" if all(gpu.rank is None for gpu in self.gpus) else "")
             )
         one_way = [f"gpu{u}-gpu{v}" for (u, v) in links if (v, u) not in links]
         if one_way:
-            built.unknown.append(f"NVLinks back of {listed(one_way)}: the file has one direction only")
+            built.unknown.append(f"{every} back of {listed(one_way)}: the file has one direction only")
 
     def _words_of_rates(self) -> None:
         built = self.built
-        sms = sorted({gpu.sm for gpu in self.gpus if gpu.bonds and gpu.sm is not None and nvlink_rate(gpu.sm)})
-        if sms:
-            rates = ", ".join(f"{(nvlink_rate(sm) or 0) / 1e9:g} GB/s (sm {sm})" for sm in sms)
-            built.assumed.append(f"one NVLink carries {rates}: what NCCL reckons with, not the data sheet")
+        for kind, link, who in (("NV", "NVLink", "NCCL"), ("XGMI", "XGMI link", "RCCL")):
+            own = (gpu for gpu in self.gpus if any(bond.kind == kind for bond in gpu.bonds))
+            rates = {(f"sm {gpu.sm}" if kind == "NV" else gpu.gcn): rate for gpu in own if (rate := gpu.rate(kind))}
+            words = ", ".join(f"{rate / 1e9:g} GB/s ({gpu})" for gpu, rate in sorted(rates.items(), key=str))
+            if rates:
+                built.assumed.append(f"one {link} carries {words}: what {who} reckons with, not the data sheet")
         if any(link.kind == "PCI" and link.bandwidth is not None for link in built.links):
             built.assumed.append("PCIe carries what NCCL reckons with, 12 GB/s for 16 lanes of 8 GT/s")
 
     def _source(self) -> str:
         hosts = f", {len(self.hosts)} hosts" if self.several else ""
-        return f"NCCL topology, {counted(len(self.gpus), 'GPU')}, {counted(len(self.found.ports), 'port')} out{hosts}"
+        who = "RCCL" if any(gpu.gcn is not None for gpu in self.gpus) else "NCCL"
+        return f"{who} topology, {counted(len(self.gpus), 'GPU')}, {counted(len(self.found.ports), 'port')} out{hosts}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from synth.errors import Fault, InputError
+from synth.exchange.launcher_lines import without_prefixes
 from synth.exchange.measurements import nccl_tests, osu, sizes_csv, ucc_perftest
 from synth.exchange.measurements.lines import Line
 from synth.exchange.measurements.series import MOST_RANKS, Series, checked
@@ -14,7 +14,6 @@ from synth.text.input_file import InputFile
 
 READERS = (nccl_tests, osu, ucc_perftest, sizes_csv)
 FORMATS = "nccl-tests, OSU micro-benchmarks, ucc_perftest, or a CSV file with the header size,time"
-_PREFIX = re.compile(r"^(?:[^<>#]{0,80}<std(?:out|err)>:\s?|\s{0,9}\d{1,6}:\s)")  # of mpirun --tag-output, srun -l
 
 
 @dataclass(frozen=True)
@@ -47,5 +46,5 @@ def read(file: InputFile, hints: Hints | None = None) -> Series:
 
 
 def _lines(text: str) -> Iterator[Line]:
-    for number, line in enumerate(text.split("\n"), 1):
-        yield Line(number, _PREFIX.sub("", line, count=1).rstrip())
+    for number, line in enumerate(without_prefixes(text.split("\n")), 1):
+        yield Line(number, line.text.rstrip())

@@ -9,7 +9,7 @@ import pytest
 from exchange.machines.reading import both_ways, links_of, refused, sample, text_of
 
 from synth.exchange.machines.formats import read_text
-from synth.exchange.machines.nccl import nvlink_rate
+from synth.exchange.machines.gpu_rates import nvlink_rate
 
 GB = 1e9
 
@@ -139,7 +139,7 @@ BOMB = '<!DOCTYPE system [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><system><cpu n
         (
             'tclass="0x030200"',
             'tclass="0x05"',
-            "nvlink@tclass = '0x05': must be 0x03… (a GPU), 0x068000 (an NVSwitch) or",
+            "nvlink@tclass = '0x05': must be 0x03…, 0x12… (a GPU), 0x068000 (an NVSwitch) or",
         ),
         (
             'sm="70"',
