@@ -61,6 +61,11 @@ TABLES = {
         "UNREACHABLE FOREVER ROUNDED DE_BRUIJN BIT_OF NO_PRICE NO_DISTANCES EXCHANGE COLLECT ENTER "
         "FULL UNSEEN SEEN PASSED HOLDS"
     ),
+    "references.ring": "WIDEST",
+    "references.symmetric": "NOBODY",
+    "references.in_network": "LEAST_SHARE",
+    "programs.continuous": "MOST_TICKS MOST_UNITS UNITS CLOSE",
+    "programs.steiner": "ENOUGH LEAST_SHARE SCALE FAR",
     "programs.forest": "FINEST SAME",
     "programs.flow": "SLIVER OPTIMAL PRIMAL NOTHING",
 }
