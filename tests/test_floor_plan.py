@@ -6,6 +6,7 @@ Read from the files: imports inside functions count, those under TYPE_CHECKING d
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -50,6 +51,24 @@ ARROWS = {
 }
 # what several rooms are made of, or in the largest family two rooms; our papers' pages are a package of their own
 OPTIONAL = {"parts", "problem", "scheduling", "paper", *PIPELINE}
+# methods whose tuned numbers stand in one table, and their numbers that stand elsewhere: marks, tolerances, exact ones
+TABLES = {
+    "references.hierarchical": (
+        "NOBODY OUTSIDE BY_CUT_OFF BY_ANY AROUND BESIDE HELPED WAYS LEAST_SHARE DIGITS "
+        "ADDING EXCHANGING BETWEEN HANDING"
+    ),
+    "references.pull": (
+        "UNREACHABLE FOREVER ROUNDED DE_BRUIJN BIT_OF NO_PRICE NO_DISTANCES EXCHANGE COLLECT ENTER "
+        "FULL UNSEEN SEEN PASSED HOLDS"
+    ),
+    "references.ring": "WIDEST",
+    "references.symmetric": "NOBODY",
+    "references.in_network": "LEAST_SHARE",
+    "programs.continuous": "MOST_TICKS MOST_UNITS UNITS CLOSE",
+    "programs.steiner": "ENOUGH LEAST_SHARE SCALE FAR",
+    "programs.forest": "FINEST SAME",
+    "programs.flow": "SLIVER OPTIMAL PRIMAL NOTHING",
+}
 PARTS = {
     "instance": "instance",
     "making": "keys make",
@@ -262,6 +281,36 @@ def test_only_the_race_calls_methods() -> None:
             names = set(imported(ast.parse(text), module.split(".")[:-1]))
             calling += [module] if names & CALLS or {"importlib", "synth.api", "synth.solve"} & names else []
     assert calling == [f"{family}.race"]
+
+
+def numbers_at_the_top(tree: ast.Module) -> Iterator[tuple[ast.stmt, str]]:
+    """The names in capitals that a module assigns something with a number in it to, each with its statement."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            values = [leaf.value for leaf in ast.walk(node.value) if isinstance(leaf, ast.Constant)]
+            if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                names = [leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)]
+                yield from ((node, name) for name in names if name.isupper() and not name.startswith("_"))
+
+
+@pytest.mark.parametrize("method", TABLES)
+def test_tuned_numbers_stand_in_one_table_of_their_method(method: str) -> None:
+    """In ``tuned.py``, each with what it counts and what it trades; other modules of the method use all of them."""
+    files = sorted(ROOT.joinpath("models/synth_models/fabric", *method.split(".")).glob("*.py"))
+    trees = {file.stem: ast.parse(file.read_text()) for file in files}
+    [table] = [file.read_text() for file in files if file.stem == "tuned"]
+    tuned = {name: table.splitlines()[node.lineno - 1] for node, name in numbers_at_the_top(trees.pop("tuned"))}
+    assert [name for name, line in tuned.items() if not re.search(r"  # .+: .+", line)] == []
+    used = {node.id for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert tuned.keys() - used == set()
+    elsewhere = {name for tree in trees.values() for _, name in numbers_at_the_top(tree)}
+    assert elsewhere == set(TABLES[method].split())
+
+
+def test_numbers_at_the_top_of_a_module_are_seen() -> None:
+    text = "A = 1\nB: float = 2**3\nC, D = 1, Fraction(1, 2)\nE = 'x'\nF = True\ng = 1\nH = [i for i in (0.5,)]\n"
+    assert [name for _, name in numbers_at_the_top(ast.parse(text))] == list("ABCDH")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

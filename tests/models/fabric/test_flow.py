@@ -17,10 +17,11 @@ from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans import straight
 from synth_models.fabric.programs.flow import search
-from synth_models.fabric.programs.flow.busiest_first import BUSIEST, critical_order
+from synth_models.fabric.programs.flow.busiest_first import critical_order
 from synth_models.fabric.programs.flow.fluid_optimum import fluid_optimum
 from synth_models.fabric.programs.flow.pieces import cut, planned, transfers
-from synth_models.fabric.programs.flow.priority_rules import RULES, priorities
+from synth_models.fabric.programs.flow.priority_rules import priorities
+from synth_models.fabric.programs.flow.tuned import BUSIEST, RULES
 from synth_models.fabric.race import flow as solve
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion

@@ -12,8 +12,6 @@ from synth.solvers import cpsat
 from synth_models.fabric.programs.continuous.model import Program
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 
-MOST_MOVES = 6_000  # that a model may have: more take CP-SAT too long to read
-
 
 @dataclass(frozen=True)
 class Answer:

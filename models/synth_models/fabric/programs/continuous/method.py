@@ -33,21 +33,22 @@ from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.continuous.claims import Claims
-from synth_models.fabric.programs.continuous.exact_answer import MOST_MOVES, moves, quickest
+from synth_models.fabric.programs.continuous.exact_answer import moves, quickest
 from synth_models.fabric.programs.continuous.neighbourhood import pack_timed_trees, search
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
+from synth_models.fabric.programs.continuous.tuned import (
+    EACH,
+    IMPROVE,
+    MOST_MOVES,
+    NEAR,
+    NUMBERS,
+    OF_SUMS,
+    UNLIMITED_S,
+    WORSE,
+)
 from synth_models.fabric.scheduling.chunks import cut, hurried
 from synth_models.fabric.solution import Schedule
-
-# parts of the time that is left: for each step that improves the incumbent, each number's program, and the search from
-# there
-IMPROVE, EACH = 0.4, 0.2
-WORSE = Fraction(3, 2)  # times the incumbent: what a program's first schedule may take
-NUMBERS = (1, 2, 3, 4, 6, 8, 12, 16)
-OF_SUMS = (4, 2, 8, 1, 3, 6)  # programs of sums take long: the most promising first
-NEAR = Fraction(21, 20)  # times the incumbent: what their first schedule may take
-UNLIMITED_S = 600.0
 
 
 def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> Outcome:

@@ -8,7 +8,6 @@ that helps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
@@ -19,14 +18,8 @@ from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.sizes import adjusted
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
+from synth_models.fabric.programs.continuous.tuned import CHOICES, MOST_CUT, MOST_ROWS, PATIENCE, WORK, WORTH
 from synth_models.fabric.solution import Schedule
-
-MOST_ROWS = 500  # transfers of a schedule that the program searches on
-MOST_CUT = 4_000  # after pieces are cut in two
-CHOICES = (300, 2400)  # transfers that the program may choose from: at first, at most
-WORK = 1.0  # CP-SAT's deterministic seconds a step
-PATIENCE = 6  # steps without success after which the search ends
-WORTH = Fraction(1, 2000)  # what cutting in two must gain to be repeated
 
 
 def search(incumbent: Claims, routes: TransferRoutes) -> None:

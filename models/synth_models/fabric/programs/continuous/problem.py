@@ -16,9 +16,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.continuous.transfer_routes import Route, Timing, TransferRoutes, timing
+from synth_models.fabric.programs.continuous.tuned import SUM_PARTS
 from synth_models.fabric.solution import Schedule
 
-FINER = 16  # units that what two transfers of an allreduce are apart takes at most, as a part of the coarsest unit
 MOST_TICKS = 2**62  # a second, that a record may state
 MOST_UNITS = 2**40
 UNITS = 2**30  # of the longest schedule, where the coarsest exact unit leaves more than MOST_UNITS
@@ -58,13 +58,13 @@ class Problem:
         """With the clock that suits it. Raises :class:`UnsupportedError` where that is too fine."""
         ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, size))
         sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
-        ticks *= FINER if sums else 1
+        ticks *= SUM_PARTS if sums else 1
         if ticks > MOST_TICKS:
             raise UnsupportedError("these rates and latencies need a finer clock than a record states")
         times = [*clock.latencies(instance.machine, ticks).tolist()]
         for n in set(size):
             times += clock.durations(instance.machine, ticks, n).tolist()
-        unit = max(1, math.gcd(*times) // (FINER if sums else 1))
+        unit = max(1, math.gcd(*times) // (SUM_PARTS if sums else 1))
         longest = int(_most_seconds(instance, size) * ticks)
         exact = longest // unit <= MOST_UNITS
         return cls(

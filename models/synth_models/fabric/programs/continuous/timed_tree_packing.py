@@ -44,11 +44,10 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.flow_moments import Arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.programs.continuous.tuned import LACK, MOST_ITERATIONS
 
 _linprog: Any = linprog  # its published types reject sparse matrices
-MOST_ITERATIONS = 200
 CLOSE = 1e-7
-LACK = 1e3  # cost of a byte that no tree carries, in latencies of the largest block
 
 Tree = tuple[tuple[int, int], ...]  # arc and bin, in order of time
 

@@ -19,11 +19,8 @@ from synth_models.fabric.programs.continuous.order import Order, Pair
 from synth_models.fabric.programs.continuous.problem import Problem, Row
 from synth_models.fabric.programs.continuous.timed_tree_packing import Packing, packed
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
+from synth_models.fabric.programs.continuous.tuned import MOST_RANKS, PACKED_ROUNDS, PACKING_SHARE, UNLIMITED_PACKING_S
 from synth_models.fabric.scheduling.reversal import reversed_instance
-
-MOST_RANKS = 10
-SHARE, UNLIMITED_S = 0.3, 120.0  # of the time that is left, for one number of latencies
-ROUNDS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def orders(instance: FabricInstance, routes: TransferRoutes, incumbent: Claims) -> Iterator[tuple[Order, list[int]]]:
@@ -43,10 +40,12 @@ def orders(instance: FabricInstance, routes: TransferRoutes, incumbent: Claims) 
     hops = int(incumbent.least * links.ticks / arcs.delay)
     packing = None
     for count in (max(hops, 1), hops + 1, hops + 2):
-        packing = packing or packed(there, links, arcs, count, incumbent.options.part(SHARE, most_s=UNLIMITED_S))
+        packing = packing or packed(
+            there, links, arcs, count, incumbent.options.part(PACKING_SHARE, most_s=UNLIMITED_PACKING_S)
+        )
     if packing is None:
         return
-    for rounds in ROUNDS:
+    for rounds in PACKED_ROUNDS:
         order = _order(instance, routes, arcs, packing, rounds, inward)
         if order is not None:
             yield order

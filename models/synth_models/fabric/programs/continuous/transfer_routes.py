@@ -14,9 +14,7 @@ from functools import cached_property
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-
-MOST_PATHS = 64  # from one rank, the first found with fewest links
-MOST_TREES = 400
+from synth_models.fabric.programs.continuous.tuned import MOST_PATHS, MOST_TREES
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from scipy.sparse import csr_array
 
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
-
-MOST_STATES = 20_000  # of split switches; beyond, every link of a group counts in full (safe, perhaps not the optimum)
+from synth_models.fabric.programs.flow.tuned import MOST_STATES
 
 
 @dataclass(frozen=True, eq=False)

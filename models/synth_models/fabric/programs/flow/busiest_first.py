@@ -8,42 +8,16 @@ of exact, and for any routes. Pieces of a part are alike, so what is looked thro
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
+from synth_models.fabric.programs.flow.orders import Busiest
 from synth_models.fabric.programs.flow.pieces import Pieces
 from synth_models.fabric.scheduling.insertion import Bookings
 from synth_models.fabric.scheduling.reservations import Uses, earliest_behind, new_next_free, reserve_behind, uses_of
-
-
-@dataclass(frozen=True)
-class Busiest:
-    """The weight of a hop: the sum, over the links that its piece has yet to cross, of (left on the link / most left on
-    any) to the ``power``, plus ``far`` times the hops left, plus a little chance. ``backwards``: time runs from the
-    end, every piece from its goal to its origin."""
-
-    power: float
-    far: float = 0.0
-    backwards: bool = False
-
-    @property
-    def name(self) -> str:
-        """How a message calls it."""
-        return f"busiest links first{', backwards' if self.backwards else ''} ({self.power:g}, {self.far:g})"
-
-
-BUSIEST = (
-    Busiest(16.0),
-    Busiest(16.0, backwards=True),
-    Busiest(4.0),
-    Busiest(4.0, backwards=True),
-    Busiest(64.0),
-    Busiest(16.0, 0.3),
-)
 
 
 def looks(pieces: Pieces) -> float:

@@ -17,17 +17,14 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.flow_routes import Routes, decomposed, images, load
-
-SHARE_OF_TIME = 0.4  # of what is left, for every program
-WHOLE_UP_TO = 8_000  # columns; a larger program begins with a few routes and adds what its prices ask for
-NEARER_UP_TO = 20_000  # columns, up to which the flow over routes of least latency is found too
-DETOURS_UP_TO = 8_000  # columns, up to which flows with short detours are found too
-DETOURS = (
-    0.25,
-    1.5,
-    3.0,
-)  # times the largest latency of a link: how much longer than the shortest a path may be
-LONG = 300.0  # times the largest latency: a flow that takes longer has no use for short detours
+from synth_models.fabric.programs.flow.tuned import (
+    DETOURS,
+    DETOURS_UP_TO,
+    LONG,
+    NEARER_UP_TO,
+    SHARE_OF_TIME,
+    WHOLE_UP_TO,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from fractions import Fraction
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Found, best_schedule
+from synth_models.fabric.programs.flow.tuned import NEAR
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.solution import Schedule
 
-NEAR = Fraction(1, 6)  # of the time above a lower bound: nearer schedules are not looked for among so many
 _NONE = np.zeros(0, dtype=np.int64)
 NOTHING = Schedule(1, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), np.zeros(1, dtype=np.int64), _NONE)
 

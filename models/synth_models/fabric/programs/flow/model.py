@@ -34,8 +34,8 @@ from synth.solvers import model_file
 from synth.solvers.names import all_named
 from synth_models.fabric.plans.node_symmetries import Symmetries
 from synth_models.fabric.programs.flow.arcs import Arcs
+from synth_models.fabric.programs.flow.tuned import INTERIOR_FROM
 
-INTERIOR_FROM = 60_000  # columns, from which on the interior point method starts
 OPTIMAL = 1e-9  # relative: how near the proof a flow counts as the fastest
 PRIMAL = 4  # HiGHS's number for the primal simplex method
 

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from synth.arrays import IntArray
+from synth_models.fabric.programs.flow.orders import Rule
 from synth_models.fabric.programs.flow.pieces import Pieces
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The key of a hop: ``pace * (turn + phase) / turns - far * hops left / most hops``, the least first; ``phase`` is
-    1/2, or random per path (``random``). Ties go by path, equal for images, then by turn."""
-
-    name: str
-    pace: float
-    far: float
-    random: bool = False
-
-
-FURTHEST = Rule("furthest first", 1e-6, 1.0)
-RULES = (
-    Rule("paced", 1.0, 0.0),
-    FURTHEST,
-    Rule("paced, ahead for hops left", 1.0, 0.1),
-    Rule("paced at random phases", 1.0, 0.0, True),
-    Rule("random phases, ahead for hops left", 1.0, 0.03, True),
-    Rule("half paced", 1.0, 0.5),
-)
 
 
 def priorities(pieces: Pieces, rule: Rule, seed: int) -> IntArray:

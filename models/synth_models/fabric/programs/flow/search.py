@@ -14,33 +14,38 @@ from synth.clock import start_up_costs
 from synth.clock.start_up_costs import counted_now
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
+from synth_models.fabric.programs.flow.busiest_first import critical_order, looks
 from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
+from synth_models.fabric.programs.flow.orders import Busiest, Order, Rule
 from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
-from synth_models.fabric.programs.flow.priority_rules import FURTHEST, RULES, Rule, priorities
+from synth_models.fabric.programs.flow.priority_rules import priorities
+from synth_models.fabric.programs.flow.tuned import (
+    ALL_ORDERS,
+    AS_LONG,
+    BEST_ORDERS,
+    BUSIEST,
+    CLOSE,
+    CLOSE_OF_MANY,
+    FAR,
+    FIRST_SHARE,
+    FURTHEST,
+    GAIN,
+    IDLE,
+    LOOKS_PER_S,
+    MANY,
+    MOST_SECONDS,
+    MOST_SHARE_OF_TIME,
+    MOST_TIMED,
+    MOST_TRANSFERS,
+    RULES,
+    SHARE_OF_LOOKS,
+    SMALLEST_PIECE,
+    STARTS,
+    WORSE,
+)
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.solution import Schedule
-
-Order = Rule | Busiest
-
-MOST_TRANSFERS = 3_000_000  # of one schedule
-MOST_TIMED = 2_000  # transfers, up to which the order of time is tried too, not only insertion
-MOST_SHARE_OF_TIME = 0.4  # of what is left of the time limit, for all tries
-MOST_SECONDS = 20.0  # for all tries
-FIRST_SHARE = 0.6  # of that, for first schedules; the rest for improving them
-CLOSE = 1.0002  # times what nothing can beat: near enough to stop
-CLOSE_OF_MANY, MANY = 1.0025, 10_000  # the same for so many hops of pieces
-SMALLEST_PIECE = 64  # bytes: nobody sends less at a time to gain a little (the method's ``chunks`` may ask for it)
-GAIN = 1e-3  # by which more pieces must be faster than fewer
-WORSE = 2  # sizes of pieces in a row that gain nothing, after which smaller ones are not tried
-ALL_ORDERS, BEST_ORDERS = 3, 5  # for so many sizes all orders are tried, then the best of the size before
-LOOKS_PER_S = 1e7  # for busiest links first, until it has been measured
-SHARE_OF_LOOKS = 0.1  # of the time that is left, what one such try may take
-STARTS = 4  # first schedules that are improved
-FAR = 8  # times the longest path's latency, up to which what goes far is tried first
-AS_LONG = 1.2  # times as long as the last draft is what the next may take
-IDLE = 40  # tries in a row without gain, after which improvement ends
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,9 +38,7 @@ from synth.solvers import model_file
 from synth.solvers.lp import linprog
 from synth.solvers.names import all_named
 from synth_models.fabric.programs.forest.capacities import Fluid
-
-MOST_VARIABLES = 60_000
-GRAIN = 2520  # units that one unit of capacity is cut into before rounding
+from synth_models.fabric.programs.forest.tuned import GRAIN, MOST_VARIABLES
 
 
 def balance(fluid: Fluid) -> bool:

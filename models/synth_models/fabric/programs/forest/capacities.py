@@ -20,8 +20,8 @@ from synth.kernels import jit
 from synth.kernels.clock import now
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.programs.forest.tuned import LEAST_SHARE
 
-LEAST_SHARE = Fraction(1, 4)  # of the greatest, that is tried for equal trees
 FINEST = 2**36  # units that a capacity may have, so that sums of products with ratios fit 64 bits
 Share = tuple[int, tuple[int, ...]]  # an amount of capacity and the links that it runs over
 

@@ -18,9 +18,9 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.graph.hops import hops, hops_from_nearest
 from synth_models.fabric.programs.forest.capacities import Fluid, Share, shortfall
+from synth_models.fabric.programs.forest.tuned import PARTS
 
 Pair = tuple[int, int, int]  # from, to, amount
-PARTS = 64
 
 
 def split_off(fluid: Fluid, gathering: bool = False, thick: bool = False) -> list[int]:

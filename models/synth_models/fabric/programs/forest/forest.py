@@ -16,8 +16,7 @@ from synth_models.fabric.programs.forest.balance import balance
 from synth_models.fabric.programs.forest.capacities import Fluid, Share, fluid_of, set_rate, set_trees
 from synth_models.fabric.programs.forest.edge_splitting import split_off, trim
 from synth_models.fabric.programs.forest.tree_packing import Trees, pack_trees, shallower
-
-FINER = 12  # parts of a unit of capacity
+from synth_models.fabric.programs.forest.tuned import FINER
 
 
 @dataclass

@@ -43,17 +43,21 @@ from synth_models.fabric.programs.forest.tree_plan import (
     transfers_of,
     up_and_down,
 )
+from synth_models.fabric.programs.forest.tuned import (
+    ENOUGH,
+    EQUAL,
+    FAR,
+    GAINED,
+    LISTED,
+    MORE_TRANSFERS,
+    MOST_PACKED,
+    MOST_TRANSFERS,
+    PUSHED,
+    PUSHES,
+    SEVERAL,
+)
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, summed_up, timed
 from synth_models.fabric.solution import Schedule
-
-MOST_TRANSFERS = 600_000
-FAR, MORE_TRANSFERS = Fraction(1, 120), 1_500_000  # if the loss is greater than this, that many
-SEVERAL = 4  # rounds that share a timetable where one round's had to be stretched
-LISTED = 4_000  # transfers up to which plain list scheduling is tried
-PUSHED, PUSHES = 30_000, 3  # transfers up to which schedules are pushed to their end and back, and how often
-EQUAL = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # trees a root, that are tried where transfers are to be few
-GAINED, MOST_PACKED = Fraction(51, 50), 3  # the rate that more trees must add, and how many numbers are packed
-ENOUGH = Fraction(1, 2000)  # a gain over half as many rounds below which more are not tried
 
 
 @dataclass

@@ -14,11 +14,11 @@ from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
+from synth_models.fabric.programs.forest.tuned import STRETCHES
 from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
 
-STRETCHES = (1.0, 1.01, 1.02, 1.04, 1.07, 1.11, 1.16, 1.23, 1.32, 1.45, 1.6, 1.8, 2.1)
 SAME = 2**40  # nominal bytes of a block, far more than any number of pieces
 
 

@@ -15,8 +15,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.forest.forest import Forest, forest_of
 from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
 from synth_models.fabric.programs.forest.tree_plan import Move, Options, Plan, down, seconds_of, up, up_and_down
-
-MOST_GATHERED = 32  # members up to which switches are split off in a second way
+from synth_models.fabric.programs.forest.tuned import MOST_GATHERED
 
 
 def roots_of(instance: FabricInstance) -> dict[int, int]:

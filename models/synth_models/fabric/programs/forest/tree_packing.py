@@ -18,8 +18,7 @@ from synth.clock.deadline import OutOfTime, left
 from synth.graph.max_flow import augment, of_matrix
 from synth.kernels import jit
 from synth.kernels.clock import now
-
-SWEEPS = 20
+from synth_models.fabric.programs.forest.tuned import SWEEPS
 
 
 @dataclass

@@ -17,8 +17,8 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.steiner.model import Column, Packing, packed, proven, whole_prices
 from synth_models.fabric.programs.steiner.pricing import FAR, Costs, Pricing
 from synth_models.fabric.programs.steiner.tree_transfers import Hop, seconds_a_byte, spreading, summing, up_and_down
+from synth_models.fabric.programs.steiner.tuned import MOST_ROUNDS
 
-MOST_ROUNDS = 400
 ENOUGH = 1e-7  # of the value: where the packing and the bound of tree packings count as equal
 
 

@@ -23,13 +23,12 @@ from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.programs.steiner.column_generation import Fluid, Generation
 from synth_models.fabric.programs.steiner.model import SCALE, Column
 from synth_models.fabric.programs.steiner.tree_transfers import depth
+from synth_models.fabric.programs.steiner.tuned import MOST_CHUNKS, MOST_MEMBERS, MOST_TRANSFERS
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-MOST_MEMBERS = 64
-MOST_TRANSFERS, MOST_CHUNKS = 400_000, 1024
 LEAST_SHARE = 1e-6  # of a block that a tree gets
 
 

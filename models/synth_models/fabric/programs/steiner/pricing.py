@@ -26,9 +26,8 @@ from synth.graph.rows import rows_by
 from synth.graph.shortest_paths import UNREACHABLE, search
 from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.programs.steiner.tuned import MOST_CELLS, MOST_EXACT
 
-MOST_EXACT = 12  # terminals
-MOST_CELLS = 2_000_000  # subsets of terminals times nodes
 FAR = 2**60
 
 

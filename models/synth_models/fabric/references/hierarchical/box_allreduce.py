@@ -21,16 +21,12 @@ from synth_models.fabric.references.hierarchical.share_weights import (
     seconds_of_shares,
     whole_shares,
 )
+from synth_models.fabric.references.hierarchical.tuned import BEHIND, IDLE, MOST_PROBED, PROBED_BYTES, QUICK
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import timed_from_near_and_afar
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
 from synth_models.fabric.scheduling.reversal import ends, joined, reversed_transfers
 from synth_models.fabric.solution import Schedule
-
-QUICK = 300_000  # transfers of both ways, up to which two orders more are tried
-BEHIND = 16  # of an allreduce of unequal shares: the part of all turns by which sums at home come later
-IDLE = 3  # times what no allreduce can use of a link, which one with a lag leaves idle at its ends
-UNIT, MOST_PROBED = 2**16, 64  # bytes, and chunks, by which the shares' use of links is counted
 
 
 def one_way_after_the_other(
@@ -54,7 +50,7 @@ def of_unequal_shares(instance: FabricInstance, there: FabricInstance, sizes: li
     pieces = len(sizes[0])
     roots = np.asarray(roots_of_shares(boxes_of(instance, plan)), dtype=np.int64)
     turns = max(1, min(pieces // len(roots), MOST_PROBED))
-    probe = [[UNIT] * (turns * len(roots))]
+    probe = [[PROBED_BYTES] * (turns * len(roots))]
     ways = WAYS if slow_links(instance).any() else HELPED
     seconds = []
     for one in (instance, there):

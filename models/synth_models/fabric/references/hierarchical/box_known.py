@@ -11,10 +11,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_trees import Growth, Placed
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.references.hierarchical.tuned import KEPT
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import seconds_between
 
-KEPT = 6  # the ones used last: routes with rails, groups and places of trees, there and back
 Kept = TypeVar("Kept")
 
 

@@ -20,12 +20,10 @@ from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_trees import Growth, Placed, two_trees
+from synth_models.fabric.references.hierarchical.tuned import EXCHANGES_A_PASS, PLACING_PASSES
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places, seconds_between
 from synth_models.fabric.routes.spines import as_one
-
-PASSES = 6  # over all groups
-EXCHANGES = 12  # tried in a group and pass
 
 
 def placed(
@@ -65,7 +63,7 @@ class _Exchanges:
     def run(self, groups: Groups) -> None:
         """Exchange places at random, as long as that helps."""
         rng = np.random.default_rng(0)
-        for _ in range(PASSES):
+        for _ in range(PLACING_PASSES):
             for parts in _alike(groups):
                 if not self.excess:
                     return
@@ -76,7 +74,7 @@ class _Exchanges:
         touched = np.isin(self._source, parts) | np.isin(self._target, parts)
         mine = np.flatnonzero(touched)
         others = self.load - self._loads(mine)
-        for _ in range(EXCHANGES):
+        for _ in range(EXCHANGES_A_PASS):
             if self._excess(self.load) <= self._excess(np.maximum(others, 0.0)):
                 return  # no route from or to these places has a part in it
             before = self.box[parts]

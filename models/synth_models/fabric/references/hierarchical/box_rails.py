@@ -12,9 +12,9 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.errors import UnsupportedError
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY
+from synth_models.fabric.references.hierarchical.tuned import MOST_TURNS
 from synth_models.fabric.routes.box_routes import PairRoutes
 
-MOST_TURNS = 840
 BY_CUT_OFF, BY_ANY = 1, 2  # who spreads a piece in a box instead of the rank that it comes to
 AROUND = 3  # nobody else does, but the piece keeps to links that have their whole rate
 BESIDE = 4  # nobody else does, but one rank of the first box gets the piece over its own rail

@@ -11,17 +11,16 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import Rounds
+from synth_models.fabric.references.hierarchical.tuned import ROUND_PARTS
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.spines import as_one
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
-
-FINE = 1000  # parts of a round that orders are told apart by
 
 
 def kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, rounds: Rounds) -> Transfers:
     """The rounds as planned, for links that keep to an order; in the root's box, which more is sent in than in any
     other, the order is what list scheduling finds. ``at_home``: transfers there, which are the first."""
-    priority = transfers.priority * FINE + rounds.inside * FINE
+    priority = transfers.priority * ROUND_PARTS + rounds.inside * ROUND_PARTS
     if at_home:
         routes, waits = transfers.route_start[: at_home + 1], transfers.before_start[: at_home + 1]
         alone = replace(
@@ -31,7 +30,7 @@ def kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, rounds
         )  # fmt: skip
         found = timed(instance, alone)
         start = found.start if len(found.start) == at_home else found.start[routes[:-1]]
-        priority[:at_home] = start / found.ticks_per_s / rounds.seconds * FINE
+        priority[:at_home] = start / found.ticks_per_s / rounds.seconds * ROUND_PARTS
     return behind_what_they_wait_for(transfers, priority)
 
 

@@ -14,16 +14,12 @@ from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Placed
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.trees_over_boxes import leader, trees_of
+from synth_models.fabric.references.hierarchical.tuned import HANDED, LEAD, MOST_SHARES, ROUND_STEPS, SOONER
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
 GROUPS_LED = "leaders of groups"  # broadcasts over groups of near boxes
 STRAIGHT = "straight"  # to all, whichever box they are in
-ROUND = 1024  # steps a round of two trees
-HANDED = 8  # rounds of two trees until what the root handed out in its box is passed on there
-MOST_SHARES = 4  # of an allreduce at a rank, where boxes are unequal
-SOONER = 100  # steps by which a dealt piece's way to other boxes goes before its way in a box
-LEAD = 16  # rounds by which the root's box prefers what leaves it
 
 
 class Sends(NamedTuple):
@@ -384,7 +380,7 @@ def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray
         for source, target, wait in edges:
             box = np.full(len(mine), placed.box[target])
             _, at[target] = rails.between(at[source], box, turn[mine])
-            step = ROUND * (turn[mine] + wait) + ROUND // 2
+            step = ROUND_STEPS * (turn[mine] + wait) + ROUND_STEPS // 2
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 
@@ -402,9 +398,9 @@ def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) ->
     helper = rails.rank[home, (rails.number[root] + ahead) % (others + 1)]
     together = turn // others * others + others - 1  # the round that the own rail's go after
     later = max(others, HANDED)
-    begun = np.where(own, ROUND * together + ROUND // 4, ROUND * turn)
+    begun = np.where(own, ROUND_STEPS * together + ROUND_STEPS // 4, ROUND_STEPS * turn)
     handed = sends.add(piece, np.full_like(piece, root), helper, first, begun + ahead)
-    passed = np.where(own, ROUND * (together + later) + ROUND // 4, ROUND * (turn + later))
+    passed = np.where(own, ROUND_STEPS * (together + later) + ROUND_STEPS // 4, ROUND_STEPS * (turn + later))
     brought = sends.into_the_box(piece, helper, handed, passed, but=root, apart=1)
     brought[:, rails.number[root]] = NOBODY
     return brought

@@ -60,7 +60,6 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     DEALT,
     EVERYTHING,
     GROUPS_LED,
-    ROUND,
     SHARED_OUT,
     SHARES,
     STRAIGHT,
@@ -75,6 +74,23 @@ from synth_models.fabric.references.hierarchical.box_transfers import (
     transfers_of,
 )
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.references.hierarchical.tuned import (
+    CROWDED,
+    LAGS,
+    LEAST_PIECE,
+    MOST_CHUNKS,
+    MOST_EXCHANGED,
+    MOST_MEMBERS,
+    MOST_PIECES,
+    MOST_TRANSFERS,
+    ONE_GATE,
+    PIECES_BESIDE,
+    QUICK,
+    ROUND_STEPS,
+    SEVERAL,
+    SEVERAL_PIECES,
+    SHORT,
+)
 from synth_models.fabric.routes.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.routes.near_boxes import seconds_between
 from synth_models.fabric.scheduling import chunks
@@ -93,20 +109,7 @@ from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-MOST_TRANSFERS = 6_000_000
-QUICK = 300_000  # of the first schedule of a plan, where it may have fewer chunks
-MOST_CHUNKS = 4096
-ONE_GATE = 1024  # chunks from which on trees with one gate a group, which are deeper, are as quick as with two
-MOST_MEMBERS = 2048
 ROOTED_TREES = ("broadcast", "reduce")
-SEVERAL = 32
-CROWDED = 8  # times as long as alone that a share takes at most where links between switches are shared
-SHORT = 10  # latencies that a message takes on a link, below which it goes straight to all
-MOST_EXCHANGED = 4  # pieces at least, above which latency no longer matters
-LAGS = (32, 16, 8, 2)  # where links are slow also: the part of all turns by which the way down comes after the way up
-LEAST_PIECE, SEVERAL_PIECES = 2**13, 64  # bytes, and pieces a share, with which such an allreduce begins
-PIECES_BESIDE = 8  # of a block, with which some come over idle rails: their share is seldom more than a few of these
-MOST_PIECES = 256  # a share: beyond, placing them takes longer than it saves
 
 
 def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
@@ -344,7 +347,7 @@ def _of_many_turns(
         return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
-    period = Period(turns * width, turns * ROUND)
+    period = Period(turns * width, turns * ROUND_STEPS)
     return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, plan, known))
 
 

@@ -21,16 +21,13 @@ from synth.solvers.lp import INTERIOR, linprog
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.gossip import windows
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.references.hierarchical.tuned import ALONE, BUSIEST, HELP, TOGETHER
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
-ALONE = 0.1
-HELP = 0.01
 HELPED = 3  # ways: not, and two; around and beside slow links are two more
 WAYS = HELPED + 2
-BUSIEST = 8  # links that are compared when a piece is dealt out
 LEAST_SHARE = 1e-6  # of the whole, below which a share is none
 DIGITS = 9  # by which rows of the linear program are told apart
-TOGETHER = 1.005  # times the seconds of both ways together that one after the other may take
 
 
 def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = HELPED) -> FloatArray:

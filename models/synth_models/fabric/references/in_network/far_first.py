@@ -20,13 +20,13 @@ from functools import partial
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references.in_network.tuned import MOST_TREE_CHUNKS, MOST_TREE_MEMBERS, MOST_TREE_TRANSFERS
 from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter")
-MOST_MEMBERS, MOST_TRANSFERS, MOST_CHUNKS = 128, 100_000, 64
 
 Path = tuple[int, list[int]]  # the rank at its other end, links
 Tree = tuple[int, int, list[int]]  # ticks of latency, turn among those as far, links
@@ -35,7 +35,7 @@ Tree = tuple[int, int, list[int]]  # ticks of latency, turn among those as far, 
 def variants(instance: FabricInstance) -> list[chunks.Variant] | None:
     """Trees to all ranks at a distance, and to those behind each last switch; None where some rank is not reached by a
     direct route, or nothing branches."""
-    if len(instance.members) > MOST_MEMBERS:
+    if len(instance.members) > MOST_TREE_MEMBERS:
         return None
     routes = Routes.of(instance, max(1, instance.bytes // len(instance.members)))
     try:
@@ -53,9 +53,9 @@ def variants(instance: FabricInstance) -> list[chunks.Variant] | None:
     ]
     singles = len(paths) * (len(instance.members) - 1)
     counts = [sum(map(len, kind)) for kind in trees]
-    most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max())))
+    most = max(1, min(MOST_TREE_CHUNKS, int(instance.blocks.bytes.max())))
     return [
-        chunks.Variant(partial(_made, instance, kind), 1, most, partial(int.__mul__, count), MOST_TRANSFERS)
+        chunks.Variant(partial(_made, instance, kind), 1, most, partial(int.__mul__, count), MOST_TREE_TRANSFERS)
         for kind, count in zip(trees, counts, strict=True)
         if count < singles
     ] or None

@@ -34,12 +34,12 @@ from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.plans.switch_trees import BoxTrees, Rows, box_trees, hub_routes
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.in_network import far_first
+from synth_models.fabric.references.in_network.tuned import MOST_CHUNKS, MOST_TRANSFERS
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allreduce", *far_first.KNOWN)
-MOST_TRANSFERS, MOST_CHUNKS = 1_000_000, 256
 LEAST_SHARE = 1e-6  # of the data that a hub gets
 LACKING_TREES = (
     "in_network needs direct routes between at most 128 ranks, some farther than others, over switches that copy "

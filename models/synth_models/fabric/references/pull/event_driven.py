@@ -21,6 +21,7 @@ from synth.kernels import jit
 from synth.kernels.clock import now as read_clock
 from synth_models.fabric.references.pull.routing_state import UNREACHABLE, RoutingState, find_uses, lag_of
 from synth_models.fabric.references.pull.tree_growth import PieceArrays
+from synth_models.fabric.references.pull.tuned import MANY_BLOCKED, MOST_ENTRIES
 from synth_models.fabric.scheduling.reservations import (
     NextFree,
     Uses,
@@ -29,8 +30,6 @@ from synth_models.fabric.scheduling.reservations import (
     reserve_behind,
 )
 
-MOST_ENTRIES = 4  # links by which routes enter a rank; with more, they are not looked at first
-MANY_BLOCKED = 64  # routes that wait for a link: then no arrival is worth another look
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 BIT_OF = np.zeros(64, np.int64)  # BIT_OF[(DE_BRUIJN << i) >> 58] = i: the place of a single set bit
 for _bit in range(64):

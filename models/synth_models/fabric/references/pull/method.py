@@ -37,20 +37,21 @@ from synth_models.fabric.references.pull.quick_lower_bound import quick_lower_bo
 from synth_models.fabric.references.pull.routing_state import Routing, RoutingState, distances
 from synth_models.fabric.references.pull.summed_in_switches import summed_up_again
 from synth_models.fabric.references.pull.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
+from synth_models.fabric.references.pull.tuned import (
+    ENOUGH,
+    LADDERS,
+    MOST_CHUNKS,
+    MOST_PUSHED,
+    MOST_SEARCHED,
+    MOST_TRANSFERS,
+    PATIENCE,
+    RUIN,
+    SLICE,
+    WORK,
+    WORTH,
+)
 from synth_models.fabric.scheduling.switch_sums import adding_stores
 from synth_models.fabric.solution import Schedule
-
-WORK = 4e6  # looks at a route that one search may take
-SLICE = 100  # rounds between looks at the time limit
-MOST_TRANSFERS = 16_000  # of a schedule with more than one piece a block
-MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on
-MOST_PUSHED = 400_000  # and that is pushed together
-MOST_CHUNKS = 128
-WORTH = 0.995  # more pieces are tried while they bring at least this
-ENOUGH = 0.9995  # restarts go on while each brings at least this
-RUIN = 4  # pieces taken out at once, at most
-PATIENCE = (1.0, 0.0, 0.5, 3.0)
-LADDERS = 24
 
 
 def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:

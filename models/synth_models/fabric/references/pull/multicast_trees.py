@@ -24,15 +24,17 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.references.pull.routing_state import rows_of
 from synth_models.fabric.references.pull.tree_search import cut_blocks
+from synth_models.fabric.references.pull.tuned import (
+    COPIES_WORTH,
+    COPYING_WORK,
+    MOST_COPIED_CHUNKS,
+    MOST_COPIES,
+    THRIFT,
+)
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 
 SPREADING = ("allgather", "broadcast")
-THRIFT = (1e4, 30.0, 0.0)
-MOST_CHUNKS = 64
-MOST_TRANSFERS = 60_000  # hops of a schedule
-WORK = 4e8  # looks at a link that the trees of one schedule may take
-WORTH = 0.998  # more pieces are tried while they bring at least this
 
 
 class MulticastTrees(NamedTuple):
@@ -93,8 +95,8 @@ def offer_multicast(incumbent: Incumbent) -> None:
     thrifts: tuple[float, ...] = THRIFT
     before, chunks = float("inf"), 1
     least = int(instance.blocks.bytes.min())
-    while chunks <= min(least, MOST_CHUNKS) and chunks * len(instance.blocks) * look <= WORK:
-        if chunks > 1 and chunks * len(instance.blocks) * len(instance.members) > MOST_TRANSFERS:
+    while chunks <= min(least, MOST_COPIED_CHUNKS) and chunks * len(instance.blocks) * look <= COPYING_WORK:
+        if chunks > 1 and chunks * len(instance.blocks) * len(instance.members) > MOST_COPIES:
             return
         took = []
         for thrift in thrifts:
@@ -103,7 +105,7 @@ def offer_multicast(incumbent: Incumbent) -> None:
             took.append((_try(incumbent, trees, chunks, thrift), thrift))
         now = min(took)[0]
         if chunks >= 8:
-            if now > before * WORTH:
+            if now > before * COPIES_WORTH:
                 return
             thrifts = (min(took)[1],)
         before = min(before, now)

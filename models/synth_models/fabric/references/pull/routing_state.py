@@ -19,10 +19,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.pull.direct_routes import WeightedLinks, direct_routes
+from synth_models.fabric.references.pull.tuned import MOST_ROUTES
 from synth_models.fabric.scheduling.interval_reservations import Intervals, earliest, release, reserve
 from synth_models.fabric.scheduling.reservations import Uses, add_use
 
-MOST_ROUTES = 1_200_000
 UNREACHABLE = 2**62  # ticks
 
 

@@ -30,12 +30,11 @@ from synth_models.fabric.references.pull.tree_growth import (
     new_transfers,
     put,
 )
+from synth_models.fabric.references.pull.tuned import MOST_GUIDED, MOST_PULLED
 from synth_models.fabric.scheduling.chunks import cut
 from synth_models.fabric.scheduling.interval_reservations import new_intervals
 from synth_models.fabric.solution import Schedule
 
-MOST_PULLED = 20_000_000  # pieces times ranks of the event-driven greedy
-MOST_GUIDED = 1200  # ranks up to which distances between all of them are known
 NO_PRICE = np.zeros(0)
 NO_DISTANCES = np.zeros((0, 0), dtype=np.int64)
 FOREVER = 2**62

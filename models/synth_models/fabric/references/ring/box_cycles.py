@@ -21,10 +21,9 @@ import numpy as np
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references.ring.tuned import ATTEMPTS
 from synth_models.fabric.routes.near_boxes import around
 from synth_models.fabric.routes.search import Route, Routes
-
-ATTEMPTS = 20  # random assignments of pairs to cycles; mostly the first closes all cycles
 
 
 class Crossings(NamedTuple):

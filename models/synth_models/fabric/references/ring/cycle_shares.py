@@ -16,12 +16,11 @@ import numpy as np
 from synth.arrays import AnyIntArray, FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.references.ring.tuned import SHARE_PARTS
 from synth_models.fabric.routes.search import Route
 
 Cycle = tuple[int, ...]
 Hops = tuple[tuple[Route, ...], ...]
-
-PARTS = (4, 6, 8, 12, 16, 24, 32, 48, 64)  # that the data are cut into, of which a cycle carries some
 
 
 class Shared(NamedTuple):
@@ -52,7 +51,7 @@ def slowest(machine: Machine, uses: FloatArray | AnyIntArray) -> Fraction:
 
 
 def shared(machine: Machine, hops: Mapping[Cycle, Hops]) -> Shared | None:
-    """The shares of the cycles with the most bandwidth, in :data:`PARTS`; None where no more than one has any."""
+    """The shares of the cycles with the most bandwidth, in :data:`SHARE_PARTS`; None where no more than one has any."""
     from scipy.optimize import linprog  # half a second that only machines need whose cycles share links
 
     cycles = list(hops)
@@ -67,7 +66,9 @@ def shared(machine: Machine, hops: Mapping[Cycle, Hops]) -> Shared | None:
     found = linprog(-np.ones(len(cycles)), rows[rows.any(axis=1)], np.ones(int(rows.any(axis=1).sum())), method="highs")
     if found.x is None or np.count_nonzero(found.x > 0) < 2:
         return None
-    return max((_in_parts(machine, cycles, hops, uses, found.x / found.x.sum(), parts) for parts in PARTS), key=_rate)
+    return max(
+        (_in_parts(machine, cycles, hops, uses, found.x / found.x.sum(), parts) for parts in SHARE_PARTS), key=_rate
+    )
 
 
 def _rate(found: Shared) -> Fraction:

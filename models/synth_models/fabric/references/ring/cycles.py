@@ -28,20 +28,26 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.ring.box_cycles import Stay, stays
 from synth_models.fabric.references.ring.cycle_shares import links_of, shared, slowest
 from synth_models.fabric.references.ring.disjoint_cycles import disjoint_rings
+from synth_models.fabric.references.ring.tuned import (
+    LONG,
+    MIDDLE,
+    MOST_BESIDE,
+    MOST_CYCLES,
+    MOST_IMPROVED,
+    MOST_OFFERED,
+    MOST_RINGS,
+    MOST_SEVERAL,
+    PATIENCE,
+    SHORT,
+    STEEP,
+    TRIES,
+)
 from synth_models.fabric.routes.search import Route, Routes
 
 Cycle = tuple[int, ...]
 Hops = tuple[tuple[Route, ...], ...]  # from each rank of a cycle to the next: direct routes one after the other
 
-MOST_IMPROVED = 600  # ranks up to which cycles are improved by local search
-MOST_SEVERAL = 128  # ranks up to which several different cycles are looked for
-MOST_CYCLES, MOST_RINGS = 16, 32  # that are looked for; that share no link
-MOST_BESIDE = 32  # up to which rings of parts of links have rings of whole links beside them
-MOST_OFFERED = 64  # ranks up to which all sets are offered, not the best two alone
-TRIES, PATIENCE = 6, 3
 WIDEST = 2**42  # the bandwidth of the fastest link, as a whole number for maximum flows
-STEEP = 4.0  # the local search adds up hop times to this power: the slowest hop counts most
-SHORT, MIDDLE, LONG = 1, 2**16, 2**26  # bytes of a piece for which a single cycle is looked for, and several: the last
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,9 @@ import numpy as np
 from synth.graph.hamiltonian_cycles import hamiltonian_cycles
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.references.ring.tuned import EDGE_PARTS, EDGE_TIMES
 
 Cycle = tuple[int, ...]
-
-TIMES = (1, 2, 4)  # that an edge may count
-PARTS = (1, 2, 3, 4)  # edges of the slowest link, where bandwidths have no common measure of few
 
 
 class Rings(NamedTuple):
@@ -58,8 +56,8 @@ def disjoint_rings(instance: FabricInstance, most: int, seed: int) -> Rings | No
     least = min(joint.bandwidth for joint in joints)
     measure = Fraction(*reduce(_common, ((b.numerator, b.denominator) for b in {joint.bandwidth for joint in joints})))
     best: Rings | None = None
-    for unit in dict.fromkeys([measure, *(least / parts for parts in PARTS)]):
-        for times in TIMES:
+    for unit in dict.fromkeys([measure, *(least / parts for parts in EDGE_PARTS)]):
+        for times in EDGE_TIMES:
             found = _of_edges(instance, joints, unit / times, most, seed)
             if found is not None and (best is None or found.total > best.total):
                 best = found

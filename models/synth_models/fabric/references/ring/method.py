@@ -25,10 +25,10 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import MOST_AT_ALL, Edge, Kind, Trees, best_of, empty, refusal
 from synth_models.fabric.references.ring.cycles import Cycle, Cycles, Hops, equal, several
+from synth_models.fabric.references.ring.tuned import MOST_RUN_OUT
 from synth_models.fabric.scheduling.moves import Ways
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
-MOST_RUN_OUT = 16  # ranks up to which all sets of rings are tried in all numbers of chunks
 
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:

@@ -42,6 +42,16 @@ from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references.symmetric.half_exchange import half_exchange, halves_of, sends_of_share
 from synth_models.fabric.references.symmetric.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.references.symmetric.origin_part import Group, group_of, origin_part
+from synth_models.fabric.references.symmetric.tuned import (
+    MOST_CHUNKS,
+    MOST_IN_QUOTIENTS,
+    MOST_LOOKED_AT,
+    MOST_MEMBERS,
+    MOST_OF_ORIGIN,
+    MOST_TRANSFERS,
+    SAVES,
+    SEVERAL,
+)
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -51,14 +61,6 @@ from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 ROOTED_TREES = ("broadcast", "reduce")
-MOST_TRANSFERS = 7_000_000
-MOST_CHUNKS = 4096
-MOST_MEMBERS = 2048
-MOST_IN_QUOTIENTS = 65_536  # ranks,
-MOST_OF_ORIGIN = 4_000_000  # transfers of one origin,
-MOST_LOOKED_AT = 2**28  # and on tori, squared chunks times ranks
-SAVES = 1 / 2000  # of the time: what twice the chunks must save in a quotient
-SEVERAL = 4
 
 
 class Neighbours(NamedTuple):

@@ -1,0 +1,24 @@
+"""The tuned constants of method ``pull``. Of each: what it counts, what more of it brings, for what price."""
+
+MOST_CHUNKS = 128  # pieces a block: a finer pipeline for time
+MOST_TRANSFERS = 16_000  # transfers of a schedule of several pieces a block: a finer pipeline for time
+MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on: better routes for time
+MOST_PUSHED = 400_000  # transfers of a schedule that is pushed together: a shorter end for time
+MOST_PULLED = 20_000_000  # pieces times ranks of the event-driven greedy: a better start for time
+MOST_GUIDED = 1200  # ranks between which distances are known: quicker growth for memory
+MOST_ROUTES = 1_200_000  # direct routes in all: more of them a pair for memory and time
+WORK = 4e6  # looks at a route that one search takes: better routes for time
+SLICE = 100  # rounds between looks at the clock: less overhead for a later end
+RUIN = 4  # pieces taken out at once: a wider neighbourhood for slower rounds
+PATIENCE = (1.0, 0.0, 0.5, 3.0)  # of a restart, in missing pieces: rarer blocks first for idle links
+LADDERS = 24  # nestings of groups in which sums are exchanged: a better one for time
+WORTH = 0.995  # of the seconds before: more pieces tried for time
+ENOUGH = 0.9995  # of the seconds before: more restarts for time
+MOST_ENTRIES = 4  # links by which routes enter a rank: fewer looks for memory and time at every look
+MANY_BLOCKED = 64  # routes that wait for a link: arrivals noticed sooner for looks
+
+THRIFT = (1e4, 30.0, 0.0)  # weights of links used against time, in copying trees: more kinds of trees for time
+MOST_COPIED_CHUNKS = 64  # pieces a block, copied in switches: a finer pipeline for time
+MOST_COPIES = 60_000  # hops of such a schedule: a finer pipeline for time
+COPYING_WORK = 4e8  # looks at a link that the trees of such a schedule take: larger machines for time
+COPIES_WORTH = 0.998  # of the seconds before: more such pieces tried for time
