@@ -8,6 +8,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.flow.flow_routes import Routes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
@@ -86,19 +87,10 @@ def transfers(pieces: Pieces, priority: IntArray | None = None) -> Transfers:
     plan = pieces.plan
     at = plan.first_hop[plan.path[pieces.part[pieces.piece]]] + pieces.hop
     length = plan.hop_start[at + 1] - plan.hop_start[at]
-    route_start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    waits = pieces.hop > 0
-    return Transfers(
-        plan.block[pieces.part],
-        pieces.bytes,
-        pieces.piece,
-        np.zeros(len(pieces.piece), dtype=bool),
-        np.zeros(len(pieces.piece), dtype=np.int64) if priority is None else priority,
-        route_start,
-        plan.routes.link[_ranges(plan.hop_start[at], length)],
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        np.flatnonzero(waits) - 1,
-    )
+    hops = starts(length), plan.routes.link[_ranges(plan.hop_start[at], length)]
+    after = np.where(pieces.hop > 0, np.arange(-1, len(at) - 1), -1)
+    order = 0 if priority is None else priority
+    return Transfers.of_rows(plan.block[pieces.part], pieces.bytes, pieces.piece, hops, after=after, priority=order)
 
 
 def _hops(instance: FabricInstance, routes: Routes) -> tuple[IntArray, IntArray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,29 +45,25 @@ IDLE = 40  # tries in a row without gain, after which improvement ends
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """A schedule, its time in seconds, and how it was made."""
-
-    schedule: Schedule
-    seconds: float
-    words: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Draft:
-    """Start ticks of bookings, and what they would take in seconds."""
+class Draft:
+    """Start ticks of bookings, what they would take in seconds, and how they were made."""
 
     bookings: Bookings
     start: IntArray
     seconds: float
     words: str
 
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The bookings as a schedule."""
+        return self.bookings.schedule(self.start)
+
     @property
     def handicap(self) -> int:
         """Pieces: of two that take about as long, the one with fewer is better."""
         return len(self.bookings.transfers.piece_block)
 
-    def beats(self, other: _Draft | None) -> bool:
+    def beats(self, other: Draft | None) -> bool:
         """Faster, and clearly so if it needs more pieces."""
         if other is None:
             return True
@@ -74,12 +71,12 @@ class _Draft:
 
 
 @dataclass(eq=False)
-class _Search:
+class _DraftSearch:
     instance: FabricInstance
     options: RunOptions
     least_s: float
     until: float
-    drafts: list[_Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
+    drafts: list[Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
     looks_per_s: float = LOOKS_PER_S  # as measured last
     takes: float = 0.0  # seconds of the next draft at most, by the last
 
@@ -106,7 +103,7 @@ class _Search:
         self.options.clock.cut |= late
         return not late
 
-    def keep(self, draft: _Draft) -> bool:
+    def keep(self, draft: Draft) -> bool:
         """Put a draft among the best few; whether it is the best now."""
         first = self.drafts[0] if self.drafts else None
         better = draft.beats(first)
@@ -115,14 +112,14 @@ class _Search:
         del self.drafts[STARTS:]
         if better:
             self.options.progress.note(draft.seconds)
-            self.options.held.offer(lambda: draft.bookings.schedule(draft.start), draft.seconds, draft.words)
+            self.options.held.offer(lambda: draft.schedule, draft.seconds, draft.words)
         return better
 
-    def draft(self, bookings: Bookings, start: IntArray, words: str) -> _Draft:
+    def draft(self, bookings: Bookings, start: IntArray, words: str) -> Draft:
         """Start ticks as a draft."""
-        return _Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
+        return Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
 
-    def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
+    def first(self, pieces: Pieces, order: Order, words: str) -> Draft | None:
         """The pieces in one order; None where to find the order takes too long."""
         begun, amount, before = counted_now(), looks(pieces), start_up_costs.not_counted()
         if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
@@ -164,10 +161,10 @@ class _Search:
 
     def _best_order(
         self, pieces: Pieces, orders: Sequence[Order], words: str
-    ) -> tuple[_Draft | None, list[tuple[float, Order]]]:
+    ) -> tuple[Draft | None, list[tuple[float, Order]]]:
         """The best draft of these pieces, and the seconds of every order that was tried. The first of all is kept at
         once: another is not begun where it would not end in time."""
-        best: _Draft | None = None
+        best: Draft | None = None
         tried: list[tuple[float, Order]] = []
         first = not self.drafts
         for order in orders:
@@ -187,14 +184,14 @@ class _Search:
         return best, tried
 
 
-def best_schedule(
+def best_draft(
     instance: FabricInstance, routings: Sequence[tuple[str, Routes]], least_s: float, options: RunOptions
-) -> Found:
-    """The best schedule found within a part of the time limit; at least one is always made. ``least_s`` is a time that
+) -> Draft:
+    """The best draft found within a part of the time limit; at least one is always made. ``least_s`` is a time that
     no schedule beats."""
     left = options.remaining()
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
-    search = _Search(instance, options, least_s, counted_now() + FIRST_SHARE * seconds)
+    search = _DraftSearch(instance, options, least_s, counted_now() + FIRST_SHARE * seconds)
     first_until, plans = search.until, _plans(instance, routings)
     for number, one in enumerate(plans):
         search.until = counted_now() + (first_until - counted_now()) * 1.5 / max(1.5, len(plans) - number)
@@ -202,11 +199,10 @@ def best_schedule(
             search.sizes(one)
     search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
-    best = search.drafts[0]
-    return Found(best.bookings.schedule(best.start), best.seconds, best.words)
+    return search.drafts[0]
 
 
-def _improve(search: _Search) -> None:
+def _improve(search: _DraftSearch) -> None:
     """Forward and backward improvement of the best drafts, then repeatedly of the best, perturbed at random."""
     for draft in tuple(search.drafts):
         _improve_one(search, draft, draft.start)
@@ -221,7 +217,7 @@ def _improve(search: _Search) -> None:
         idle = 0 if _improve_one(search, best, best.bookings.placed(ranked(order))) else idle + 1
 
 
-def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
+def _improve_one(search: _DraftSearch, draft: Draft, start: IntArray) -> bool:
     if search.over or not search.fits(search.takes):
         return False
     bookings = draft.bookings

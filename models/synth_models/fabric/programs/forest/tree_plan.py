@@ -18,6 +18,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import picked, starts
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out
@@ -223,26 +224,16 @@ def transfers_of(
     first = np.concatenate([[0], np.cumsum(moves)]).astype(np.int64)
     move, option = _moves_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
     piece = np.repeat(np.arange(len(tree), dtype=np.int64), moves)
-    route_start, link = _rows_of(option, table.route_start, table.link)
-    before_start, before = _rows_of(move, table.before_start, table.before)
+    before_start, before = picked((table.before_start, table.before), move)
     before = before + np.repeat(first[piece], np.diff(before_start))
     due = (number[piece] / count[piece]) * fluid_ns
     rest = table.tail[move] + table.drain[move] * (size[piece] / 2**20)
     with np.errstate(over="ignore", invalid="ignore"):  # links that no clock can time; the schedule is refused later
         urgency = np.nan_to_num((due - haste * rest) * 16)
     priority = np.clip(urgency, -(2.0**62), 2.0**62).astype(np.int64)
-    transfers = Transfers(
-        table.block[tree], size, piece, table.adds[move], priority, route_start, link, before_start, before
-    )
-    return transfers, move
-
-
-def _rows_of(chosen: IntArray, start: IntArray, flat: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows of a table in a given order, as a table."""
-    lengths = np.diff(start)[chosen]
-    made = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    at = np.arange(made[-1], dtype=np.int64) - np.repeat(made[:-1], lengths) + np.repeat(start[chosen], lengths)
-    return made, flat[at]
+    rows = table.block[tree], size, piece, picked((table.route_start, table.link), option)
+    adds = table.adds[move]
+    return Transfers.of_rows(*rows, before=(before_start, before), priority=priority, adds=adds), move
 
 
 @jit
@@ -324,14 +315,7 @@ def stopping_at_ranks(transfers: Transfers, machine: Machine) -> Transfers:
             before.append(last[transfers.before[transfers.before_start[who] : transfers.before_start[who + 1]]])
         else:
             before.append(np.array([i - 1], dtype=np.int64))
-    return Transfers(
-        transfers.piece_block,
-        transfers.piece_bytes,
-        transfers.piece[owner],
-        transfers.adds[owner],
-        transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner],
-        route_start.astype(np.int64),
-        transfers.link,
-        np.concatenate([[0], np.cumsum([len(row) for row in before])]).astype(np.int64),
-        np.concatenate(before).astype(np.int64),
-    )
+    priority = transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner]
+    routes, waits = (route_start, transfers.link), (starts([len(row) for row in before]), np.concatenate(before))
+    rows = transfers.piece_block, transfers.piece_bytes, transfers.piece[owner], routes
+    return Transfers.of_rows(*rows, before=waits, priority=priority, adds=transfers.adds[owner])

@@ -17,6 +17,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import SHARES
 from synth_models.fabric.routes.box_routes import PairRoutes
@@ -52,9 +53,7 @@ class _Moves:
     def waits(self) -> tuple[IntArray, IntArray]:
         """``before_start`` and ``before``."""
         lengths = np.concatenate([np.full(len(rows), rows.shape[1]) for rows in self.before])
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.concatenate(
-            [rows.reshape(-1) for rows in self.before]
-        ).astype(np.int64)
+        return starts(lengths), np.concatenate([rows.reshape(-1) for rows in self.before])
 
 
 def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule | None:
@@ -66,10 +65,8 @@ def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule 
         return None
     moves = _shared(rails, len(sizes)) if way == SHARES else _everything(rails, len(sizes))
     piece, source, target, step, stage = moves.columns()
-    block, size = np.zeros(len(sizes), dtype=np.int64), np.asarray(sizes, dtype=np.int64)
-    transfers = Transfers(
-        block, size, piece, stage != HANDING, step, *routes.of(source, target), *moves.waits()
-    )  # fmt: skip
+    route, before = routes.of(source, target), moves.waits()
+    transfers = Transfers.of_rows(0, sizes, piece, route, before=before, priority=step, adds=stage != HANDING)
     if meet_in_switches(instance, transfers):
         return None
     schedule = timed(instance, transfers)

@@ -29,7 +29,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     roots_of_shares,
     shared_out,
 )
-from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Growth
+from synth_models.fabric.references.hierarchical.box_trees import Growth
 from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.spare_rails import over_spare_rails
@@ -149,20 +149,9 @@ def _shares(
 
 
 def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
-    waits = sends.after != NOBODY
     start, link = routes.of(sends.source, sends.target)
     link = over_all_in_turn(routes.machine, start, link, sends.step)
-    return Transfers(
-        np.asarray(block, dtype=np.int64),
-        np.asarray(size, dtype=np.int64),
-        sends.piece,
-        np.zeros(len(sends.piece), dtype=bool),
-        sends.step,
-        start,
-        link,
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        sends.after[waits],
-    )
+    return Transfers.of_rows(block, size, sends.piece, (start, link), after=sends.after, priority=sends.step)
 
 
 def slow_links(instance: FabricInstance) -> BoolArray:

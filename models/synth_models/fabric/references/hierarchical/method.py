@@ -51,7 +51,7 @@ from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.near_groups import near_groups
-from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, refusal
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.plans.straight import straight
 from synth_models.fabric.references.hierarchical.box_allreduce import of_unequal_shares, one_way_after_the_other
 from synth_models.fabric.references.hierarchical.box_exchange import exchanged
@@ -119,12 +119,12 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
     incumbent.least = incumbent.least or quick_bound(instance)
-    best = _of_plans(instance, options, incumbent.least)
-    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+    schedule, words = _quickest(instance, options, incumbent.least)
+    return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))
 
 
-def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
-    """The quickest of all plans."""
+def _quickest(instance: FabricInstance, options: RunOptions, least: Fraction) -> tuple[Schedule, str]:
+    """The quickest schedule of all that are tried, and how it was made."""
     plans = _plans(instance)
     known = Known()
     variants = [_variant(instance, plan, known, options, least) for plan in plans]
@@ -137,7 +137,7 @@ def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     words = f"{boxes}, {plan}, {chunks.in_words(count)}"
     better = schedule if plan.weighed else again(instance, options, schedule, least)
     words += TIMED_AGAIN if better is not schedule else ""
-    return Candidate(chunks.seconds(instance, better), better, words)
+    return better, words
 
 
 def _hold_small(instance: FabricInstance, options: RunOptions, variants: Sequence[chunks.Variant]) -> None:

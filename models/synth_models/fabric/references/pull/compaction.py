@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.references.pull.routing_state import (
     Routing,
     RoutingState,
     earliest_start,
     reserve_route,
-    rows_of,
 )
 from synth_models.fabric.references.pull.tree_search import Moves, Pieces
 from synth_models.fabric.scheduling.interval_reservations import new_intervals
@@ -29,7 +29,7 @@ def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
     forwards, ``moves`` with forward times."""
     ranks = len(routing.ranks)
     into = moves.piece * ranks + routing.target[moves.route]
-    row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
+    row, which = rows_by(into, int(moves.piece.max(initial=0) + 1) * ranks)
     key = moves.piece * ranks + routing.source[moves.route]
     return _needs(row, which, key, moves.start, moves.start + moves.lag)
 
@@ -37,7 +37,7 @@ def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
 def needed_by(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
     """Who needs each transfer, as rows."""
     count = len(row) - 1
-    start, order = rows_of(needed, count)
+    start, order = rows_by(needed, count)
     return start, np.repeat(np.arange(count), np.diff(row))[order]
 
 
