@@ -9,17 +9,17 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.rows import starts
-from synth_models.fabric.programs.flow.flow_routes import Routes
+from synth_models.fabric.programs.flow.flow_routes import FlowPaths
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PathShares:
     """Bytes of every block on every one of its pair's paths that carries any: ``block``, ``path``, ``bytes``, shape
     (parts,); and the paths cut at ranks: hop h of path i is ``hop_start[first_hop[i] + h]`` …, in positions of
     ``routes.link``."""
 
-    routes: Routes
+    routes: FlowPaths
     block: IntArray
     path: IntArray
     bytes: IntArray
@@ -32,7 +32,7 @@ class Pieces:
     """A plan cut into pieces. Per piece: ``part``, ``bytes``, ``turn`` (its number within its part) and ``turns`` (how
     many that part has). Per transfer: ``piece`` and ``hop``. ``hops`` per piece."""
 
-    plan: Plan
+    plan: PathShares
     part: IntArray
     bytes: IntArray
     turn: IntArray
@@ -42,7 +42,7 @@ class Pieces:
     hop: IntArray
 
 
-def planned(instance: FabricInstance, routes: Routes, whole: bool = False) -> Plan:
+def planned(instance: FabricInstance, routes: FlowPaths, whole: bool = False) -> PathShares:
     """Every block dealt out to its pair's paths by largest remainders; ``whole``: all of it on its widest path."""
     blocks, nodes = instance.blocks, instance.machine.nodes
     pair = routes.source * nodes + routes.goal
@@ -66,10 +66,10 @@ def planned(instance: FabricInstance, routes: Routes, whole: bool = False) -> Pl
     amount += each[block] + (place < more[block])
     keep = amount > 0
     first_hop, hop_start = _hops(instance, routes)
-    return Plan(routes, block[keep], path[keep], amount[keep], first_hop, hop_start)
+    return PathShares(routes, block[keep], path[keep], amount[keep], first_hop, hop_start)
 
 
-def cut(plan: Plan, most_bytes: float) -> Pieces:
+def cut(plan: PathShares, most_bytes: float) -> Pieces:
     """Pieces of at most ``most_bytes`` (at least 1), those of one part nearly equal."""
     turns = np.maximum(1, -(-plan.bytes // max(1, int(most_bytes))))
     part = np.repeat(np.arange(len(plan.bytes)), turns)
@@ -93,7 +93,7 @@ def transfers(pieces: Pieces, priority: IntArray | None = None) -> Transfers:
     return Transfers.of_rows(plan.block[pieces.part], pieces.bytes, pieces.piece, hops, after=after, priority=order)
 
 
-def _hops(instance: FabricInstance, routes: Routes) -> tuple[IntArray, IntArray]:
+def _hops(instance: FabricInstance, routes: FlowPaths) -> tuple[IntArray, IntArray]:
     """First hop of every path, shape (paths + 1,), and first link of every hop, shape (hops + 1,)."""
     stops = ~instance.machine.is_switch[instance.machine.network.dst[routes.link]]
     ends = np.flatnonzero(stops) + 1

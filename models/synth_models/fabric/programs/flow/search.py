@@ -16,8 +16,8 @@ from synth.clock.start_up_costs import counted_now
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import BUSIEST, Busiest, critical_order, looks
-from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
-from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
+from synth_models.fabric.programs.flow.flow_routes import FlowPaths, link_seconds
+from synth_models.fabric.programs.flow.pieces import PathShares, Pieces, cut, planned, transfers
 from synth_models.fabric.programs.flow.priority_rules import FURTHEST, RULES, Rule, priorities
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
@@ -143,7 +143,7 @@ class _DraftSearch:
         start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
         return self.draft(bookings, start, words)
 
-    def sizes(self, named: _NamedPlan) -> None:
+    def sizes(self, named: _NamedShares) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
         far = FAR * _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
@@ -185,7 +185,7 @@ class _DraftSearch:
 
 
 def best_draft(
-    instance: FabricInstance, routings: Sequence[tuple[str, Routes]], least_s: float, options: RunOptions
+    instance: FabricInstance, routings: Sequence[tuple[str, FlowPaths]], least_s: float, options: RunOptions
 ) -> Draft:
     """The best draft found within a part of the time limit; at least one is always made. ``least_s`` is a time that
     no schedule beats."""
@@ -226,15 +226,15 @@ def _improve_one(search: _DraftSearch, draft: Draft, start: IntArray) -> bool:
     return found.seconds < draft.seconds and search.keep(found)
 
 
-class _NamedPlan(NamedTuple):
+class _NamedShares(NamedTuple):
     """A plan, and the seconds that its fullest link or group needs."""
 
     name: str
-    plan: Plan
+    plan: PathShares
     needs_s: float
 
 
-def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[_NamedPlan]:
+def _plans(instance: FabricInstance, routings: Sequence[tuple[str, FlowPaths]]) -> list[_NamedShares]:
     """Every routing, split as its shares say and one route a pair; those first whose fullest link and longest path
     together need least."""
     found = []
@@ -242,23 +242,23 @@ def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> 
         found.append((name, planned(instance, routes)))
         if len(routes) > len(instance.blocks):
             found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
-    plans = [_NamedPlan(name, plan, _fullest(instance, plan)) for name, plan in found]
+    plans = [_NamedShares(name, plan, _fullest(instance, plan)) for name, plan in found]
     return sorted(plans, key=lambda one: one.needs_s + _furthest(instance, one.plan))
 
 
-def _furthest(instance: FabricInstance, plan: Plan) -> float:
+def _furthest(instance: FabricInstance, plan: PathShares) -> float:
     """The largest latency of a path that carries something, s."""
     routes = plan.routes
     latency = np.add.reduceat(instance.machine.network.latency[routes.link], routes.start[:-1])
     return float(latency[plan.path].max(initial=0.0))
 
 
-def _fullest(instance: FabricInstance, plan: Plan) -> float:
+def _fullest(instance: FabricInstance, plan: PathShares) -> float:
     amount = np.bincount(plan.path, plan.bytes, len(plan.routes)).astype(np.float64)
     return float(link_seconds(instance.machine, plan.routes, amount).max(initial=0.0))
 
 
-def _sizes(instance: FabricInstance, plan: Plan, given: int | None) -> Iterator[tuple[Pieces, int]]:
+def _sizes(instance: FabricInstance, plan: PathShares, given: int | None) -> Iterator[tuple[Pieces, int]]:
     """The plan in pieces of the largest block's bytes, half of them, and so on."""
     largest = int(instance.blocks.bytes.max(initial=1))
     hops = np.diff(plan.first_hop)[plan.path]
