@@ -80,20 +80,25 @@ PARTS = {
 
 
 @cache
-def graph() -> nx.DiGraph:
-    """An arrow from each module to every other of ours that it imports."""
-    files = {
+def files() -> dict[str, Path]:
+    """The file of every module."""
+    return {
         ".".join(file.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__"): file
         for package in PACKAGES
         for file in package.rglob("*.py")
     }
+
+
+@cache
+def graph() -> nx.DiGraph:
+    """An arrow from each module to every other of ours that it imports."""
     arrows = nx.DiGraph()
-    arrows.add_nodes_from(files)
-    for module, file in files.items():
+    arrows.add_nodes_from(files())
+    for module, file in files().items():
         package = module if file.name == "__init__.py" else module.rpartition(".")[0]
         for name in imported(ast.parse(file.read_text()), package.split(".")):
-            target = name if name in files else name.rpartition(".")[0]
-            if target in files and target != module:
+            target = name if name in files() else name.rpartition(".")[0]
+            if target in files() and target != module:
                 arrows.add_edge(module, target)
     return arrows
 
@@ -346,3 +351,44 @@ def test_a_target_lies_in_its_room(family: str, monkeypatch: pytest.MonkeyPatch)
     ]
     assert strange == []
     assert all(callable(load(target)) or isinstance(load(target), tuple) for _, _, target in there)  # findings: data
+
+
+SHARED_TYPES = {
+    "Move": {"synth_models.fabric.scheduling.moves"},
+    "Route": {"synth_models.fabric.routes.search"},
+    "Plan": {"synth_models.fabric.plans.demands.balanced_plan"},
+    "Candidate": set[str](),  # the best so far is an Incumbent
+    "Found": set[str](),
+}
+
+
+def test_a_move_a_route_and_a_plan_have_one_type_each() -> None:
+    """A class of one of these names, in the plural or private as well, is the shared one."""
+    defined: dict[str, set[str]] = {name: set() for name in SHARED_TYPES}
+    for module, file in files().items():
+        if module.startswith("synth_models.fabric."):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    defined.get(node.name.lstrip("_").removesuffix("s"), set()).add(module)
+    assert defined == SHARED_TYPES
+
+
+def test_columns_of_transfers_are_filled_in_one_place() -> None:
+    """Everybody else says routes and what is waited for (``Transfers.of_rows`` and what calls it)."""
+    found = set()
+    for module, file in files().items():
+        if module.startswith(("synth_models.fabric.", "synth_peers.")):
+            tree = ast.parse(file.read_text())
+            names = {
+                alias.asname or alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) and node.module == "synth_models.fabric.scheduling.list_scheduling"
+                for alias in node.names
+                if alias.name == "Transfers"
+            }
+            found |= {
+                module
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+            }
+    assert not found

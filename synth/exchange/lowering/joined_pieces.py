@@ -38,7 +38,7 @@ def joined(
     kept = np.ones(len(done), dtype=bool)
     touched, written = np.full((2, int(buffer_chunks.sum())), -1, dtype=np.int32)
     acts = _Acts(done.move, done.role, done.kind, done.src_buffer, done.dst_buffer, src, dst)
-    moves = _Moves(connection, t.start_s, t.end_s, _sent_on(t))
+    moves = _MoveTimes(connection, t.start_s, t.end_s, _sent_on(t))
     _join(acts, moves, _Memory(READS, WRITES, touched, written), most_count, _Steps(new_src, new_dst, count, kept))
     src_offset = (done.src_offset + new_src - src).astype(np.int32)
     dst_offset = (done.dst_offset + new_dst - dst).astype(np.int32)
@@ -84,7 +84,7 @@ class _Acts(NamedTuple):
     dst: IntArray
 
 
-class _Moves(NamedTuple):
+class _MoveTimes(NamedTuple):
     """Of every move, shape (moves,): its connection, start and end, and when what it brings is first sent on (s)."""
 
     connection: IntArray
@@ -113,7 +113,7 @@ class _Steps(NamedTuple):
 
 
 @jit
-def _join(acts: _Acts, moves: _Moves, memory: _Memory, most: int, steps: _Steps) -> None:
+def _join(acts: _Acts, moves: _MoveTimes, memory: _Memory, most: int, steps: _Steps) -> None:
     """Change ``steps`` and ``memory``: join what follows each other in steps of at most ``most`` chunks."""
     move, role, kind, src, dst = acts.move, acts.role, acts.kind, acts.src, acts.dst
     new_src, new_dst, count = steps.src, steps.dst, steps.chunks

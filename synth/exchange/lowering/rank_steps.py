@@ -70,7 +70,7 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
     room = 2 * len(t.piece) + 2 * int((wait >= 0).sum()) + int(where.ends.sum()) + 1
     rows = np.zeros((len(COLUMNS), room), dtype=np.int32)
     scratch = np.zeros(t.ranks, dtype=np.int64)
-    moves = _Moves(of_src, of_dst, t.src, t.dst, t.adds, wait, in_order, start, end)
+    moves = _MoveRows(of_src, of_dst, t.src, t.dst, t.adds, wait, in_order, start, end)
     states = _States(rank, cut.count[piece], where)
     total, dropped, wrong = _play(moves, states, _data(states, len(t.piece)), t.reduces, scratch, rows)
     if wrong >= 0:
@@ -143,7 +143,7 @@ def _own(t: Transfers, chunks: int, most_count: int) -> list[Int32Array]:
     return [row.astype(np.int32) for row in rows]
 
 
-class _Moves(NamedTuple):
+class _MoveRows(NamedTuple):
     """Of every move, shape (moves,): the states of its sender and its receiver (``of_src``, ``of_dst``), the two ranks,
     whether the receiver ``adds`` what comes, the last move that it ``wait``s for (-1: none), whether no later one
     arrives there sooner (``in_order``), and start and end as numbers in order of time."""
@@ -208,7 +208,7 @@ def _act(
 
 @jit
 def _play(
-    moves: _Moves, states: _States, data: _Data, reduces: bool, scratch: IntArray, rows: Int32Array
+    moves: _MoveRows, states: _States, data: _Data, reduces: bool, scratch: IntArray, rows: Int32Array
 ) -> tuple[int, int, int]:
     """Fill ``rows`` and ``scratch``, change ``data`` and where states are kept; the number of acts, of dropped moves,
     and the first move of what is not there, or -1."""
@@ -271,7 +271,7 @@ def _play(
 
 @jit
 def _put(
-    b: int, i: int, moves: _Moves, states: _States, data: _Data, scratch: IntArray, rows: Int32Array, n: int
+    b: int, i: int, moves: _MoveRows, states: _States, data: _Data, scratch: IntArray, rows: Int32Array, n: int
 ) -> int:
     """Put what waits in state ``b`` for moves before ``i`` where it belongs: first what is added, then finished sums.
     Returns the number of acts."""

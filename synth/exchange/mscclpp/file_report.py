@@ -6,7 +6,7 @@ from pathlib import Path
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.mscclpp.loops import replays
-from synth.exchange.mscclpp.plan import Plan, each
+from synth.exchange.mscclpp.plan import ExecutionPlan, each
 from synth.exchange.mscclpp.reader import read
 
 MULTIPROCESSORS = 108  # of an A100: thread blocks of a gpu that run at once
@@ -33,7 +33,7 @@ def judge(path: Path, collective: str | None = None) -> tuple[str, tuple[Fault, 
     return described(plan, replay.goal.collective, len(replay.moves)), tuple(faults), tuple(notes)
 
 
-def described(plan: Plan, collective: str, moves: int) -> str:
+def described(plan: ExecutionPlan, collective: str, moves: int) -> str:
     """A plan in one line."""
     blocks = [list(each(block)) for gpu in plan.gpus for block in gpu.blocks]
     return (

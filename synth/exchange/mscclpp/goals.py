@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from synth.errors import Fault, UnsupportedError
-from synth.exchange.mscclpp.plan import Plan, Span
+from synth.exchange.mscclpp.plan import ExecutionPlan, Span
 from synth.schedule.collective import REDUCING
 
 # a value: the item it is of, and the ranks whose contributions are in it (1 where nothing is added)
@@ -30,7 +30,7 @@ WIDE_IN = ("reduce_scatter", "alltoall", "scatter")  # a part a rank in the inpu
 WIDE_OUT = ("allgather", "alltoall", "gather")
 
 
-def collective(plan: Plan) -> str:
+def collective(plan: ExecutionPlan) -> str:
     """Our name of what a plan says it is. Raises :class:`UnsupportedError` for one that is not known."""
     return Goal.of(plan, None, None).collective
 
@@ -39,12 +39,12 @@ def collective(plan: Plan) -> str:
 class Goal:
     """A plan's collective; ``each``: units of a part (of the whole buffer for allreduce, broadcast and reduce)."""
 
-    plan: Plan
+    plan: ExecutionPlan
     collective: str
     root: int
 
     @classmethod
-    def of(cls, plan: Plan, collective: str | None, root: int | None) -> Goal:
+    def of(cls, plan: ExecutionPlan, collective: str | None, root: int | None) -> Goal:
         """The goal of a plan: ``collective`` (our name) and ``root``, or what the plan says.
 
         Raises :class:`UnsupportedError` for a collective that is not known.

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal
-from synth.exchange.mscclpp.plan import GIVES, TAKES, Gpu, Op, Plan, Span
+from synth.exchange.mscclpp.plan import GIVES, TAKES, ExecutionPlan, Gpu, Op, Span
 from synth.exchange.mscclpp.replay import Replay
 
 PASSES = (1, 2, 3)  # that are replayed
@@ -26,7 +26,7 @@ ANY_SIZE = 2**63  # bytes from which on a plan does not say how large its messag
 MOST_PASSES = 2**16 - 1  # of a loop: the kernel counts them in 16 bits
 
 
-def faults(plan: Plan, collective: str | None = None, root: int | None = None) -> list[Fault]:
+def faults(plan: ExecutionPlan, collective: str | None = None, root: int | None = None) -> list[Fault]:
     """All that is wrong with a plan, the first few of every kind.
 
     ``collective``: one of ours, where the plan's own name is not to be trusted; ``root``: of a rooted one. Raises
@@ -36,7 +36,7 @@ def faults(plan: Plan, collective: str | None = None, root: int | None = None) -
     return replays(plan, collective, root)[0]
 
 
-def replays(plan: Plan, collective: str | None = None, root: int | None = None) -> tuple[list[Fault], Replay]:
+def replays(plan: ExecutionPlan, collective: str | None = None, root: int | None = None) -> tuple[list[Fault], Replay]:
     """The faults of a plan in the first number of passes that has any, and its replay in one. ``collective`` and
     ``root`` as for :class:`Replay`; raises :class:`UnsupportedError` as there, and for loops that are not replayed."""
     first = Replay(unrolled(plan, 1), collective, root)
@@ -51,7 +51,7 @@ def replays(plan: Plan, collective: str | None = None, root: int | None = None) 
     return found, first
 
 
-def size_faults(plan: Plan) -> list[Fault]:
+def size_faults(plan: ExecutionPlan) -> list[Fault]:
     """Messages for which a plan says it is, and on which its loops would go round too often."""
     chunks = plan.gpus[0].chunks["o" if plan.collective == "allgather" else "i"]
     try:
@@ -62,18 +62,18 @@ def size_faults(plan: Plan) -> list[Fault]:
     return []
 
 
-def has_loops(plan: Plan) -> bool:
+def has_loops(plan: ExecutionPlan) -> bool:
     """Whether any thread block has a loop."""
     return any(op.body for gpu in plan.gpus for block in gpu.blocks for op in block)
 
 
-def loops_alone(plan: Plan) -> bool:
+def loops_alone(plan: ExecutionPlan) -> bool:
     """Whether all that GPUs bring each other is moved and waited for in loops."""
     ops = [(rank, op) for rank, gpu in enumerate(plan.gpus) for block in gpu.blocks for op in block if not op.body]
     return all(op.name not in ("signal", "wait") and all(s.rank == r for s in (*op.src, *op.dst)) for r, op in ops)
 
 
-def passes_of(plan: Plan, chunk_bytes: Fraction) -> int:
+def passes_of(plan: ExecutionPlan, chunk_bytes: Fraction) -> int:
     """How many passes the loops make where a chunk has so many bytes; 1 without a loop. Raises :class:`InputError` for
     more than :data:`MOST_PASSES`."""
     pace = _pace(plan)
@@ -84,7 +84,7 @@ def passes_of(plan: Plan, chunk_bytes: Fraction) -> int:
     return passes
 
 
-def _paces(plan: Plan) -> Iterator[Fraction]:
+def _paces(plan: ExecutionPlan) -> Iterator[Fraction]:
     """Of every loop the bytes of a chunk that a pass takes."""
     for gpu in plan.gpus:
         for block in gpu.blocks:
@@ -93,17 +93,17 @@ def _paces(plan: Plan) -> Iterator[Fraction]:
                     yield Fraction(op.unit_bytes * plan.units, op.size)
 
 
-def _pace(plan: Plan) -> Fraction | None:
+def _pace(plan: ExecutionPlan) -> Fraction | None:
     return next(_paces(plan), None)
 
 
-def demand_alike(plan: Plan) -> None:
+def demand_alike(plan: ExecutionPlan) -> None:
     """Raises :class:`UnsupportedError` where loops may make different numbers of passes."""
     if len(set(_paces(plan))) > 1:
         raise UnsupportedError("loops that take different shares of a chunk in a pass are not replayed")
 
 
-def demand_apart(plan: Plan, goal: Goal) -> None:
+def demand_apart(plan: ExecutionPlan, goal: Goal) -> None:
     """Raises :class:`UnsupportedError` where operations of loops share a part of their chunks: a pass of one would meet
     several of the other."""
     places: dict[tuple[int, str], set[tuple[int, int]]] = {}
@@ -119,7 +119,7 @@ def demand_apart(plan: Plan, goal: Goal) -> None:
                 raise UnsupportedError(f"loops whose operations share a part of their chunks ({here}) are not replayed")
 
 
-def demand_in_step(plan: Plan, replay: Replay) -> None:
+def demand_in_step(plan: ExecutionPlan, replay: Replay) -> None:
     """Raises :class:`UnsupportedError` where a loop may take a signal of another pass, or meets what is in none.
     ``replay``: in one pass, nothing found wrong."""
     given, taken = ([_uses(gpu.blocks, names) for gpu in plan.gpus] for names in (GIVES, TAKES))
@@ -151,7 +151,7 @@ def _uses(blocks: Sequence[Sequence[Op]], names: Sequence[str]) -> dict[tuple[st
     return {channel: [*found.get(channel, []), (outside[channel], 0)] for channel in {*found, *outside}}
 
 
-def unrolled(plan: Plan, passes: int) -> Plan:
+def unrolled(plan: ExecutionPlan, passes: int) -> ExecutionPlan:
     """The plan with its loops written out, in so many passes over slices of equal size; as it is without a loop."""
     if not has_loops(plan):
         return plan

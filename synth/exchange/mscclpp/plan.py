@@ -79,7 +79,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExecutionPlan:
     """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks).
     ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it;
     ``most_bytes``: the largest message (the input, of an allgather the output) that it says it is for."""

@@ -18,10 +18,10 @@ from synth.exchange.mscclpp.plan import (
     MOST_BYTES,
     MOST_CHUNKS,
     MOST_RANKS,
+    ExecutionPlan,
     Gpu,
     Limits,
     Op,
-    Plan,
 )
 from synth.exchange.mscclpp.switches import Group, making_faults, read_groups
 from synth.exchange.mscclpp.values import Values
@@ -30,7 +30,7 @@ from synth.text.files import read_text
 TYPES = ("memory", "port", "switch")  # of channels
 
 
-def read(path: Path) -> Plan:
+def read(path: Path) -> ExecutionPlan:
     """The plan in a JSON file. Raises :class:`InputError` with all that the format's rules refuse, and ``OSError``."""
     if path.stat().st_size > MOST_BYTES:
         raise InputError(f"is larger than {MOST_BYTES >> 30} GiB", str(path))
@@ -42,7 +42,7 @@ def read(path: Path) -> Plan:
         raise InputError(error.faults, str(path)) from None
 
 
-def parse(text: str, limits: Limits = EXECUTOR) -> Plan:
+def parse(text: str, limits: Limits = EXECUTOR) -> ExecutionPlan:
     """The plan in a text of JSON. Raises :class:`InputError`."""
     try:
         stored = json.loads(text, parse_constant=lambda word: _no_number(word))
@@ -53,7 +53,7 @@ def parse(text: str, limits: Limits = EXECUTOR) -> Plan:
     return understood(stored, limits)
 
 
-def understood(stored: Any, limits: Limits = EXECUTOR) -> Plan:
+def understood(stored: Any, limits: Limits = EXECUTOR) -> ExecutionPlan:
     """The plan in what JSON holds. Raises :class:`InputError`."""
     return _Reading(limits).plan(stored)
 
@@ -70,7 +70,7 @@ class _Reading:
     reached: Counter[str] = field(default_factory=Counter)
     units: int = 1
 
-    def plan(self, stored: Any) -> Plan:
+    def plan(self, stored: Any) -> ExecutionPlan:
         if not isinstance(stored, dict):
             raise InputError("is no plan: the outermost value is no object")
         name, collective = (self.values.value(stored, key, str, key) for key in ("name", "collective"))
@@ -103,7 +103,7 @@ class _Reading:
         if not packets and _with_packets(made):
             self.unsupported["packets"] = "packets under protocol Simple, which has no flags, are not replayed"
         unsupported = tuple(self.unsupported.values())
-        return Plan(name, collective, packets, in_place, self.units, made, unsupported, root, most)
+        return ExecutionPlan(name, collective, packets, in_place, self.units, made, unsupported, root, most)
 
     def heads(self, gpus: list[Any]) -> list[Head]:
         """What other GPUs refer to, of all."""

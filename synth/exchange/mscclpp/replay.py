@@ -26,7 +26,7 @@ from synth.arrays import Int32Array
 from synth.errors import Fault, FaultsByKind, UnsupportedError
 from synth.exchange.mscclpp.goals import Goal, Value
 from synth.exchange.mscclpp.operations import PAIRWISE
-from synth.exchange.mscclpp.plan import Op, Plan, Span
+from synth.exchange.mscclpp.plan import ExecutionPlan, Op, Span
 from synth.exchange.mscclpp.syncs import Block, Syncs
 
 FEW = 5  # faults of a kind that are listed
@@ -95,7 +95,7 @@ class Replay:
     which it was moved, and the first at which it was added up or copied; ``adding``: the moves that were
     added up; ``together``: by move that a switch adds or copies, a number that all of its stream have."""
 
-    def __init__(self, plan: Plan, collective: str | None = None, root: int | None = None) -> None:
+    def __init__(self, plan: ExecutionPlan, collective: str | None = None, root: int | None = None) -> None:
         if plan.unsupported:
             raise UnsupportedError("; ".join(plan.unsupported))
         if sum(c for gpu in plan.gpus for c in gpu.chunks.values()) * plan.units > MOST_UNITS:

@@ -17,7 +17,7 @@ from synth.errors import InputError
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.moves_from_algorithm import MOST_MOVES, repeated
 from synth.exchange.mscclpp.loops import loops_alone, passes_of, replays, unrolled
-from synth.exchange.mscclpp.plan import GIVES, TAKES, Op, Plan
+from synth.exchange.mscclpp.plan import GIVES, TAKES, ExecutionPlan, Op
 from synth.exchange.mscclpp.replay import Replay
 from synth.exchange.mscclpp.syncs import Block, End
 from synth.exchange.transfers import Raised, Transfers
@@ -27,7 +27,7 @@ MOST_FOLLOWED = 512  # passes
 
 
 def transfers(
-    plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None
+    plan: ExecutionPlan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None
 ) -> Transfers:
     """The schedule of a plan that :func:`synth.exchange.mscclpp.faults` finds nothing wrong with, otherwise raises
     :class:`InputError` with the faults; ``UnsupportedError`` as there.
@@ -39,7 +39,9 @@ def transfers(
     return raised(plan, collective, root, part_bytes).transfers
 
 
-def raised(plan: Plan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None) -> Raised:
+def raised(
+    plan: ExecutionPlan, collective: str | None = None, root: int | None = None, part_bytes: int | None = None
+) -> Raised:
     """The same with what each transfer waits for."""
     return raised_of(replayed(plan, collective, root), part_bytes)
 
@@ -47,7 +49,7 @@ def raised(plan: Plan, collective: str | None = None, root: int | None = None, p
 class Replayed(NamedTuple):
     """A ``plan`` with its ``replay`` in one pass of its loops."""
 
-    plan: Plan
+    plan: ExecutionPlan
     replay: Replay
 
     def passes(self, part_bytes: int) -> int:
@@ -56,7 +58,7 @@ class Replayed(NamedTuple):
         return passes_of(self.plan, Fraction(part_bytes * self.plan.units, self.replay.goal.each))
 
 
-def replayed(plan: Plan, collective: str | None = None, root: int | None = None) -> Replayed:
+def replayed(plan: ExecutionPlan, collective: str | None = None, root: int | None = None) -> Replayed:
     """The plan with its replay, for several sizes of its parts. Raises as :func:`transfers`."""
     wrong, replay = replays(plan, collective, root)
     if wrong:

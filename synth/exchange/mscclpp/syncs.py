@@ -19,7 +19,7 @@ import numpy as np
 
 from synth.arrays import Int32Array
 from synth.errors import UnsupportedError
-from synth.exchange.mscclpp.plan import GIVES, TAKES, Op, Plan
+from synth.exchange.mscclpp.plan import GIVES, TAKES, ExecutionPlan, Op
 
 Report = Callable[[str, str], None]  # place, message
 MOST_CLOCKS = 2**27  # numbers in all clocks
@@ -76,7 +76,7 @@ def _with(clock: Int32Array, entry: int, value: int) -> Int32Array:
 class Syncs:
     """The thread blocks of a plan and what has been signalled, released and met so far."""
 
-    def __init__(self, plan: Plan, fault: Report) -> None:
+    def __init__(self, plan: ExecutionPlan, fault: Report) -> None:
         self.plan, self.fault = plan, fault
         self._clocks()
         self._channels()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synth.exchange.mscclpp.plan import Plan, Span, each
+from synth.exchange.mscclpp.plan import ExecutionPlan, Span, each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COLUMNS = ["gpu", "tb", "step", "type", "channel_type", "channels", "src", "dst", "barrier", "semaphores"]
 
 
-def table(plan: Plan) -> pd.DataFrame:
+def table(plan: ExecutionPlan) -> pd.DataFrame:
     """A row an operation, columns :data:`COLUMNS`; places as ``gpu:buffer[first:end]`` in the plan's smallest units."""
     import pandas as pd
 

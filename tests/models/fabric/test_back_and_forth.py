@@ -37,7 +37,7 @@ def test_passes_keep_schedules_valid(
 ) -> None:
     """Of a schedule that has all its transfers in a bad order, in lists of gaps, in cells and by list scheduling."""
     instance = made(collective, 20 * 512, **DRAGONFLY)
-    plan = hierarchical.Plan(groups=near_groups(instance), between="trees")
+    plan = hierarchical.BoxStrategy(groups=near_groups(instance), between="trees")
     found = hierarchical._made(instance, plan, 2)
     assert found is not None
     monkeypatch.setattr(back_and_forth, "FEW", 0 if many else 10**9)

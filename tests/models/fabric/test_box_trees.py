@@ -19,7 +19,7 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical import method as hierarchical
-from synth_models.fabric.references.hierarchical.box_sends import GROUPS_LED, Plan
+from synth_models.fabric.references.hierarchical.box_sends import GROUPS_LED, BoxStrategy
 from synth_models.fabric.references.hierarchical.box_trees import two_trees
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
 from synth_models.fabric.routes.box_routes import PairRoutes
@@ -159,7 +159,7 @@ def test_oversubscribed_leaves_hold_nothing_up(collective: str, own: dict[str, A
     rooted = collective in ("broadcast", "reduce")
     boxes = 8 if rooted else 16
     instance = made(boxes=boxes, leaf=4, collective=collective, **own)
-    plan = Plan(between="two trees") if rooted else Plan(passed_on=True)
+    plan = BoxStrategy(between="two trees") if rooted else BoxStrategy(passed_on=True)
     verdict = check_schedule(instance, hierarchical._made(instance, plan, 1024 if rooted else 6))
     assert verdict.faults == []
     assert verdict.value is not None
@@ -175,7 +175,7 @@ def test_leaders_bring_a_piece_into_every_group_once(collective: str, keys: dict
     seconds = seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)
     groups = groups_of_boxes(seconds)
     assert sorted(box for group in groups for box in group) == list(range(len(instance.boxes)))
-    schedule = hierarchical._made(instance, Plan(between=GROUPS_LED), 6)
+    schedule = hierarchical._made(instance, BoxStrategy(between=GROUPS_LED), 6)
     assert check_schedule(instance, schedule).faults == []
     net, box = instance.machine.network, np.full(instance.machine.nodes, -1)
     for number, members in enumerate(instance.boxes):
@@ -197,7 +197,7 @@ def test_ranks_of_a_dragonfly_pass_on(collective: str) -> None:
     rank's own link is all that counts."""
     keys: dict[str, Any] = {"network": "dragonfly", "groups": 9, "routers": 4, "hosts": 2, "bandwidth": 25e9}
     instance = made(**keys, machine=None, latency=5e-7, collective=collective, bytes=2**30 // 72 * 72)
-    verdict = check_schedule(instance, hierarchical._made(instance, Plan(passed_on=True), 2))
+    verdict = check_schedule(instance, hierarchical._made(instance, BoxStrategy(passed_on=True), 2))
     least = (2 if collective == "allreduce" else 1) * 71 / 72 * instance.bytes / 25e9
     assert verdict.faults == []
     assert verdict.value is not None
@@ -219,7 +219,7 @@ def test_pieces_on_a_dragonfly_do_not_wait_for_each_other(collective: str, keys:
     ranks = int(np.prod(list(keys.values())))
     shape: dict[str, Any] = {"network": "dragonfly", "bandwidth": 25e9, "latency": 5e-7, **keys}
     instance = made(**shape, machine=None, collective=collective, root=ranks // 3)
-    verdict = check_schedule(instance, hierarchical._made(instance, Plan(between="two trees"), 512))
+    verdict = check_schedule(instance, hierarchical._made(instance, BoxStrategy(between="two trees"), 512))
     assert verdict.faults == []
     assert verdict.value is not None
     rounds = 6 * np.ceil(np.log2(ranks))

@@ -156,7 +156,7 @@ def test_what_a_first_run_costs_takes_no_try_from_it(seed: int, monkeypatch: pyt
         with monkeypatch.context() as patch:
             patch.setattr(time, "monotonic", lambda: clock() + spent[0])
             patch.setattr(search, "improved", costly)
-            best = search.best_schedule(instance, [("shortest", fluid.routes)], 0.0, OPTIONS.started_now())
+            best = search.best_draft(instance, [("shortest", fluid.routes)], 0.0, OPTIONS.started_now())
         return tries[0], best.seconds
 
     assert found(60.0) == found(0.0)

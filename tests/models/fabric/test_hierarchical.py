@@ -85,7 +85,7 @@ def test_any_root() -> None:
 def test_the_root_deals_every_rank_of_its_box_as_many_chunks(collective: str, ranks: list[int], root: int) -> None:
     """Boxes of different sizes: three chunks each for the ranks of the root's own box, whichever box is first."""
     instance = cluster("dgx-h100", 2, collective, 2**20 * 9, ranks=ranks, root=root)
-    schedule = hierarchical._made(instance, box_sends.Plan(chain=False, slack=1), 3)
+    schedule = hierarchical._made(instance, box_sends.BoxStrategy(chain=False, slack=1), 3)
     in_its_box = sum(rank // 8 == root // 8 for rank in ranks)
     assert len(schedule.piece_bytes) == 3 * in_its_box
     assert check_schedule(instance, schedule).faults == []
@@ -211,7 +211,7 @@ def test_one_box_is_not_for_this_method() -> None:
 def test_sixteen_boxes_within_a_fiftieth_of_the_bound(collective: str) -> None:
     """128 GPUs, 1 GiB; the chunks that this needs are asked for, so that no clock decides."""
     instance = cluster("dgx-h100", 16, collective, 2**30)
-    plan = box_sends.Plan(chain=collective in ("broadcast", "reduce"), slack=2)
+    plan = box_sends.BoxStrategy(chain=collective in ("broadcast", "reduce"), slack=2)
     schedule = hierarchical._made(instance, plan, 640 if plan.chain else 6)
     verdict = check_schedule(instance, schedule)
     assert verdict.faults == []

@@ -15,7 +15,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.near_groups import even_routes, links_between, near_groups
 from synth_models.fabric.plans.straight import straight, straight_pairs
 from synth_models.fabric.references.hierarchical import method as hierarchical
-from synth_models.fabric.references.hierarchical.box_sends import DEALT, Plan
+from synth_models.fabric.references.hierarchical.box_sends import DEALT, BoxStrategy
 from synth_models.fabric.routes import box_routes
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
@@ -48,7 +48,7 @@ def test_plans_of_groups_are_replayed(network: dict[str, Any], count: int, colle
     for root in (0, 3) if collective in hierarchical.ROOTED_TREES else (None,):
         own = {} if root is None else {"root": root}
         instance, groups = groups_of(**network, **own, collective=collective)
-        plan = Plan(between="trees" if root is None else DEALT, groups=groups)
+        plan = BoxStrategy(between="trees" if root is None else DEALT, groups=groups)
         made = hierarchical._made(instance, plan, chunks)
         assert made is not None
         assert check_schedule(instance, made).faults == []
@@ -64,7 +64,9 @@ def test_backwards_takes_as_long(size: int) -> None:
         instance = synth.make("fabric", **DRAGONFLY, collective=collective, bytes=size)
         assert isinstance(instance, FabricInstance)
         groups = near_groups(instance)
-        made = hierarchical._made(instance, Plan(between=plan, groups=groups, mirrored=collective == "allreduce"), 1)
+        made = hierarchical._made(
+            instance, BoxStrategy(between=plan, groups=groups, mirrored=collective == "allreduce"), 1
+        )
         assert made is not None
         verdict = check_schedule(instance, made)
         assert verdict.faults == []

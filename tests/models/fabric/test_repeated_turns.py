@@ -12,7 +12,7 @@ from models.fabric.making import made
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.references.hierarchical import method as hierarchical
-from synth_models.fabric.references.hierarchical.box_sends import Plan
+from synth_models.fabric.references.hierarchical.box_sends import BoxStrategy
 from synth_models.fabric.scheduling import repeated_turns
 from synth_models.fabric.solution import Schedule
 
@@ -43,7 +43,7 @@ def test_as_by_timing_all_transfers(
 ) -> None:
     """211 chunks leave a last piece that is smaller, and turns that are no whole number of periods."""
     instance = made(machine=name, boxes=boxes, collective=collective, bytes=2**30 + 8, **own)
-    plan, calls = Plan(between="two trees", gates=gates), []
+    plan, calls = BoxStrategy(between="two trees", gates=gates), []
     repeated = repeated_turns.repeated
 
     def counted(*given: Any) -> Schedule:
@@ -70,6 +70,6 @@ def test_turns_that_are_not_alike_are_all_timed(monkeypatch: pytest.MonkeyPatch)
     """A group with two gates: links between groups serve both trees in an order that has no period."""
     instance = made(machine="dgx-h100", boxes=8, collective="broadcast", bytes=2**30, leaf=2, oversubscription=2)
     monkeypatch.setattr(repeated_turns, "repeated", None)
-    found = hierarchical._made(instance, Plan(between="two trees", gates=2), 192)
+    found = hierarchical._made(instance, BoxStrategy(between="two trees", gates=2), 192)
     assert found is not None
     assert check_schedule(instance, found).faults == []

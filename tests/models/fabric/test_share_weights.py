@@ -22,7 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical import box_allreduce, box_transfers
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
-from synth_models.fabric.references.hierarchical.box_sends import Plan
+from synth_models.fabric.references.hierarchical.box_sends import BoxStrategy
 from synth_models.fabric.references.hierarchical.share_weights import (
     ALONE,
     HELP,
@@ -122,7 +122,7 @@ def test_helped_pieces_come_to_every_rank(helped: int, failure: str, tmp_path: P
     once, from one that had it before. What goes around the slow link crosses it only from its own rank."""
     instance = without(tmp_path, failure, machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
     dealt = Dealt(np.repeat(np.array(instance.members), 2), np.full(18, helped))
-    sends = box_transfers.transfers_of(instance, [[4096] * 18], Plan(weighed=True), dealt_to=dealt)
+    sends = box_transfers.transfers_of(instance, [[4096] * 18], BoxStrategy(weighed=True), dealt_to=dealt)
     net = instance.machine.network
     first, last = sends.route_start[:-1], sends.route_start[1:] - 1
     source, target = net.src[sends.link[first]].tolist(), net.dst[sends.link[last]].tolist()
@@ -158,7 +158,7 @@ def test_shares_beside_a_slow_port_unload_its_box(
     monkeypatch.setattr(box_allreduce, "least_busy", counted)
     for ways in (BESIDE, WAYS):
         monkeypatch.setattr(box_allreduce, "WAYS", ways)
-        hierarchical._made(instance, Plan(weighed=True), 16)
+        hierarchical._made(instance, BoxStrategy(weighed=True), 16)
     before, after = busiest
     assert 1 <= after < 1.008
     assert before - after > worth
@@ -169,7 +169,7 @@ def test_a_piece_beside_a_box_comes_to_one_rank_of_it_over_its_rail(tmp_path: Pa
     turn, and gets the piece over its own rail from a box that has it."""
     instance = without(tmp_path, "link 0/gpu0 0/nvswitch 1/2", machine="dgx-a100", boxes=3, bytes="1MiB", gpus="3")
     dealt = Dealt(np.repeat(np.array(instance.members), 4), np.full(36, BESIDE))
-    sends = box_transfers.transfers_of(instance, [[4096] * 36], Plan(weighed=True), dealt_to=dealt)
+    sends = box_transfers.transfers_of(instance, [[4096] * 36], BoxStrategy(weighed=True), dealt_to=dealt)
     net = instance.machine.network
     source = net.src[sends.link[sends.route_start[:-1]]].tolist()
     target = net.dst[sends.link[sends.route_start[1:] - 1]].tolist()
@@ -194,7 +194,7 @@ def test_a_piece_beside_a_box_comes_to_one_rank_of_it_over_its_rail(tmp_path: Pa
 def test_schedules_are_valid_and_no_rank_is_left_out(failure: str, tmp_path: Path) -> None:
     """By a replay of the test's own on the machine link by link."""
     instance = without(tmp_path, failure, machine="dgx-a100", boxes=2, bytes="4MiB", gpus="4")
-    found = hierarchical._made(instance, Plan(weighed=True), 8)
+    found = hierarchical._made(instance, BoxStrategy(weighed=True), 8)
     assert found is not None
     net, machine = instance.machine.network, instance.machine
     links = [
@@ -224,13 +224,13 @@ def test_unequal_shares_beat_equal_ones_where_a_nic_is_lost(tmp_path: Path) -> N
     bound = synth.solve(instance, "bound", time_limit=30).bound
     assert bound is not None
 
-    def gap(plan: Plan, count: int) -> float:
+    def gap(plan: BoxStrategy, count: int) -> float:
         verdict = check(instance, hierarchical._made(instance, plan, count))
         assert verdict.ok
         return float(1 - bound / verdict.value)
 
-    assert 0 <= gap(Plan(weighed=True), 256) < 0.02
-    assert min(gap(Plan(), count) for count in (1, 4, 16, 64)) > 0.05
+    assert 0 <= gap(BoxStrategy(weighed=True), 256) < 0.02
+    assert min(gap(BoxStrategy(), count) for count in (1, 4, 16, 64)) > 0.05
 
 
 @pytest.mark.long
@@ -240,7 +240,7 @@ def test_what_a_rank_behind_a_slow_port_sums_up_comes_first(tmp_path: Path) -> N
     instance = without(tmp_path, "link 0/gpu0 0/nvswitch 1/2", machine="dgx-a100", boxes=3, bytes="64MiB", gpus="4")
     bound = synth.solve(instance, "bound", time_limit=30).bound
     assert bound is not None
-    found = hierarchical._made(instance, Plan(weighed=True, lag=16), 64)
+    found = hierarchical._made(instance, BoxStrategy(weighed=True, lag=16), 64)
     verdict = load(get_family("fabric").check)(instance, found)
     assert verdict.ok
     assert 0 <= 1 - bound / verdict.value < 0.02
@@ -254,7 +254,7 @@ def test_failures_that_are_alike_take_as_long(keys: dict[str, str], share: str |
     """Every member of every orbit: a symmetry maps one machine onto the other, whatever the numbers of its parts."""
     whole = make(get_family("fabric"), {**keys, "collective": "allreduce", "bytes": "1MiB"})
     drill = search.prepared(search.Question(whole, tmp_path, share))
-    plan = Plan(weighed=True, lag=0 if share is None else 8)
+    plan = BoxStrategy(weighed=True, lag=0 if share is None else 8)
     for case in drill.cases:
         assert case.orbit is not None
         if case.instance is None:

@@ -14,15 +14,15 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.hierarchical import spare_rails
 from synth_models.fabric.references.hierarchical.box_known import Known
-from synth_models.fabric.references.hierarchical.box_sends import Plan
+from synth_models.fabric.references.hierarchical.box_sends import BoxStrategy
 from synth_models.fabric.references.hierarchical.box_transfers import transfers_of
 from synth_models.fabric.scheduling import chunks
 
 MIB = 2**20
-PLAIN, BESIDE = Plan(), Plan(spare_rails=True)
+PLAIN, BESIDE = BoxStrategy(), BoxStrategy(spare_rails=True)
 
 
-def sends_of(instance: FabricInstance, pieces: int, plan: Plan) -> tuple[Counter[tuple[int, int]], Fraction]:
+def sends_of(instance: FabricInstance, pieces: int, plan: BoxStrategy) -> tuple[Counter[tuple[int, int]], Fraction]:
     """How often each rank gets each piece, and the seconds for which the busiest link works."""
     sizes = [chunks.equal(int(size), pieces) for size in instance.blocks.bytes]
     made = transfers_of(instance, sizes, plan, known=Known())

@@ -82,7 +82,7 @@ class _Sums(NamedTuple):
     left_once: BoolArray
 
 
-class _Found(NamedTuple):
+class _Tally(NamedTuple):
     """What the replay of the first ``pieces`` has found: arrivals ``lost``, the ``longest`` chain, ``redundant``
     arrivals."""
 
@@ -104,7 +104,7 @@ def all_sums(
     missing: IntArray,
 ) -> tuple[int, int, int]:  # fmt: skip
     """All pieces, from the one on again for which rows for partial sums ran out, with twice as many."""
-    found, rows, pieces = _Found(0, 0, 0, 0), FEWEST_ROWS, len(ends.goal)
+    found, rows, pieces = _Tally(0, 0, 0, 0), FEWEST_ROWS, len(ends.goal)
     while found.pieces < pieces:
         sums = _nothing_moved(instance.machine.nodes, len(instance.members), len(code), rows)
         found = _sums(events, ends, hands_on, sums, code, missing, found)
@@ -132,8 +132,8 @@ def _nothing_moved(nodes: int, members: int, transfers: int, rows: int) -> _Sums
 @jit
 def _sums(
     events: Events, ends: Ends, hands_on: HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray,
-    found: _Found,
-) -> _Found:  # fmt: skip
+    found: _Tally,
+) -> _Tally:  # fmt: skip
     """Pieces to which every member contributes, those after ``found``. A contribution that comes twice is a fault; so
     is to send nothing, to hand on as complete what is not, and to add what shares a contribution with what comes
     from another source. A transfer takes what its source has, or what came to the switch that it leaves.
@@ -177,7 +177,7 @@ def _sums(
                         code[i] = max(code[i], DOUBLED)
                 elif own_row[i]:
                     if frees == 0:
-                        return _Found(p, lost, longest_yet, redundant_yet)
+                        return _Tally(p, lost, longest_yet, redundant_yet)
                     frees -= 1
                     carried[i] = free[frees]
                     waits[carried[i]] = _arrivals(arrive, route_start[i], route_start[i + 1])
@@ -204,7 +204,7 @@ def _sums(
                     frees += 1
         _empty_switches(events, ends, hands_on, sums, p, frees)
         lost = _lacking_at_goals(sums, ends, members, p, missing, lost)
-    return _Found(len(goal), lost, longest, redundant)
+    return _Tally(len(goal), lost, longest, redundant)
 
 
 @jit

@@ -36,7 +36,7 @@ class Nodes(NamedTuple):
     copies: BoolArray
 
 
-class Routes(NamedTuple):
+class LinkRows(NamedTuple):
     """``start`` (ticks): shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i.
     ``src``, ``dst``, ``latency`` (ticks): of every link of the machine."""
 
@@ -83,7 +83,7 @@ class _Marks(NamedTuple):
 
 
 @jit
-def shapes(routes: Routes, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: IntArray) -> int:
+def shapes(routes: LinkRows, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: IntArray) -> int:
     """Fill ``shape`` of the ``chosen`` transfers. ``wrong`` (rows of transfer, link of a route, what): the first routes
     that are none; returns how many there are."""
     count = len(nodes.is_switch)
@@ -100,7 +100,7 @@ def shapes(routes: Routes, nodes: Nodes, chosen: IntArray, shape: Shape, wrong: 
 
 
 @jit
-def _shape_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
+def _shape_of(routes: LinkRows, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
     """What forbids a route (0: nothing), at which of its links."""
     first, end = routes.route_start[i], routes.route_start[i + 1]
     what, behind = _streams_of(routes, nodes, i, shape, marks)
@@ -127,7 +127,7 @@ def _shape_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Marks)
 
 
 @jit
-def _streams_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
+def _streams_of(routes: LinkRows, nodes: Nodes, i: int, shape: Shape, marks: _Marks) -> tuple[int, int]:
     """Follow the streams until they are one, with all sources among them: 0 and the first link behind that, or what
     forbids the route and at which link."""
     first, end = routes.route_start[i], routes.route_start[i + 1]
@@ -159,7 +159,7 @@ def _streams_of(routes: Routes, nodes: Nodes, i: int, shape: Shape, marks: _Mark
 
 
 @jit
-def _sum_of(routes: Routes, nodes: Nodes, i: int, behind: int, shape: Shape, marks: _Marks) -> tuple[int, int, bool]:
+def _sum_of(routes: LinkRows, nodes: Nodes, i: int, behind: int, shape: Shape, marks: _Marks) -> tuple[int, int, bool]:
     """Follow the sum from the hub: what forbids the route (0: nothing), at which link, and whether it parts."""
     src, dst, link = routes.src, routes.dst, routes.link
     hub, forks = dst[link[behind - 1]], False
@@ -183,7 +183,7 @@ def _sum_of(routes: Routes, nodes: Nodes, i: int, behind: int, shape: Shape, mar
 
 @jit
 def times(
-    routes: Routes, nodes: Nodes, shape: Shape, lasts: IntArray, chosen: IntArray, filled: Filled, wrong: IntArray
+    routes: LinkRows, nodes: Nodes, shape: Shape, lasts: IntArray, chosen: IntArray, filled: Filled, wrong: IntArray
 ) -> int:
     """Fill in the times of the ``chosen`` transfers, whose ``shape`` is known; ``lasts``: ticks for which every link of
     the routes is occupied, shape (links of routes,). ``wrong``, and what is returned, as :func:`shapes`."""
@@ -200,7 +200,7 @@ def times(
 
 @jit
 def _timed(
-    routes: Routes,
+    routes: LinkRows,
     nodes: Nodes,
     shape: Shape,
     lasts: IntArray,

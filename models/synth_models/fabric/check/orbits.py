@@ -84,7 +84,7 @@ class _Orbit(NamedTuple):
     joined: list[IntArray]
 
 
-class _Route(NamedTuple):
+class _Crossing(NamedTuple):
     """How pairs of ranks cross a link: their orbit, ticks from their beginning to the link and from there to their end,
     and the toll that they have paid, -1 for none."""
 
@@ -282,7 +282,7 @@ def _carried(
                 if number not in known:
                     members = by_orbit[first[number] : first[number + 1]]
                     known[number] = _joined(rows, u[members], v[members])
-                routes.append(_Route(known[number], ahead * finer, behind * finer, toll))
+                routes.append(_Crossing(known[number], ahead * finer, behind * finer, toll))
         total += (
             sum((rate[k] for k in inside.tolist()), Fraction(0)) * int(share[inside[0]]) * _most(rows, routes, tolls)
         )
@@ -343,7 +343,7 @@ def _joined(rows: _Rows, us: IntArray, vs: IntArray) -> _Orbit:
     return _Orbit(len(us), joined)
 
 
-def _most(rows: _Rows, routes: list[_Route], tolls: _Tolls) -> int:
+def _most(rows: _Rows, routes: list[_Crossing], tolls: _Tolls) -> int:
     """The integral over time of the greatest mean weight of open windows, less the toll, over the routes to cross a
     link."""
     if sum(len(route.orbit.joined[d]) for route in routes for d in rows.of.tolist()) > MOST_CELLS:
@@ -360,7 +360,7 @@ def _most(rows: _Rows, routes: list[_Route], tolls: _Tolls) -> int:
     return sum(int(price) * int(length) for price, length in zip(most[:-1], np.diff(moments), strict=True))
 
 
-def _changes(rows: _Rows, route: _Route, tolls: _Tolls) -> tuple[IntArray, IntArray]:
+def _changes(rows: _Rows, route: _Crossing, tolls: _Tolls) -> tuple[IntArray, IntArray]:
     """When, and by how much, the weight of all pairs of an orbit changes at a link, less their tolls."""
     heaviest = untrusted.exact_sum(rows.weight) + (untrusted.exact_sum(np.abs(tolls.change)) if route.toll >= 0 else 0)
     if route.orbit.pairs * heaviest >= 2**62:

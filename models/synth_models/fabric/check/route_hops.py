@@ -43,7 +43,7 @@ class Hops:
     leaves: IntArray | None = None
 
 
-class _Routes(NamedTuple):
+class _OccupiedRows(NamedTuple):
     """``start`` (ticks): shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i;
     ``span``: how long each of its links is occupied, an index into ``ticks``."""
 
@@ -85,7 +85,7 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     gathered = np.zeros(schedule.transfers, dtype=bool)
     gathered[several] = True
     count = _place(
-        _Routes(schedule.start, schedule.route_start, schedule.link, span, durations),
+        _OccupiedRows(schedule.start, schedule.route_start, schedule.link, span, durations),
         _Links(net.src, net.dst, latency, machine.is_switch, _may_fork(instance)),
         instance.switching.mode == "store_and_forward",
         gathered,
@@ -98,7 +98,7 @@ def hops_of(instance: FabricInstance, schedule: Schedule) -> Hops:
     leaves = np.full(len(owner), -1, dtype=np.int64)
     single = np.flatnonzero(~gathered)
     leaves[schedule.route_start[single]] = schedule.start[single]
-    routes = gathered_hops.Routes(schedule.start, schedule.route_start, schedule.link, net.src, net.dst, latency)
+    routes = gathered_hops.LinkRows(schedule.start, schedule.route_start, schedule.link, net.src, net.dst, latency)
     nodes = gathered_hops.Nodes(machine.is_switch, machine.abilities.adds, machine.abilities.copies)
     onward, before = np.empty((2, len(owner)), dtype=np.int64)
     shape = gathered_hops.Shape(onward, before, np.zeros(len(owner), dtype=bool))
@@ -120,7 +120,7 @@ def _by_arrays(
     if instance.switching.mode != "cut_through" or not without_kernels.wanted(len(link)):
         return None
     tail, head = machine.network.src[link], machine.network.dst[link]
-    routes = without_kernels.Routes(schedule.start, schedule.route_start, tail, head, latency[link], duration)
+    routes = without_kernels.HopRows(schedule.start, schedule.route_start, tail, head, latency[link], duration)
     return without_kernels.paths(routes, machine.is_switch, LONGEST)
 
 
@@ -188,7 +188,7 @@ def _durations(instance: FabricInstance, schedule: Schedule, owner: Int32Array) 
 
 @jit
 def _place(
-    routes: _Routes,
+    routes: _OccupiedRows,
     links: _Links,
     stores: bool,
     gathered: BoolArray,

@@ -62,7 +62,7 @@ def nothing_overlaps(start: IntArray, order: Int32Array, begin: IntArray, end: I
     return not np.any(same & (begin[after] < end[before]))
 
 
-class Routes(NamedTuple):
+class HopRows(NamedTuple):
     """``start`` (ticks): shape (transfers,). ``route_start``: as in a schedule. ``tail``, ``head``, ``latency``,
     ``duration`` (ticks): of every link of a route."""
 
@@ -74,7 +74,7 @@ class Routes(NamedTuple):
     duration: IntArray
 
 
-def paths(routes: Routes, is_switch: BoolArray, longest: int) -> tuple[IntArray, IntArray] | None:
+def paths(routes: HopRows, is_switch: BoolArray, longest: int) -> tuple[IntArray, IntArray] | None:
     """``begin`` and ``arrive`` of every link of routes that cut through; None unless all are paths from rank to rank
     over switches, none met twice."""
     start, route_start, tail, head, latency, duration = routes

@@ -27,6 +27,7 @@ from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import too_large
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
@@ -288,20 +289,18 @@ def _transfers(asked: _Asked, graph: _Graph, legs: _Legs, tail: IntArray, head: 
     key, kept = np.unique(legs.piece * graph.nodes + legs.target, return_index=True)
     if len(kept) > MOST_TRANSFERS:
         return None
-    piece, source, _, step, starts, ends = (column[kept] for column in legs)
-    length = ends - starts + 1
-    route_start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    at = np.repeat(starts - route_start[:-1], length) + np.arange(int(route_start[-1]))
+    piece, source, _, step, first, last = (column[kept] for column in legs)
+    length = last - first + 1
+    route_start = starts(length)
+    at = np.repeat(first - route_start[:-1], length) + np.arange(int(route_start[-1]))
     link = graph.links(tail[at], head[at], np.repeat(piece, length))
     waits: BoolArray = source != asked.origin[piece]
     before = np.searchsorted(key, (piece * graph.nodes + source)[waits])
     depth = _depth(waits, before)
     span = int(step.max(initial=0)) + 1
     priority = (depth + asked.delay[piece]) * span + step
-    return Transfers(
-        asked.block.astype(np.int64), asked.bytes, piece, np.zeros(len(piece), dtype=bool), priority, route_start,
-        link, np.concatenate([[0], np.cumsum(waits)]).astype(np.int64), before.astype(np.int64),
-    )  # fmt: skip
+    waited = starts(waits), before
+    return Transfers.of_rows(asked.block, asked.bytes, piece, (route_start, link), before=waited, priority=priority)
 
 
 def _depth(waits: BoolArray, before: IntArray) -> IntArray:

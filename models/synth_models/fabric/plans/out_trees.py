@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from synth.errors import UnsupportedError
 from synth.family import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -132,19 +132,6 @@ def _cut(size: int, width: int, count: int, shares: Sequence[int] | None) -> tup
     return [each for each in sizes if each], np.where(there, np.cumsum(there) - 1, -1).reshape(count, width)
 
 
-class Candidate(NamedTuple):
-    """A schedule, the seconds that it takes, and what it is made of."""
-
-    seconds: Fraction
-    schedule: Schedule
-    words: str
-
-
-def quicker(best: Candidate | None, found: Candidate) -> Candidate:
-    """Of two the one that takes less; the first where both take as long."""
-    return found if best is None or found.seconds < best.seconds else best
-
-
 def best_of(
     instance: FabricInstance,
     options: RunOptions,
@@ -159,17 +146,17 @@ def best_of(
     where all do. ``beat``: the seconds of a schedule that there is already; kinds that cannot reach them are not tried
     in more chunks. ``racing``: nor those that cannot reach the best kind so far.
     """
-    best: Candidate | None = None
+    incumbent = Incumbent(instance, options)
     lacking: UnsupportedError | None = None
     for name, make_trees in kinds:
-        if best is not None and options.out_of_time():
+        if incumbent.best is not None and options.out_of_time():
             break
         down, up = make_trees()
         deliveries = _pieces(instance, down) * len(instance.members)
-        if best is not None and deliveries > MOST_AT_ALL:
+        if incumbent.best is not None and deliveries > MOST_AT_ALL:
             continue
-        if racing and best is not None:
-            beat = best.seconds
+        if racing and incumbent.time is not None:
+            beat = incumbent.time
         make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
         try:
             most = _most_chunks(instance, down) if pipelined else 1
@@ -179,12 +166,11 @@ def best_of(
             continue
         if found is not None:
             count, schedule = found
-            words = f"{name}, {chunks.in_words(count)}"
-            best = quicker(best, Candidate(chunks.seconds(instance, schedule), schedule, words))
-    if best is None and lacking is not None:
+            incumbent.offer(schedule, f"{name}, {chunks.in_words(count)}")
+    if incumbent.best is None and lacking is not None:
         raise UnsupportedError(f"no schedule of the algorithm can be made: {lacking}")
-    assert best is not None
-    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+    assert incumbent.best is not None
+    return Outcome("finished", solution=incumbent.best, message=incumbent.told + chunks.hurried(options))
 
 
 def _in_chunks(instance: FabricInstance, down: Trees, up: Trees, most: int, count: int) -> Schedule | None:

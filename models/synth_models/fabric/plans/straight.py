@@ -75,9 +75,9 @@ def straight(instance: FabricInstance, count: int) -> Schedule | None:
 def straight_pairs(instance: FabricInstance) -> Schedule:
     """Blocks of one goal each straight to it. Raises :class:`UnsupportedError` where no direct route leads there."""
     blocks = instance.blocks
-    number, none = np.arange(len(blocks), dtype=np.int64), np.zeros(len(blocks) + 1, dtype=np.int64)
+    number = np.arange(len(blocks), dtype=np.int64)
     routes = even_routes(instance, blocks.origin, blocks.goal, blocks.bytes)
-    transfers = Transfers(number, blocks.bytes, number, none[1:] > 0, none[1:], *routes, none, none[:0])
+    transfers = Transfers.of_rows(number, blocks.bytes, number, routes, priority=0)
     return timed(instance, farthest_first(instance, transfers, True), in_cells=True, rounded=True)
 
 
@@ -91,14 +91,10 @@ def _transfers(
     holder = np.resize(holder, len(block))
     source, target, moved = (x.ravel() for x in np.broadcast_arrays(holder[:, None], members, piece[:, None]))
     wanted = (source != target) & (target != (-1 if root is None else root))
-    sent = int(wanted.sum())
     source = np.concatenate([np.full(dealt, root if dealt else 0), source[wanted]])
     target = np.concatenate([holder[:dealt], target[wanted]])
     moved = np.concatenate([piece[:dealt], moved[wanted]])
-    waits = np.concatenate([np.zeros(dealt + 1, dtype=np.int64), np.arange(1, sent + 1) * bool(dealt)])
+    after = np.concatenate([np.full(dealt, -1), moved[dealt:]]) if dealt else None
     routes = even_routes(instance, source, target, size[moved])
-    transfers = Transfers(
-        np.asarray(block, dtype=np.int64), np.asarray(size, dtype=np.int64), moved, np.zeros(len(moved), dtype=bool),
-        np.zeros(len(moved), dtype=np.int64), *routes, waits, moved[dealt:] if dealt else moved[:0],
-    )  # fmt: skip
+    transfers = Transfers.of_rows(block, size, moved, routes, after=after, priority=0)
     return farthest_first(instance, transfers)

@@ -19,10 +19,9 @@ a chunk. Guarantee: least T_B of all schedules that follow shortest paths step b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import lcm
 from typing import NamedTuple
 
@@ -34,7 +33,8 @@ from synth.graph.hops import hops
 from synth.graph.max_flow import MaximumFlow
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import chunks
@@ -103,17 +103,13 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         phases = _phases(instance)
     except _TooManySets:
         return Outcome("unsupported", message=f"more than {MOST_SETS} sets of links into a rank to balance")
-    best: Candidate | None = None
+    incumbent = Incumbent(instance, options)
     for number in _numbers_of_parts(instance, phases):
         amount = number * len(instance.members) * max(len(instance.blocks), 1)
-        if best is not None and (amount > MOST_TRANSFERS or number > instance.bytes or options.out_of_time()):
-            continue
-        schedule = _schedule(instance, phases, number)
-        found = Candidate(chunks.seconds(instance, schedule), schedule, f"blocks in {number} parts")
-        options.held.offer(partial(copy, schedule), float(found.seconds), found.words)
-        best = quicker(best, found)
-    assert best is not None
-    return Outcome("finished", solution=best.schedule, message=f"{_in_words(instance, phases)}; {best.words}")
+        too_many = amount > MOST_TRANSFERS or number > instance.bytes
+        if incumbent.best is None or not (too_many or options.out_of_time()):
+            incumbent.offer(_schedule(instance, phases, number), f"blocks in {number} parts")
+    return Outcome("finished", solution=incumbent.best, message=f"{_in_words(instance, phases)}; {incumbent.told}")
 
 
 def _phases(instance: FabricInstance) -> Phases:

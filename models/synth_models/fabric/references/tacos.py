@@ -29,7 +29,8 @@ from synth.kernels import jit
 from synth.kernels.clock import now as read_clock
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, quicker, refusal
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling import chunks
@@ -53,26 +54,23 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     restarts = options.method.get("restarts", 8)
     seeds = np.random.SeedSequence(options.seed).generate_state(2 * restarts).tolist()
-    best: Candidate | None = None
-    made = 0
-    times: dict[int, Fraction] = {}
+    incumbent, times = Incumbent(instance, options), dict[int, Fraction]()
     for count in CHUNKS:
         if count > 1 and (_too_many(instance, count) or options.out_of_time()):
             break
-        found = _candidate(instance, count, (seeds[0], seeds[1]))
-        best, made = quicker(best, found), made + 1
-        if times and found.seconds > min(times.values()) * Fraction(11, 10):
+        incumbent.offer(_schedule(instance, count, (seeds[0], seeds[1])), chunks.in_words(count))
+        found = incumbent.times[chunks.in_words(count)]
+        if times and found > min(times.values()) * Fraction(11, 10):
             break
-        times[count] = found.seconds
+        times[count] = found
     good = sorted(times, key=lambda count: times[count])[:2]
     for nth in range(1, restarts):
         for count in good:
             if not options.out_of_time():
-                best = quicker(best, _candidate(instance, count, (seeds[2 * nth], seeds[2 * nth + 1])))
-                made += 1
-    assert best is not None
-    words = f"{best.words}, best of {made} schedules{chunks.hurried(options)}"
-    return Outcome("finished", solution=best.schedule, message=words)
+                schedule = _schedule(instance, count, (seeds[2 * nth], seeds[2 * nth + 1]))
+                incumbent.offer(schedule, chunks.in_words(count))
+    words = f"{incumbent.told}, best of {incumbent.tried} schedules{chunks.hurried(options)}"
+    return Outcome("finished", solution=incumbent.best, message=words)
 
 
 def _too_many(instance: FabricInstance, count: int) -> bool:
@@ -81,11 +79,6 @@ def _too_many(instance: FabricInstance, count: int) -> bool:
     pieces = members if shared else len(instance.blocks)
     largest = int(instance.blocks.bytes.max()) // (members if shared else 1)
     return count > largest or count * pieces * members > MOST_TRANSFERS
-
-
-def _candidate(instance: FabricInstance, count: int, seeds: tuple[int, int]) -> Candidate:
-    schedule = _schedule(instance, count, seeds)
-    return Candidate(chunks.seconds(instance, schedule), schedule, chunks.in_words(count))
 
 
 def _schedule(instance: FabricInstance, count: int, seeds: tuple[int, int]) -> Schedule:

@@ -37,7 +37,7 @@ class Known(NamedTuple):
     top: IntArray
 
 
-class Search(NamedTuple):
+class SizedMachine(NamedTuple):
     """What the search of routes knows of a machine, and of pieces of one size.
 
     ``src``, ``dst``, ``group``, ``weight``, ``bandwidth``, ``times`` (seconds of a piece): shape (links,).
@@ -71,7 +71,7 @@ class _Latest:
     """Of pieces of one size: the ``search``; seconds ``over`` ranks from those ranks that are ``filled`` in."""
 
     size: int
-    search: Search
+    search: SizedMachine
     over: FloatArray
     filled: BoolArray
 
@@ -110,7 +110,7 @@ def quickest(routes: Routes) -> FloatArray | None:
     return None if known is None else to_ranks(routes, known.distance, routes.machine.ranks)[1].copy()
 
 
-def to_ranks(routes: Routes, distance: FloatArray, sources: IntArray) -> tuple[Search, FloatArray]:
+def to_ranks(routes: Routes, distance: FloatArray, sources: IntArray) -> tuple[SizedMachine, FloatArray]:
     """What is known of pieces of this size, and the seconds from these ranks, at least, to all, over ranks too: shape
     (ranks, ranks). Kept until another size is asked for."""
     last = _LATEST.get(routes.machine)
@@ -126,7 +126,7 @@ def to_ranks(routes: Routes, distance: FloatArray, sources: IntArray) -> tuple[S
     return last.search, last.over
 
 
-def _search(routes: Routes, distance: FloatArray) -> Search:
+def _search(routes: Routes, distance: FloatArray) -> SizedMachine:
     machine, net = routes.machine, routes.machine.network
     ranks, least = machine.ranks, routes.least
     direct, row = np.full((len(ranks), len(ranks)), np.inf), np.zeros((len(ranks), len(ranks)), dtype=np.int64)
@@ -140,7 +140,7 @@ def _search(routes: Routes, distance: FloatArray) -> Search:
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[ranks] = np.arange(len(ranks))
     at, near = np.nonzero(there)
-    return Search(
+    return SizedMachine(
         net.src.astype(np.int64), net.dst.astype(np.int64), machine.group, routes.weight.astype(np.float64),
         np.asarray(net.bandwidth, dtype=np.float64), routes.size / net.bandwidth, *routes.links_in,
         machine.is_switch, place, ranks, least.astype(np.float64), row, direct, near_start, near.astype(np.int64),
@@ -164,7 +164,7 @@ def known_of(routes: Routes) -> Known | None:
     return found
 
 
-def scratch_of(search: Search) -> Scratch:
+def scratch_of(search: SizedMachine) -> Scratch:
     links, nodes = len(search.src), len(search.through)
     tried, first, last, taken, node, best, link, begin = (
         np.zeros(n + 1, dtype=np.int64) for n in (links, nodes, nodes, nodes, nodes, nodes, links, nodes)
@@ -173,7 +173,7 @@ def scratch_of(search: Search) -> Scratch:
 
 
 @jit
-def _over_ranks(search: Search, sources: IntArray, over: FloatArray, same: float) -> None:
+def _over_ranks(search: SizedMachine, sources: IntArray, over: FloatArray, same: float) -> None:
     """Fill in rows of ``over``: seconds from these ranks to all, over ranks too, as ``routes._over_ranks`` does."""
     direct, count = search.direct, len(search.direct)
     row_start = np.zeros(count + 1, np.int64)
@@ -217,8 +217,8 @@ def _over_ranks(search: Search, sources: IntArray, over: FloatArray, same: float
 
 @jit(inlined=True)
 def _listed(
-    search: Search, distance: FloatArray, use: FloatArray, source: int, least: float, scratch: Scratch, depth: int,
-    same: float,
+    search: SizedMachine, distance: FloatArray, use: FloatArray, source: int, least: float, scratch: Scratch,
+    depth: int, same: float,
 ) -> None:  # fmt: skip
     """List the links by which a quickest route from ``source`` may come to the node at this depth, the least used
     first."""
@@ -248,7 +248,7 @@ def _listed(
 
 @jit
 def least_busy(
-    search: Search, known: Known, use: FloatArray, source: int, target: int, scratch: Scratch, same: float
+    search: SizedMachine, known: Known, use: FloatArray, source: int, target: int, scratch: Scratch, same: float
 ) -> tuple[int, float, float]:
     """The least used of the quickest direct routes into ``scratch.best``: its number of links, the use of its busiest
     link, and of all."""
@@ -290,7 +290,7 @@ def least_busy(
 
 
 @jit
-def _keep(search: Search, known: Known, source: int, target: int, scratch: Scratch, links: int) -> None:
+def _keep(search: SizedMachine, known: Known, source: int, target: int, scratch: Scratch, links: int) -> None:
     """Keep the route of so many links in ``scratch.best`` as the only quickest one, or that there are several."""
     at, goal = search.place[source], search.place[target]
     row = at * len(search.least) + search.row[at, goal]
@@ -306,7 +306,13 @@ def _keep(search: Search, known: Known, source: int, target: int, scratch: Scrat
 
 @jit
 def _only(
-    search: Search, known: Known, over: FloatArray, source: IntArray, target: IntArray, scratch: Scratch, same: float
+    search: SizedMachine,
+    known: Known,
+    over: FloatArray,
+    source: IntArray,
+    target: IntArray,
+    scratch: Scratch,
+    same: float,
 ) -> tuple[IntArray, IntArray]:
     """As :func:`only_routes`."""
     count, bandwidths, top = len(source), len(search.least), 0

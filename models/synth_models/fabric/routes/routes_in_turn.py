@@ -16,7 +16,7 @@ from synth.kernels import jit
 from synth_models.fabric.routes.quickest_routes import (
     Known,
     Scratch,
-    Search,
+    SizedMachine,
     known_of,
     least_busy,
     longer,
@@ -68,8 +68,8 @@ class _Busy(NamedTuple):
 
 @jit
 def _sent(
-    search: Search, known: Known, over: FloatArray, edges: Edges, share: FloatArray, busy: _Busy, scratch: Scratch,
-    same: float,
+    search: SizedMachine, known: Known, over: FloatArray, edges: Edges, share: FloatArray, busy: _Busy,
+    scratch: Scratch, same: float,
 ) -> tuple[Sent, bool]:  # fmt: skip
     """The transfers of all edges, each over what is least used by then, and whether every one has a way. ``share``: of
     a piece for which ``search`` is made. Adds to ``busy``. Arrays out of named state are named once: each time counts

@@ -22,10 +22,11 @@ from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import FEW
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
-from synth_models.fabric.scheduling.reversal import arrivals, ends
+from synth_models.fabric.scheduling.reversal import arrivals, ends, reversed_in_time
 from synth_models.fabric.solution import Schedule
 
 TIMED_AGAIN = ", timed again backwards and forwards"
@@ -58,7 +59,7 @@ def again(
     waiting = np.repeat(np.arange(found.transfers), np.diff(forth.before_start))
     if np.any(arrivals(instance, forth, found)[forth.before] > found.start[waiting]):
         return found
-    back, there = turned(forth), _turned_around(instance)
+    back, there = reversed_in_time(forth), _turned_around(instance)
     many = found.transfers > FEW
     placed = timed_alike if listed else partial(timed, in_gaps=not many, in_cells=many, rounded=rounded)
     enough = max(chunks.WORTH, Fraction(options.relative_gap))
@@ -84,10 +85,7 @@ def transfers_of(machine: Machine, schedule: Schedule) -> Transfers:
     """The transfers of a schedule, without its times. What spreads a piece waits for the transfer that brings it; what
     adds it up, and what begins to spread the sum, for all that bring a part. Raises ``ValueError`` where a route
     branches, or a rank sends several sums of a piece."""
-    columns = (schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds)
-    none, count = np.zeros(0, dtype=np.int64), schedule.transfers
-    zeros = np.zeros(count, dtype=np.int64)
-    alone = Transfers(*columns, zeros, schedule.route_start, schedule.link, np.zeros(count + 1, dtype=np.int64), none)
+    alone, count = Transfers.of_schedule(schedule, priority=0), schedule.transfers
     source, target = ends(machine, alone)
     comes, leaves = schedule.piece * machine.nodes + target, schedule.piece * machine.nodes + source
     sums = leaves[schedule.adds]
@@ -98,22 +96,11 @@ def transfers_of(machine: Machine, schedule: Schedule) -> Transfers:
     begin, end = (np.searchsorted(comes[spread], leaves, side) for side in ("left", "right"))
     one = ~schedule.adds & (end > begin)
     lengths = np.where(one, 1, last - first)
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    start = starts(lengths)
     row = np.repeat(np.arange(count), lengths)
     place = np.where(one, len(parts) + begin, first)
     before = np.concatenate([parts, spread])[place[row] + np.arange(int(start[-1])) - start[:-1][row]]
     return replace(alone, before_start=start, before=before)
-
-
-def turned(transfers: Transfers) -> Transfers:
-    """The same on the machine turned around, backwards in time."""
-    count, lengths = len(transfers.piece), np.diff(transfers.route_start)
-    row = np.repeat(np.arange(count), lengths)
-    at = transfers.route_start[:-1][row] + transfers.route_start[1:][row] - 1 - np.arange(len(row))
-    waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
-    order = np.argsort(transfers.before, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(transfers.before, minlength=count))]).astype(np.int64)
-    return replace(transfers, link=transfers.link[at], before_start=start, before=waiting[order])
 
 
 def _turned_around(instance: FabricInstance) -> FabricInstance:

@@ -24,6 +24,7 @@ from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
+from synth_models.fabric.problem.rows import picked, rows_of
 from synth_models.fabric.routes.search import Route, Routes, star
 from synth_models.fabric.scheduling import service as sharing
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
@@ -123,9 +124,8 @@ def _placed(instance: FabricInstance, moves: Moves, waits: Waits | None = None) 
     together = moves.together is not None and bool((moves.together >= 0).any())
     straight = None if together else hops.straight()
     if straight is not None:
-        order = np.arange(len(moves.piece), dtype=np.int64)
-        columns = (number[moves.piece], moves.adds, order, *straight, start, wait)
-        return Transfers(block[used], moves.piece_bytes[used], *columns)
+        pieces = block[used], moves.piece_bytes[used], number[moves.piece]
+        return Transfers.of_rows(*pieces, straight, before=(start, wait), adds=moves.adds)
     for rows in _streams(moves) if together else ([i] for i in range(len(moves.piece))):
         piece, waited = int(number[moves.piece[rows[0]]]), [wait[start[i] : start[i + 1]].tolist() for i in rows]
         if len(rows) > 1:
@@ -196,8 +196,7 @@ def _needed(moves: Moves) -> Waits:
         if not adds:
             there.clear()
         there.append(i)
-    start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return start, np.array([j for row in rows for j in row], dtype=np.int64)
+    return rows_of(rows)
 
 
 def _held_back(moves: Moves) -> Waits:
@@ -225,7 +224,7 @@ def _streams(moves: Moves) -> Iterator[list[int]]:
             yield found[key]
 
 
-def rows_of(key: IntArray, count: int) -> list[IntArray]:
+def places_of(key: IntArray, count: int) -> list[IntArray]:
     """The places of every key 0 … count - 1."""
     order = np.argsort(key, kind="stable")
     return np.split(order, np.searchsorted(key[order], np.arange(1, count)))[:count]
@@ -244,7 +243,7 @@ class _Hops:
         self.of: IntArray = of.reshape(-1).astype(np.int64)
         sizes = moves.piece_bytes[moves.piece]
         self.triples: list[tuple[int, int, int]] = list(zip(*triples.tolist(), strict=True))
-        for k, rows in enumerate(rows_of(self.of, len(self.triples))):
+        for k, rows in enumerate(places_of(self.of, len(self.triples))):
             self.amount[self.triples[k]] = int(sizes[rows].sum())
         self.turn = np.argsort(first, kind="stable").tolist()
         self.chosen: dict[tuple[int, int, int], list[Route]] = {}
@@ -260,13 +259,7 @@ class _Hops:
         if any(len(way) > 1 for way in ways.values()):
             return None
         routes = [ways[triple][0] for triple in self.triples]
-        lengths = np.array([len(route) for route in routes], dtype=np.int64)
-        begin = np.cumsum(lengths) - lengths
-        flat = np.array([e for route in routes for e in route], dtype=np.int64)
-        size = lengths[self.of]
-        start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-        at = np.repeat(begin[self.of] - start[:-1], size) + np.arange(start[-1])
-        return start, flat[at]
+        return picked(rows_of(routes), self.of)
 
     def add(self, i: int, piece: int, waits: list[int]) -> None:
         """Move i, of ``piece`` as the schedule numbers it, which waits for other moves."""

@@ -21,6 +21,7 @@ from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import Rows, picked, rows_of, starts
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.at_once import started_at_once
 from synth_models.fabric.scheduling.cells import placed_in_cells
@@ -42,6 +43,7 @@ from synth_models.fabric.solution import Schedule
 
 GAPS = 48  # of every link that later transfers may fill: the latest ones
 LOOK = 1000  # events between looks at the clock
+_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -75,25 +77,63 @@ class Transfers:
         priority: Any = None,
         adds: Any = False,
     ) -> Transfers:
-        """The same from lists: a route and a list of predecessors per transfer."""
-        count = len(routes)
-        piece_array = np.asarray(piece, dtype=np.int64)
+        """From lists: a route and a list of predecessors per transfer. All else as in :meth:`of_rows`."""
+        rows = piece_block, piece_bytes, piece, rows_of(routes)
+        return cls.of_rows(*rows, before=rows_of(before), priority=priority, adds=adds)
+
+    @classmethod
+    def of_rows(
+        cls,
+        piece_block: Any,
+        piece_bytes: Any,
+        piece: Any,
+        routes: Rows,
+        *,
+        after: IntArray | None = None,
+        before: Rows | None = None,
+        priority: Any = None,
+        adds: Any = False,
+    ) -> Transfers:
+        """From arrays: the ``routes`` as rows of links, and either ``after``, the one transfer that each waits for
+        (less than 0: none), shape (transfers,), or ``before``, rows of them; without both none waits. ``piece_block``,
+        ``priority``, ``adds``: of each, or one for all; by default transfers go in their order and add nothing."""
+        count, waits = len(piece), before or (np.zeros(len(piece) + 1, dtype=np.int64), _NOTHING)
+        if after is not None:
+            waits = starts(after >= 0), after[after >= 0]
         order = np.arange(count) if priority is None else priority
         return cls(
-            np.asarray(piece_block, dtype=np.int64),
+            _each(piece_block, len(piece_bytes), np.int64),
             np.asarray(piece_bytes, dtype=np.int64),
-            piece_array,
-            np.broadcast_to(np.asarray(adds, dtype=bool), (count,)).copy(),
-            np.asarray(order, dtype=np.int64),
-            *_rows(routes),
-            *_rows(before),
+            np.asarray(piece, dtype=np.int64),
+            _each(adds, count, bool),
+            _each(order, count, np.int64),
+            *(np.asarray(column, dtype=np.int64) for column in (*routes, *waits)),
         )
 
+    @classmethod
+    def of_schedule(cls, schedule: Schedule, before: Rows | None = None, priority: Any = None) -> Transfers:
+        """What a schedule moves, without its times, in the order of its starts unless said otherwise."""
+        return cls.of_rows(
+            schedule.piece_block, schedule.piece_bytes, schedule.piece, (schedule.route_start, schedule.link),
+            before=before, priority=schedule.start if priority is None else priority, adds=schedule.adds,
+        )  # fmt: skip
 
-def _rows(lists: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
-    start = np.concatenate([[0], np.cumsum([len(row) for row in lists])]).astype(np.int64)
-    flat = np.array([value for row in lists for value in row], dtype=np.int64)
-    return start, flat
+    def taken(self, chosen: IntArray) -> Transfers:
+        """The transfers of these numbers, in this order, without what they wait for among the others."""
+        number = np.full(len(self.piece), -1, dtype=np.int64)
+        number[chosen] = np.arange(len(chosen))
+        routes, waits = picked((self.route_start, self.link), chosen), picked((self.before_start, self.before), chosen)
+        kept = number[waits[1]] >= 0
+        lengths = np.bincount(np.repeat(np.arange(len(chosen)), np.diff(waits[0]))[kept], minlength=len(chosen))
+        rows = self.piece_block, self.piece_bytes, self.piece[chosen], routes
+        before, others = (starts(lengths), number[waits[1]][kept]), (self.priority[chosen], self.adds[chosen])
+        return Transfers.of_rows(*rows, before=before, priority=others[0], adds=others[1])
+
+
+def _each(value: Any, count: int, kind: Any) -> Any:
+    """Of every transfer the same, or what is given for each."""
+    given = np.asarray(value, dtype=kind)
+    return given if given.ndim else np.full(count, given)
 
 
 def timed(
@@ -128,7 +168,7 @@ def timed(
     if in_cells:
         found = placed_in_cells(uses, resources, followers, transfers.priority, missing, seconds, rounded)
     if found is None:
-        kernel = placed_in_gaps if in_gaps else _in_order if in_order else list_scheduled
+        kernel = placed_in_gaps if in_gaps else list_scheduled_in_order if in_order else list_scheduled
         order = np.argsort(transfers.priority, kind="stable") if in_order and not in_gaps else transfers.priority
         found = kernel(uses, resources, followers, order, missing, seconds)
     return _schedule_of(instance, transfers, ticks, hops, found)
@@ -166,7 +206,7 @@ def timed_backwards(instance: FabricInstance, transfers: Transfers, ticks_per_s:
     hops, uses, resources = _occupied(instance, transfers, ticks, False, backwards=True)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     order = np.argsort(transfers.priority, kind="stable")
-    found = _in_order(uses, resources, followers, order, missing, left() + SLACK_S)
+    found = list_scheduled_in_order(uses, resources, followers, order, missing, left() + SLACK_S)
     return _schedule_of(instance, transfers, ticks, hops, found)
 
 
@@ -396,7 +436,7 @@ def placed_in_gaps(
 
 
 @jit
-def _in_order(
+def list_scheduled_in_order(
     uses: Uses, resources: int, followers: Followers, order: IntArray, missing: IntArray, seconds: float
 ) -> tuple[IntArray, bool]:
     """Start ticks when transfers are placed one by one, in this order, each behind those that its links have; -1 for

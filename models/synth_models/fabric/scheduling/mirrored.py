@@ -77,14 +77,11 @@ def backwards(instance: FabricInstance, mirror: FabricInstance, schedule: Schedu
     given = other.goal, other.origin, other.bytes, np.array(mirror.members)
     if there.collective != mirror.collective or not all(map(np.array_equal, swapped, given)):
         raise ValueError(f"its blocks are not those of {instance.collective} with origins and goals exchanged")
-    link, count = twin[schedule.link], len(schedule.piece)
-    none, rows = np.zeros(0, dtype=np.int64), (schedule.piece_block, schedule.piece_bytes, schedule.piece)
-    waits = np.zeros(count + 1, dtype=np.int64)
-    spread = Transfers(*rows, schedule.adds, schedule.start, schedule.route_start, link, waits, none)
-    found = mirrored(there, spread, replace(schedule, link=link))
+    turned = replace(schedule, link=twin[schedule.link])
+    found = mirrored(there, Transfers.of_schedule(turned), turned)
     if found is None:
         raise ValueError("with time reversed, transfers would meet")
-    return replace(found, adds=np.full(count, instance.collective in REDUCING))
+    return replace(found, adds=np.full(schedule.transfers, instance.collective in REDUCING))
 
 
 def _same_links(one: Machine, other: Machine) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import picked, rows_of, starts
 from synth_models.fabric.routes.routes_in_turn import Edges, sent_in_turn
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
@@ -107,21 +108,10 @@ class Moves:
             waiting, waited = np.concatenate([waiting, more[:, 0]]), np.concatenate([waited, more[:, 1]])
             order = np.argsort(waiting, kind="stable")
             waiting, waited = waiting[order], waited[order]
-        number = np.array(self._route, dtype=np.int64)
-        lengths = np.array([len(route) for route in self._known], dtype=np.int64)
-        links = np.array([e for route in self._known for e in route], dtype=np.int64)
-        begin, start = np.cumsum(lengths) - lengths, _starts(lengths[number])
-        return Transfers(
-            np.asarray(self._block, dtype=np.int64),
-            np.asarray(self._bytes, dtype=np.int64),
-            np.array(self._piece, dtype=np.int64),
-            np.zeros(len(self), dtype=bool),
-            np.array(self._priority, dtype=np.int64),
-            start,
-            links[np.repeat(begin[number] - start[:-1], lengths[number]) + np.arange(start[-1])],
-            _starts(np.bincount(waiting, minlength=len(self))),
-            waited,
-        )
+        routes = picked(rows_of(self._known), np.array(self._route, dtype=np.int64))
+        before = starts(np.bincount(waiting, minlength=len(self))), waited
+        rows = self._block, self._bytes, self._piece, routes
+        return Transfers.of_rows(*rows, before=before, priority=self._priority)
 
 
 def along(routes: Routes, piece_bytes: IntArray, edges: Edges) -> Transfers:
@@ -132,10 +122,8 @@ def along(routes: Routes, piece_bytes: IntArray, edges: Edges) -> Transfers:
     if len(edges.piece) >= MANY_EDGES:
         sent = sent_in_turn(routes, edges, piece_bytes[edges.piece])
     if sent is not None:
-        before = sent.after[sent.after >= 0]
-        priority, adds = edges.priority[sent.edge], np.zeros(len(sent.edge), dtype=bool)
-        piece, waits = edges.piece[sent.edge], _starts(sent.after >= 0)
-        return Transfers(block, piece_bytes, piece, adds, priority, sent.start, sent.link, waits, before)
+        piece, priority, links = edges.piece[sent.edge], edges.priority[sent.edge], (sent.start, sent.link)
+        return Transfers.of_rows(block, piece_bytes, piece, links, after=sent.after, priority=priority)
     holder = np.zeros(len(piece_bytes), dtype=np.int64)
     holder[edges.piece[::-1]] = edges.source[::-1]
     moves = Moves(routes, block, piece_bytes, holder.tolist())
@@ -150,13 +138,8 @@ def waiting(transfers: Transfers, more: Sequence[tuple[int, int]]) -> Transfers:
     count = len(transfers.piece)
     rows = np.concatenate([np.repeat(np.arange(count), np.diff(transfers.before_start)), given[:, 0]])
     order = np.argsort(rows, kind="stable")
-    starts, before = _starts(np.bincount(rows, minlength=count)), np.concatenate([transfers.before, given[:, 1]])[order]
-    return replace(transfers, before_start=starts, before=before)
-
-
-def _starts(lengths: Any) -> IntArray:
-    """Where rows of these lengths begin, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    before_start = starts(np.bincount(rows, minlength=count))
+    return replace(transfers, before_start=before_start, before=np.concatenate([transfers.before, given[:, 1]])[order])
 
 
 def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: Any, priority: Any) -> Transfers:
@@ -187,17 +170,8 @@ def in_chunks(template: Transfers, pieces: Any, piece_block: Any, piece_bytes: A
     if not parts:
         return Transfers.of(piece_block, piece_bytes, [], [], [])
     piece, adds, order, length, link, wait, before = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Transfers(
-        np.asarray(piece_block, dtype=np.int64),
-        np.asarray(piece_bytes, dtype=np.int64),
-        piece,
-        adds,
-        order.astype(np.int64),
-        _starts(length),
-        link,
-        _starts(wait),
-        before,
-    )
+    rows = piece_block, piece_bytes, piece, (starts(length), link)
+    return Transfers.of_rows(*rows, before=(starts(wait), before), priority=order, adds=adds)
 
 
 def only_useful(machine: Machine, transfers: Transfers, members: Sequence[int]) -> Transfers:
@@ -208,24 +182,12 @@ def only_useful(machine: Machine, transfers: Transfers, members: Sequence[int]) 
     keep = wanted[machine.network.dst[transfers.link[transfers.route_start[1:] - 1]]]
     if keep.all():
         return transfers
-    starts, before = transfers.before_start.tolist(), transfers.before.tolist()
+    begin, before = transfers.before_start.tolist(), transfers.before.tolist()
     for i in range(len(keep) - 1, -1, -1):
         if keep[i]:
-            for j in before[starts[i] : starts[i + 1]]:
+            for j in before[begin[i] : begin[i + 1]]:
                 keep[j] = True
-    lengths, waits = np.diff(transfers.route_start), np.diff(transfers.before_start)
-    number = np.cumsum(keep) - 1
-    return Transfers(
-        transfers.piece_block,
-        transfers.piece_bytes,
-        transfers.piece[keep],
-        transfers.adds[keep],
-        transfers.priority[keep],
-        _starts(lengths[keep]),
-        transfers.link[np.repeat(keep, lengths)],
-        _starts(waits[keep]),
-        number[transfers.before[np.repeat(keep, waits)]],
-    )
+    return transfers.taken(np.flatnonzero(keep))
 
 
 def pieces_of(sizes: Iterable[Sequence[int]]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
@@ -62,13 +64,10 @@ class Together:
         for number, (part, made) in enumerate(zip(instance.parts, schedules, strict=True)):
             if gathering(part.machine, made.route_start, made.link).any():
                 return None
-            start, before = waits_of(part, made)
-            if start is None:
+            before = waits_of(part, made)
+            if before is None:
                 return None
-            own = Transfers(
-                made.piece_block, made.piece_bytes, made.piece, made.adds, made.start, made.route_start, made.link,
-                start, before,
-            )  # fmt: skip
+            own = Transfers.of_schedule(made, before)
             begins.append(made.start / made.ticks_per_s)
             ends.append(arrivals(part, own, made) / made.ticks_per_s)
             of.append(np.full(made.transfers, number, dtype=np.int64))
@@ -158,13 +157,15 @@ class Together:
 
 def _joined(rows: Sequence[Transfers]) -> Transfers:
     """All transfers one after the other."""
-    names = ("piece_block", "piece_bytes", "piece", "adds", "priority", "link", "before")
-    columns: dict[str, Any] = {name: np.concatenate([getattr(row, name) for row in rows]) for name in names}
-    starts: dict[str, Any] = {}
-    for name in ("route_start", "before_start"):
-        lengths = np.concatenate([np.diff(getattr(row, name)) for row in rows])
-        starts[name] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Transfers(**columns, **starts)
+
+    def all_of(column: Callable[[Transfers], Any]) -> Any:
+        return np.concatenate([column(row) for row in rows])
+
+    routes = starts(all_of(lambda row: np.diff(row.route_start))), all_of(lambda row: row.link)
+    before = starts(all_of(lambda row: np.diff(row.before_start))), all_of(lambda row: row.before)
+    block, size, piece = (all_of(attrgetter(name)) for name in ("piece_block", "piece_bytes", "piece"))
+    adds, priority = all_of(lambda row: row.adds), all_of(lambda row: row.priority)
+    return Transfers.of_rows(block, size, piece, routes, before=before, priority=priority, adds=adds)
 
 
 def _timed(instance: FabricInstance, moves: Transfers, release: Sequence[Fraction], in_gaps: bool) -> Schedule:

@@ -12,6 +12,7 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.automorphism import link_images
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import Rows, rows_of
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.reversal import arrivals, ends
 from synth_models.fabric.solution import Schedule
@@ -84,26 +85,18 @@ def slowed(schedule: Schedule, source: FabricInstance, target: FabricInstance) -
     order = np.argsort(schedule.start, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    start, before = waits_of(source, schedule)
-    if start is None:
-        return None
-    columns = schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, rank
-    transfers = Transfers(*columns, schedule.route_start, schedule.link, start, before)
-    return timed(target, transfers, in_order=True)
+    before = waits_of(source, schedule)
+    return None if before is None else timed(target, Transfers.of_schedule(schedule, before, rank), in_order=True)
 
 
-def waits_of(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray | None, IntArray]:
+def waits_of(instance: FabricInstance, schedule: Schedule) -> Rows | None:
     """For every transfer those that brought its piece to where it starts, by then, as rows; None where a route
     branches."""
-    none = np.zeros(0, dtype=np.int64)
-    moves = Transfers(
-        schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, schedule.start,
-        schedule.route_start, schedule.link, np.zeros(schedule.transfers + 1, dtype=np.int64), none,
-    )  # fmt: skip
+    moves = Transfers.of_schedule(schedule)
     try:
         source, goal = ends(instance.machine, moves)
     except ValueError:
-        return None, none
+        return None
     came = arrivals(instance, moves, schedule)
     by_place: dict[tuple[int, int], list[int]] = {}
     for k, place in enumerate(zip(schedule.piece.tolist(), goal.tolist(), strict=True)):
@@ -112,6 +105,4 @@ def waits_of(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray | N
     begins, comes = schedule.start.tolist(), came.tolist()
     for k, place in enumerate(zip(schedule.piece.tolist(), source.tolist(), strict=True)):
         rows.append([j for j in by_place.get(place, ()) if comes[j] <= begins[k]])
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    flat = np.array([j for row in rows for j in row], dtype=np.int64)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), flat
+    return rows_of(rows)

@@ -18,7 +18,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
 from synth_models.fabric.solution import Schedule
 
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}
@@ -54,24 +54,19 @@ def reversed_transfers(there: FabricInstance, spread: Transfers, schedule: Sched
     seen[spread.piece, target] = True
     if np.count_nonzero(seen) < len(target):
         raise ValueError("a rank receives a piece twice: backwards, its contribution would count twice")
-    count = len(spread.piece)
-    lengths = np.diff(spread.route_start)
-    row = np.repeat(np.arange(count), lengths)
-    backwards = spread.link[spread.route_start[:-1][row] + spread.route_start[1:][row] - 1 - np.arange(len(row))]
-    after = np.repeat(np.arange(count, dtype=np.int64), np.diff(spread.before_start))
-    order = np.argsort(spread.before, kind="stable")
-    before_start = np.concatenate([[0], np.cumsum(np.bincount(spread.before, minlength=count))]).astype(np.int64)
     priority = -spread.priority
     if schedule is not None:
         priority = -arrivals(there, spread, schedule)
-    return replace(
-        spread,
-        adds=np.ones(count, dtype=bool),
-        priority=(priority - priority.min(initial=0)).astype(np.int64),
-        link=backwards,
-        before_start=before_start,
-        before=after[order],
-    )
+    priority = (priority - priority.min(initial=0)).astype(np.int64)
+    return replace(reversed_in_time(spread), adds=np.ones(len(priority), dtype=bool), priority=priority)
+
+
+def reversed_in_time(transfers: Transfers) -> Transfers:
+    """The same on the machine turned around: every route from its end on, and what waited is waited for."""
+    row = np.repeat(np.arange(len(transfers.piece)), np.diff(transfers.route_start))
+    at = transfers.route_start[:-1][row] + transfers.route_start[1:][row] - 1 - np.arange(len(row))
+    before_start, before = waiting_for(transfers)
+    return replace(transfers, link=transfers.link[at], before_start=before_start, before=before)
 
 
 def joined(machine: Machine, up: Transfers, down: Transfers, later: bool = True) -> Transfers:
@@ -95,16 +90,15 @@ def joined(machine: Machine, up: Transfers, down: Transfers, later: bool = True)
     at = np.repeat(begin - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
     flat: IntArray = np.concatenate([order, down.before + count])[at]
     offset = int(up.priority.max(initial=-1)) + 1 - int(down.priority.min(initial=0)) if later else 0
-    return Transfers(
-        up.piece_block,
-        up.piece_bytes,
-        np.concatenate([up.piece, down.piece]),
-        np.concatenate([up.adds, down.adds]),
-        np.concatenate([up.priority, down.priority + offset]),
-        np.concatenate([up.route_start, up.route_start[-1] + down.route_start[1:]]),
-        np.concatenate([up.link, down.link]),
-        np.concatenate([up.before_start, up.before_start[-1] + np.cumsum(lengths)]),
-        np.concatenate([up.before, flat]),
+    return replace(
+        up,
+        piece=np.concatenate([up.piece, down.piece]),
+        adds=np.concatenate([up.adds, down.adds]),
+        priority=np.concatenate([up.priority, down.priority + offset]),
+        route_start=np.concatenate([up.route_start, up.route_start[-1] + down.route_start[1:]]),
+        link=np.concatenate([up.link, down.link]),
+        before_start=np.concatenate([up.before_start, up.before_start[-1] + np.cumsum(lengths)]),
+        before=np.concatenate([up.before, flat]),
     )
 
 

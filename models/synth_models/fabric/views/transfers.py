@@ -109,9 +109,9 @@ def _words(schedule: Schedule, hops: Hops) -> str:
     return f"{counted(len(several), 'transfer')} (first {several[0]}) added up in switches" if len(several) else ""
 
 
-class _Moves(NamedTuple):
-    """Moves from node to node, shape (moves,) each: the transfer that each is of (``owner``), its ends, the ticks at
-    which it leaves and has arrived, whether the receiver adds it, and which share of its piece it moves, -1 for all."""
+class _RankTransfers(NamedTuple):
+    """What goes from rank to rank, shape (rows,) each: the transfer that it is of (``owner``), its ends, the ticks at
+    which it leaves and has arrived, whether the receiver adds it, and which share of its piece it is, -1 for all."""
 
     owner: IntArray
     src: IntArray
@@ -122,12 +122,14 @@ class _Moves(NamedTuple):
     share: IntArray
 
 
-def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _Moves:
+def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _RankTransfers:
     """The moves of all routes."""
     row, src, start = _forwarded(instance, schedule, hops)
     owner = hops.owner[row].astype(np.int64)
     dst = instance.machine.network.dst[schedule.link[row]].astype(np.int64)
-    found = _Moves(owner, src, dst, start, hops.arrive[row], schedule.adds[owner], np.full(len(row), -1, np.int64))
+    found = _RankTransfers(
+        owner, src, dst, start, hops.arrive[row], schedule.adds[owner], np.full(len(row), -1, np.int64)
+    )
     several = _several(schedule, hops)
     if not len(several):
         return found
@@ -136,10 +138,10 @@ def _moves(instance: FabricInstance, schedule: Schedule, hops: Hops) -> _Moves:
     hubs = {int(schedule.piece[one.transfer]) for one in summed if len(one.ends) > 1}
     few = len(hubs) < len(instance.members)  # pieces for all to add one
     rows = [row for one in summed for row in one.moves(int(schedule.piece_bytes[schedule.piece[one.transfer]]), few)]
-    sums = _Moves(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
+    sums = _RankTransfers(*(np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)))  # type: ignore[arg-type]
     plain = ~np.isin(owner, several)
     joint = (np.concatenate([a[plain], b]) for a, b in zip(found, sums, strict=True))
-    return _Moves(*joint)._replace(adds=np.concatenate([found.adds[plain], sums.adds.astype(bool)]))
+    return _RankTransfers(*joint)._replace(adds=np.concatenate([found.adds[plain], sums.adds.astype(bool)]))
 
 
 class _Sum(NamedTuple):
@@ -153,8 +155,9 @@ class _Sum(NamedTuple):
     adders: list[int]
 
     def moves(self, size: int, few: bool) -> Iterator[tuple[int, int, int, int, int, bool, int]]:
-        """Rows of :class:`_Moves`: all others' parts to an adder, and what it then has to all others behind the hub.
-        The adders take pieces in turn; where those are ``few``, each takes a share of every one (of ``size`` bytes)."""
+        """Rows of :class:`_RankTransfers`: all others' parts to an adder, and what it then has to all others behind
+        the hub. The adders take pieces in turn; where those are ``few``, each takes a share of every one (of ``size``
+        bytes)."""
         count = len(self.adders)
         for share in range(count if few and size >= count > 1 else 1):
             adder = self.adders[(self.piece + share) % count]
@@ -170,7 +173,7 @@ class _Sum(NamedTuple):
 Came = dict[tuple[int, int], list[tuple[int, int]]]  # by piece and node: transfers that bring it, and when
 
 
-def _arrivals(schedule: Schedule, moves: _Moves, several: IntArray) -> Came:
+def _arrivals(schedule: Schedule, moves: _RankTransfers, several: IntArray) -> Came:
     """What brings the pieces of transfers with several sources anywhere."""
     found: Came = {}
     piece = schedule.piece[moves.owner]
@@ -211,8 +214,8 @@ def _adders(i: int, piece: int, sources: dict[int, int], ends: dict[int, int], c
 
 
 def _in_shares(
-    schedule: Schedule, moves: _Moves, part: IntArray, offset: IntArray
-) -> tuple[_Moves, IntArray, IntArray, IntArray, IntArray]:
+    schedule: Schedule, moves: _RankTransfers, part: IntArray, offset: IntArray
+) -> tuple[_RankTransfers, IntArray, IntArray, IntArray, IntArray]:
     """The moves, each of one share, the share of each among those of all pieces, and of every share its part, offset
     and bytes."""
     count = np.ones(len(part), dtype=np.int64)
@@ -225,12 +228,12 @@ def _in_shares(
     turn = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
     low, high = (schedule.piece_bytes[of] * (turn + k) // count[of] for k in (0, 1))
     columns: Any = (column[row] for column in moves)
-    kept = _Moves(*columns)
+    kept = _RankTransfers(*columns)
     piece = (np.cumsum(count) - count)[schedule.piece[kept.owner]] + nth
     return kept, piece, part[of], offset[of] + low, high - low
 
 
-def _together(instance: FabricInstance, schedule: Schedule, moves: _Moves) -> IntArray | None:
+def _together(instance: FabricInstance, schedule: Schedule, moves: _RankTransfers) -> IntArray | None:
     """The streams that one switch of a box adds or copies, by the number of their transfer."""
     net, is_switch = instance.machine.network, instance.machine.is_switch
     if not schedule.transfers:

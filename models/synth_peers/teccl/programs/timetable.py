@@ -33,7 +33,7 @@ MANY = 10_000  # moves whose list scheduling may take long, where links wait for
 WORTH = Fraction(1, 10_000)  # doublings that save less, two in a row, end the search
 
 
-class Move(NamedTuple):
+class MoveKey(NamedTuple):
     """What tells a move from others: its first epoch, chunk, first link, and the last link where nothing is copied."""
 
     epoch: int
@@ -43,7 +43,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moves:
+class EpochTransfers:
     """Transfers of whole chunks or streams. Per move: ``item`` (chunk or stream), its ``route``, the moves that it
     waits for, the epoch of its start and for how many epochs it is on the way. Per item: its block and its bytes."""
 
@@ -77,13 +77,13 @@ def schedule_of(
     return best
 
 
-def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
+def moves_of_sends(grid: Grid, sends: Sends) -> EpochTransfers:
     """The moves that bring every chunk first to whoever needs it; sends that nobody needs are left out."""
     routes, fed = _routes(grid, sends)
     keys = sorted(routes, key=lambda key: (key.epoch, _depth(fed, key), *key[1:]))
     number = {key: i for i, key in enumerate(keys)}
     lag = grid.lag.tolist()
-    return Moves(
+    return EpochTransfers(
         [key.chunk for key in keys],
         [routes[key] for key in keys],
         [[] if (before := fed[key]) is None else [number[before]] for key in keys],
@@ -94,17 +94,17 @@ def moves_of_sends(grid: Grid, sends: Sends) -> Moves:
     )
 
 
-def _routes(grid: Grid, sends: Sends) -> tuple[dict[Move, list[int]], dict[Move, Move | None]]:
+def _routes(grid: Grid, sends: Sends) -> tuple[dict[MoveKey, list[int]], dict[MoveKey, MoveKey | None]]:
     """The links of every move, an out-tree where switches copy; and the move that brings what it takes, None from the
     chunk's origin."""
     feeders = _feeders(grid, sends)
     src, dst, link, epoch = grid.src.tolist(), grid.dst.tolist(), sends.link.tolist(), sends.epoch.tolist()
-    routes: dict[Move, list[int]] = {}
-    brought: dict[tuple[int, int], Move] = {}  # by chunk and node
+    routes: dict[MoveKey, list[int]] = {}
+    brought: dict[tuple[int, int], MoveKey] = {}  # by chunk and node
     for (c, v), i in sorted(_needed(grid, sends, feeders).items(), key=lambda item: epoch[item[1]]):
         way = _way(feeders, i)
         links = without_loops([link[j] for j in way], src, dst)
-        key = Move(epoch[way[0]], c, links[0], -1 if grid.copies else link[i])
+        key = MoveKey(epoch[way[0]], c, links[0], -1 if grid.copies else link[i])
         route = routes.setdefault(key, [])
         reached = {src[links[0]], *(dst[e] for e in route)}
         route += links[max(k for k, e in enumerate(links) if src[e] in reached) :]
@@ -123,7 +123,7 @@ def without_loops(links: list[int], src: list[int], dst: list[int]) -> list[int]
     return found
 
 
-def _depth(fed: Mapping[Move, Move | None], key: Move) -> int:
+def _depth(fed: Mapping[MoveKey, MoveKey | None], key: MoveKey) -> int:
     """How many moves of the same epoch, one after the other, come before this one."""
     depth, before = 0, fed[key]
     while before is not None and before.epoch == key.epoch:
@@ -196,7 +196,7 @@ class _Hop(NamedTuple):
     epochs: int
 
 
-def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
+def moves_of_streams(grid: Grid, streams: Streams) -> EpochTransfers:
     """Every stream cut at the nodes that keep it; its bytes are the block's, dealt out by shares."""
     lag = grid.lag.tolist()
     src, dst, holds = grid.src.tolist(), grid.dst.tolist(), grid.holds.tolist()
@@ -218,7 +218,7 @@ def moves_of_streams(grid: Grid, streams: Streams) -> Moves:
     rows = sorted(moves.values(), key=lambda row: (row.began, row.stream, row.hop))
     number = {(row.stream, row.hop): at for at, row in enumerate(rows)}
     before = [[number[row.stream, row.hop - 1]] if row.hop else [] for row in rows]
-    return Moves(
+    return EpochTransfers(
         [row.stream for row in rows], [row.route for row in rows], before, [row.began for row in rows],
         [row.epochs for row in rows], streams.block.tolist(), sizes,
     )  # fmt: skip
@@ -240,7 +240,7 @@ def _bytes(grid: Grid, streams: Streams) -> list[int]:
 
 
 def _quicker(
-    instance: FabricInstance, there: FabricInstance, moves: Moves, pieces: int, orders: tuple[bool, ...]
+    instance: FabricInstance, there: FabricInstance, moves: EpochTransfers, pieces: int, orders: tuple[bool, ...]
 ) -> Schedule:
     """The best of list scheduling (False among the ``orders``) and the plan's own order on every link (True), forwards
     and (for a reduction) backwards."""
@@ -252,7 +252,7 @@ def _quicker(
     return min(made, key=lambda one: seconds(instance, one))
 
 
-def _transfers(moves: Moves, pieces: int) -> Transfers:
+def _transfers(moves: EpochTransfers, pieces: int) -> Transfers:
     """Every item cut into at most ``pieces``; a piece's turn comes where it would within the item's epochs, and
     not before what it waits for."""
     cuts = [cut(size, pieces) for size in moves.bytes]

@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synth_models.fabric.programs.continuous.model import Move, Program
+    from synth_models.fabric.programs.continuous.model import OptionalTransfer, Program
 
 Bits = dict[tuple[int, int], Any]
 
@@ -49,7 +49,7 @@ def _piece(program: Program, piece: int) -> None:
         _node(program, piece, v, adding, bits)
 
 
-def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) -> None:
+def _node(program: Program, piece: int, v: int, adding: list[OptionalTransfer], bits: Bits) -> None:
     """What comes to a node and leaves it; ``adding`` are the piece's transfers that add."""
     coming = [
         (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.route.leaves) if w == v
@@ -70,7 +70,7 @@ def _node(program: Program, piece: int, v: int, adding: list[Move], bits: Bits) 
     _complete_copies(program, piece, v, complete)
 
 
-def _contributions(program: Program, members: list[int], bits: Bits, number: int, move: Move) -> None:
+def _contributions(program: Program, members: list[int], bits: Bits, number: int, move: OptionalTransfer) -> None:
     """(1): what a transfer may carry."""
     model = program.model
     for i in members:
@@ -85,7 +85,7 @@ def _contributions(program: Program, members: list[int], bits: Bits, number: int
         model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
 
 
-def _arrived_before(program: Program, sooner: Move, leaf: int, later: Move) -> Any:
+def _arrived_before(program: Program, sooner: OptionalTransfer, leaf: int, later: OptionalTransfer) -> Any:
     """(2): whether one transfer has arrived when another leaves from there; what comes too late is a unit later."""
     model = program.model
     before = model.new_bool_var("")
@@ -133,7 +133,10 @@ def _complete_at_last(program: Program, piece: int, v: int, complete: Any) -> No
 
 
 def _copies_come_last(
-    program: Program, ready: Any, copies: list[tuple[Move, int]], coming: list[tuple[int, Move, int]]
+    program: Program,
+    ready: Any,
+    copies: list[tuple[OptionalTransfer, int]],
+    coming: list[tuple[int, OptionalTransfer, int]],
 ) -> None:
     """(7): a copy makes complete when it has arrived, which is after all that is added."""
     for move, leaf in copies:
@@ -142,7 +145,9 @@ def _copies_come_last(
             program.model.add(sooner.arrival(at) + 1 <= move.arrival(leaf)).only_enforce_if([move.there, sooner.there])
 
 
-def _ready_when_added(program: Program, ready: Any, whole: Any, coming: list[tuple[int, Move, int]]) -> None:
+def _ready_when_added(
+    program: Program, ready: Any, whole: Any, coming: list[tuple[int, OptionalTransfer, int]]
+) -> None:
     """(8): what is complete by adding is ready when all has arrived."""
     for _, move, leaf in coming:
         program.model.add(ready >= move.arrival(leaf)).only_enforce_if([whole, move.there])

@@ -5,8 +5,8 @@ Optional intervals as in Laborie and others (IBM ILOG CP Optimizer for schedulin
 | symbol | name | set | unit |
 |---|---|---|---|
 | p, r | ``piece``, ``route`` | pieces; routes from a node that can hold pieces (:mod:`.transfer_routes`) | |
-| x_pr | ``Move.there`` | piece p is sent over route r (once) | 0, 1 |
-| s_pr | ``Move.starts`` | start of the transfer (of every hop where hops may wait) | unit of time |
+| x_pr | ``OptionalTransfer.there`` | piece p is sent over route r (once) | 0, 1 |
+| s_pr | ``OptionalTransfer.starts`` | start of the transfer (of every hop where hops may wait) | unit of time |
 | a_pv | ``ready[p, v]`` | when p is wholly at v (sums: when v has all it adds) | unit |
 | T | ``makespan`` | last arrival | unit |
 
@@ -32,16 +32,16 @@ from typing import Any
 
 from synth.solvers.names import name_variables
 from synth_models.fabric.programs.continuous.problem import Problem, Row, resources
-from synth_models.fabric.programs.continuous.transfer_routes import Route, Timing
+from synth_models.fabric.programs.continuous.transfer_routes import Timing, TransferRoute
 
 
 @dataclass(frozen=True, eq=False)
-class Move:
+class OptionalTransfer:
     """A piece over a route, if it is ``there`` (a Boolean variable)."""
 
     piece: int
     number: int
-    route: Route
+    route: TransferRoute
     timing: Timing
     there: Any
     starts: tuple[Any, ...]
@@ -71,9 +71,9 @@ class Program:
 
         self.problem, self.horizon = problem, horizon
         self.model = cp_model.CpModel()
-        self.moves: list[Move] = []
-        self.into: dict[tuple[int, int], list[tuple[Move, int]]] = {}
-        self.out: dict[tuple[int, int], list[Move]] = {}
+        self.moves: list[OptionalTransfer] = []
+        self.into: dict[tuple[int, int], list[tuple[OptionalTransfer, int]]] = {}
+        self.out: dict[tuple[int, int], list[OptionalTransfer]] = {}
         self.ready: dict[tuple[int, int], Any] = {}
         self.makespan = self.model.new_int_var(min(least, horizon), horizon, "")
         self.there: dict[tuple[int, int, str], Any] = {}
@@ -124,14 +124,14 @@ class Program:
         index = piece, number, "adds" if adds else "copies"
         self.there[index] = there
         self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
-        move = Move(piece, number, route, timing, there, starts, adds)
+        move = OptionalTransfer(piece, number, route, timing, there, starts, adds)
         self.hops_in_order(move)
         self.moves.append(move)
         self.out.setdefault((piece, route.source), []).append(move)
         for leaf, (v, _) in enumerate(route.leaves):
             self.into.setdefault((piece, v), []).append((move, leaf))
 
-    def _window(self, piece: int, route: Route, timing: Timing, adds: bool) -> tuple[int, int]:
+    def _window(self, piece: int, route: TransferRoute, timing: Timing, adds: bool) -> tuple[int, int]:
         """First and latest start of a piece over a route; none in between where that is of no use."""
         problem = self.problem
         away = problem.distance[problem.kind[piece]]
@@ -233,7 +233,7 @@ class Program:
             if len(intervals) > 1:
                 self.model.add_no_overlap(intervals)
 
-    def hops_in_order(self, move: Move) -> None:
+    def hops_in_order(self, move: OptionalTransfer) -> None:
         """(7): where hops may wait, each begins when the one before has delivered."""
         for k in range(1, move.route.starts):
             took = move.timing.duration[k - 1] + self.problem.latency_units[move.route.links[k - 1]]

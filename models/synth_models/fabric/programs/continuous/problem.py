@@ -15,7 +15,7 @@ from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.continuous.transfer_routes import Route, Timing, TransferRoutes, timing
+from synth_models.fabric.programs.continuous.transfer_routes import Timing, TransferRoute, TransferRoutes, timing
 from synth_models.fabric.programs.continuous.tuned import SUM_PARTS
 from synth_models.fabric.solution import Schedule
 
@@ -218,7 +218,7 @@ class Problem:
         return last
 
 
-def resources(problem: Problem, route: Route, found: Timing) -> list[tuple[int, int, int, int]]:
+def resources(problem: Problem, route: TransferRoute, found: Timing) -> list[tuple[int, int, int, int]]:
     """What a route occupies: rows (resource, hop, from, until) in units from the hop's start. Resources are links, and
     behind them groups; a group that a route has twice at once is occupied once, for as long as either is."""
     spans: dict[tuple[int, int], list[tuple[int, int]]] = {}

@@ -18,7 +18,7 @@ from synth_models.fabric.programs.continuous.tuned import MOST_PATHS, MOST_TREES
 
 
 @dataclass(frozen=True)
-class Route:
+class TransferRoute:
     """``links`` in an order in which each comes after the one it hangs on, whose place is ``parent`` (-1: none);
     ``leaves``: pairs of a node that receives the piece and the place of the link into it. ``waits``: every hop has a
     start of its own."""
@@ -45,7 +45,7 @@ class Timing:
     arrival: tuple[int, ...]
 
 
-def timing(route: Route, duration: Sequence[int], latency: Sequence[int], hop_by_hop: bool) -> Timing:
+def timing(route: TransferRoute, duration: Sequence[int], latency: Sequence[int], hop_by_hop: bool) -> Timing:
     """``duration`` and ``latency`` of every link of the machine."""
     offset, longest = [], []
     for e, p in zip(route.links, route.parent, strict=True):
@@ -82,7 +82,7 @@ class TransferRoutes:
         self.branches = self.branches and not self.waits
         # sums that wait in switches, or that are copied there, are not modelled
         self.complete = not (self.hop_by_hop and reduces and (switching.buffer or switching.copies) and self._switches)
-        self.all: list[Route] = []
+        self.all: list[TransferRoute] = []
         self._number: dict[frozenset[int], int] = {}
         for u in range(machine.nodes):
             if self.holds(u):
@@ -111,11 +111,11 @@ class TransferRoutes:
             self._add(self._way(list(links)))
         return self._number[key]
 
-    def _add(self, route: Route) -> None:
+    def _add(self, route: TransferRoute) -> None:
         self._number[frozenset(route.links)] = len(self.all)
         self.all.append(route)
 
-    def _way(self, links: list[int]) -> Route:
+    def _way(self, links: list[int]) -> TransferRoute:
         source = self.src[links[0]]
         place = {self.dst[e]: k for k, e in enumerate(links)}
         parent = tuple(-1 if self.src[e] == source else place.get(self.src[e], len(links)) for e in links)
@@ -124,7 +124,7 @@ class TransferRoutes:
         bad = any(p >= k for k, p in enumerate(parent)) or not all(self.holds(v) for v, _ in leaves)
         if bad or len(place) < len(links) or any(self.holds(v) for v in inner) or source in place:
             raise ValueError("these links are no route")
-        return Route(source, tuple(links), parent, leaves, self.waits and len(links) > 1)
+        return TransferRoute(source, tuple(links), parent, leaves, self.waits and len(links) > 1)
 
     def _from(self, u: int) -> None:
         if self.by_link:

@@ -18,7 +18,7 @@ SLIVER = 1e-9  # of the most bytes that a source sends to one goal: less is give
 
 
 @dataclass(frozen=True, eq=False)
-class Routes:
+class FlowPaths:
     """Paths from sources to goals. ``source``, ``goal`` (nodes), ``share`` (of the pair's bytes, sums to 1 per pair),
     ``kind`` (equal for images of one path): shape (paths,). ``link[start[i]:start[i + 1]]``: the links of path i.
     Sorted by source, then goal."""
@@ -34,7 +34,7 @@ class Routes:
         return len(self.source)
 
 
-def decomposed(arcs: Arcs, demand: Demand, flow: Flow) -> Routes:
+def decomposed(arcs: Arcs, demand: Demand, flow: Flow) -> FlowPaths:
     """Paths of every commodity, the shortest first; bytes that go round in circles are left out."""
     source, goal, share, start, links = [], [], [], [np.zeros(1, dtype=np.int64)], []
     out_start, out_arc = rows_by(arcs.tail, arcs.states)
@@ -62,10 +62,10 @@ def decomposed(arcs: Arcs, demand: Demand, flow: Flow) -> Routes:
     goals, shares = np.concatenate(goal), np.concatenate(share)
     sources = np.concatenate(source)
     kinds = np.arange(len(goals), dtype=np.int64)
-    return _sorted(Routes(sources, goals, shares, kinds, np.concatenate(start), np.concatenate(links)), arcs)
+    return _sorted(FlowPaths(sources, goals, shares, kinds, np.concatenate(start), np.concatenate(links)), arcs)
 
 
-def images(routes: Routes, arcs: Arcs, group: Symmetries, sources: IntArray) -> Routes:
+def images(routes: FlowPaths, arcs: Arcs, group: Symmetries, sources: IntArray) -> FlowPaths:
     """The routes of every source: those of its orbit's representative, mapped by every symmetry that leads there."""
     if len(group) == 1:
         return routes
@@ -85,10 +85,10 @@ def images(routes: Routes, arcs: Arcs, group: Symmetries, sources: IntArray) -> 
     at = np.repeat(routes.start[path] - start[:-1], length) + np.arange(start[-1])
     link = group.link[np.repeat(by, length), routes.link[at]]
     share = routes.share[path] / several[source]
-    return _sorted(Routes(source, group.node[by, routes.goal[path]], share, routes.kind[path], start, link), arcs)
+    return _sorted(FlowPaths(source, group.node[by, routes.goal[path]], share, routes.kind[path], start, link), arcs)
 
 
-def load(routes: Routes, machine: Machine, amount: FloatArray, cut_through: bool) -> FloatArray:
+def load(routes: FlowPaths, machine: Machine, amount: FloatArray, cut_through: bool) -> FloatArray:
     """Seconds for which every resource is used, shape (resources,), if path i carries amount[i] bytes; a group that one
     transfer crosses twice is used for the longer time."""
     seconds = link_seconds(machine, routes, amount)
@@ -109,14 +109,14 @@ def load(routes: Routes, machine: Machine, amount: FloatArray, cut_through: bool
     return np.concatenate([seconds, shared])
 
 
-def link_seconds(machine: Machine, routes: Routes, amount: FloatArray) -> FloatArray:
+def link_seconds(machine: Machine, routes: FlowPaths, amount: FloatArray) -> FloatArray:
     """Seconds for which every link is used, shape (links,), if path i carries amount[i] bytes."""
     each = np.repeat(amount, np.diff(routes.start)) / machine.network.bandwidth[routes.link]
     seconds: FloatArray = np.bincount(routes.link, each, machine.links).astype(np.float64)
     return seconds
 
 
-def _sorted(routes: Routes, arcs: Arcs) -> Routes:
+def _sorted(routes: FlowPaths, arcs: Arcs) -> FlowPaths:
     """By source, goal, then share (the largest first); equal paths of a pair become one."""
     length = np.diff(routes.start)
     widest = int(length.max(initial=1))
@@ -137,7 +137,7 @@ def _sorted(routes: Routes, arcs: Arcs) -> Routes:
     kept = first[by]
     start = np.concatenate([[0], np.cumsum(length[kept])]).astype(np.int64)
     at = np.repeat(routes.start[kept] - start[:-1], length[kept]) + np.arange(start[-1])
-    return Routes(source[by], goal[by], share[by], routes.kind[kept], start, routes.link[at])
+    return FlowPaths(source[by], goal[by], share[by], routes.kind[kept], start, routes.link[at])
 
 
 def _without_circles(arcs: Arcs, start: IntArray, path: IntArray) -> tuple[IntArray, IntArray]:

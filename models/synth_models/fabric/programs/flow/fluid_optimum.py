@@ -16,7 +16,7 @@ from synth_models.fabric.plans.node_symmetries import Symmetries, identity, symm
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
-from synth_models.fabric.programs.flow.flow_routes import Routes, decomposed, images, load
+from synth_models.fabric.programs.flow.flow_routes import FlowPaths, decomposed, images, load
 from synth_models.fabric.programs.flow.tuned import (
     DETOURS,
     DETOURS_UP_TO,
@@ -37,17 +37,17 @@ class Fluid:
     routes of least latency, or with short detours, by name; ``latency``: what some block cannot avoid, s.
     """
 
-    routes: Routes
+    routes: FlowPaths
     time: float
     least: float
     price: FloatArray
     sources: int
     commodities: int
-    nearer: tuple[tuple[str, Routes], ...]
+    nearer: tuple[tuple[str, FlowPaths], ...]
     latency: float
 
     @property
-    def routings(self) -> tuple[tuple[str, Routes], ...]:
+    def routings(self) -> tuple[tuple[str, FlowPaths], ...]:
         """All routes by name."""
         return (*self.nearer, ("fastest flow", self.routes))
 
@@ -95,7 +95,7 @@ def _fluid(
     if nearest is not None and len(program.arc) <= DETOURS_UP_TO and flow.time <= LONG * unit:
         nearer += _with_detours(nearest, flow, lambda factor: solved(detour <= factor * unit))
 
-    def routed(found: model.Flow) -> Routes:
+    def routed(found: model.Flow) -> FlowPaths:
         return images(decomposed(arcs, kept, found), arcs, group, demand.source)
 
     routes = routed(flow)
@@ -152,7 +152,7 @@ def _detours(instance: FabricInstance, arcs: Arcs, demand: model.Demand) -> tupl
     return detour, float(least[demand.bytes > 0].max(initial=0.0))
 
 
-def _fluid_time(arcs: Arcs, routes: Routes, demand: model.Demand, cut_through: bool) -> float:
+def _fluid_time(arcs: Arcs, routes: FlowPaths, demand: model.Demand, cut_through: bool) -> float:
     row = np.searchsorted(demand.source, routes.source)
     amount = routes.share * demand.bytes[row, routes.goal]
     return float(load(routes, arcs.machine, amount, cut_through).max(initial=0.0))
@@ -179,10 +179,10 @@ def _reversed_demand(demand: model.Demand) -> model.Demand:
     return model.Demand(goal, wanted, np.ones(len(goal), dtype=np.int64))
 
 
-def _reversed_routes(routes: Routes) -> Routes:
+def _reversed_routes(routes: FlowPaths) -> FlowPaths:
     """The routes of the reversed machine as routes of the machine, sorted by source and goal again."""
     by = np.lexsort((routes.kind, -routes.share, routes.source, routes.goal))
     length = np.diff(routes.start)[by]
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     at = np.repeat(routes.start[1:][by] - 1 + start[:-1], length) - np.arange(start[-1])
-    return Routes(routes.goal[by], routes.source[by], routes.share[by], routes.kind[by], start, routes.link[at])
+    return FlowPaths(routes.goal[by], routes.source[by], routes.share[by], routes.kind[by], start, routes.link[at])

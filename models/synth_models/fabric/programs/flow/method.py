@@ -16,7 +16,7 @@ from synth_models.fabric.plans.straight import Crowd
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
-from synth_models.fabric.programs.flow.search import Found, best_schedule
+from synth_models.fabric.programs.flow.search import Draft, best_draft
 from synth_models.fabric.programs.flow.tuned import NEAR
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.solution import Schedule
@@ -48,7 +48,7 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
         options.held.offer_bound(proven.seconds, proven.words, proven.certificate)
     built = time.monotonic()
     least = max(fluid.time, fluid.latency, proven.seconds if proven else 0.0)
-    found = best_schedule(instance, fluid.routings, least, options)
+    found = best_draft(instance, fluid.routings, least, options)
     return Outcome(
         "finished",
         found.schedule,
@@ -77,7 +77,7 @@ def _enough(incumbent: Incumbent) -> bool:
     return (crowd.many and crowd.alone) or time * (1 - part) <= quick_bound(instance)
 
 
-def _told(instance: FabricInstance, fluid: Fluid, found: Found) -> str:
+def _told(instance: FabricInstance, fluid: Fluid, found: Draft) -> str:
     rate = instance.bytes / 1e9
     folded = f", folded to {fluid.commodities}" if fluid.commodities < fluid.sources else ""
     name = "fluid optimum" if fluid.least >= fluid.time * (1 - 1e-6) else f"flow (no less than {fluid.least:.6g} s)"

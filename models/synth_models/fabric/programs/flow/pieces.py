@@ -8,17 +8,18 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.programs.flow.flow_routes import Routes
+from synth_models.fabric.problem.rows import starts
+from synth_models.fabric.programs.flow.flow_routes import FlowPaths
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PathShares:
     """Bytes of every block on every one of its pair's paths that carries any: ``block``, ``path``, ``bytes``, shape
     (parts,); and the paths cut at ranks: hop h of path i is ``hop_start[first_hop[i] + h]`` …, in positions of
     ``routes.link``."""
 
-    routes: Routes
+    routes: FlowPaths
     block: IntArray
     path: IntArray
     bytes: IntArray
@@ -31,7 +32,7 @@ class Pieces:
     """A plan cut into pieces. Per piece: ``part``, ``bytes``, ``turn`` (its number within its part) and ``turns`` (how
     many that part has). Per transfer: ``piece`` and ``hop``. ``hops`` per piece."""
 
-    plan: Plan
+    plan: PathShares
     part: IntArray
     bytes: IntArray
     turn: IntArray
@@ -41,7 +42,7 @@ class Pieces:
     hop: IntArray
 
 
-def planned(instance: FabricInstance, routes: Routes, whole: bool = False) -> Plan:
+def planned(instance: FabricInstance, routes: FlowPaths, whole: bool = False) -> PathShares:
     """Every block dealt out to its pair's paths by largest remainders; ``whole``: all of it on its widest path."""
     blocks, nodes = instance.blocks, instance.machine.nodes
     pair = routes.source * nodes + routes.goal
@@ -65,10 +66,10 @@ def planned(instance: FabricInstance, routes: Routes, whole: bool = False) -> Pl
     amount += each[block] + (place < more[block])
     keep = amount > 0
     first_hop, hop_start = _hops(instance, routes)
-    return Plan(routes, block[keep], path[keep], amount[keep], first_hop, hop_start)
+    return PathShares(routes, block[keep], path[keep], amount[keep], first_hop, hop_start)
 
 
-def cut(plan: Plan, most_bytes: float) -> Pieces:
+def cut(plan: PathShares, most_bytes: float) -> Pieces:
     """Pieces of at most ``most_bytes`` (at least 1), those of one part nearly equal."""
     turns = np.maximum(1, -(-plan.bytes // max(1, int(most_bytes))))
     part = np.repeat(np.arange(len(plan.bytes)), turns)
@@ -86,22 +87,13 @@ def transfers(pieces: Pieces, priority: IntArray | None = None) -> Transfers:
     plan = pieces.plan
     at = plan.first_hop[plan.path[pieces.part[pieces.piece]]] + pieces.hop
     length = plan.hop_start[at + 1] - plan.hop_start[at]
-    route_start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    waits = pieces.hop > 0
-    return Transfers(
-        plan.block[pieces.part],
-        pieces.bytes,
-        pieces.piece,
-        np.zeros(len(pieces.piece), dtype=bool),
-        np.zeros(len(pieces.piece), dtype=np.int64) if priority is None else priority,
-        route_start,
-        plan.routes.link[_ranges(plan.hop_start[at], length)],
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        np.flatnonzero(waits) - 1,
-    )
+    hops = starts(length), plan.routes.link[_ranges(plan.hop_start[at], length)]
+    after = np.where(pieces.hop > 0, np.arange(-1, len(at) - 1), -1)
+    order = 0 if priority is None else priority
+    return Transfers.of_rows(plan.block[pieces.part], pieces.bytes, pieces.piece, hops, after=after, priority=order)
 
 
-def _hops(instance: FabricInstance, routes: Routes) -> tuple[IntArray, IntArray]:
+def _hops(instance: FabricInstance, routes: FlowPaths) -> tuple[IntArray, IntArray]:
     """First hop of every path, shape (paths + 1,), and first link of every hop, shape (hops + 1,)."""
     stops = ~instance.machine.is_switch[instance.machine.network.dst[routes.link]]
     ends = np.flatnonzero(stops) + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ from synth.clock.start_up_costs import counted_now
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.flow.busiest_first import critical_order, looks
-from synth_models.fabric.programs.flow.flow_routes import Routes, link_seconds
+from synth_models.fabric.programs.flow.flow_routes import FlowPaths, link_seconds
 from synth_models.fabric.programs.flow.orders import Busiest, Order, Rule
-from synth_models.fabric.programs.flow.pieces import Pieces, Plan, cut, planned, transfers
+from synth_models.fabric.programs.flow.pieces import PathShares, Pieces, cut, planned, transfers
 from synth_models.fabric.programs.flow.priority_rules import priorities
 from synth_models.fabric.programs.flow.tuned import (
     ALL_ORDERS,
@@ -49,29 +50,25 @@ from synth_models.fabric.solution import Schedule
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """A schedule, its time in seconds, and how it was made."""
-
-    schedule: Schedule
-    seconds: float
-    words: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Draft:
-    """Start ticks of bookings, and what they would take in seconds."""
+class Draft:
+    """Start ticks of bookings, what they would take in seconds, and how they were made."""
 
     bookings: Bookings
     start: IntArray
     seconds: float
     words: str
 
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The bookings as a schedule."""
+        return self.bookings.schedule(self.start)
+
     @property
     def handicap(self) -> int:
         """Pieces: of two that take about as long, the one with fewer is better."""
         return len(self.bookings.transfers.piece_block)
 
-    def beats(self, other: _Draft | None) -> bool:
+    def beats(self, other: Draft | None) -> bool:
         """Faster, and clearly so if it needs more pieces."""
         if other is None:
             return True
@@ -79,12 +76,12 @@ class _Draft:
 
 
 @dataclass(eq=False)
-class _Search:
+class _DraftSearch:
     instance: FabricInstance
     options: RunOptions
     least_s: float
     until: float
-    drafts: list[_Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
+    drafts: list[Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
     looks_per_s: float = LOOKS_PER_S  # as measured last
     takes: float = 0.0  # seconds of the next draft at most, by the last
 
@@ -111,7 +108,7 @@ class _Search:
         self.options.clock.cut |= late
         return not late
 
-    def keep(self, draft: _Draft) -> bool:
+    def keep(self, draft: Draft) -> bool:
         """Put a draft among the best few; whether it is the best now."""
         first = self.drafts[0] if self.drafts else None
         better = draft.beats(first)
@@ -120,14 +117,14 @@ class _Search:
         del self.drafts[STARTS:]
         if better:
             self.options.progress.note(draft.seconds)
-            self.options.held.offer(lambda: draft.bookings.schedule(draft.start), draft.seconds, draft.words)
+            self.options.held.offer(lambda: draft.schedule, draft.seconds, draft.words)
         return better
 
-    def draft(self, bookings: Bookings, start: IntArray, words: str) -> _Draft:
+    def draft(self, bookings: Bookings, start: IntArray, words: str) -> Draft:
         """Start ticks as a draft."""
-        return _Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
+        return Draft(bookings, start, bookings.end(start) / bookings.ticks_per_s, words)
 
-    def first(self, pieces: Pieces, order: Order, words: str) -> _Draft | None:
+    def first(self, pieces: Pieces, order: Order, words: str) -> Draft | None:
         """The pieces in one order; None where to find the order takes too long."""
         begun, amount, before = counted_now(), looks(pieces), start_up_costs.not_counted()
         if isinstance(order, Busiest) and amount > self.looks_per_s * SHARE_OF_LOOKS * self.left:
@@ -151,7 +148,7 @@ class _Search:
         start = schedule.start[moves.route_start[:-1]] if hop_by_hop else schedule.start
         return self.draft(bookings, start, words)
 
-    def sizes(self, named: _NamedPlan) -> None:
+    def sizes(self, named: _NamedShares) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
         far = FAR * _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
@@ -169,10 +166,10 @@ class _Search:
 
     def _best_order(
         self, pieces: Pieces, orders: Sequence[Order], words: str
-    ) -> tuple[_Draft | None, list[tuple[float, Order]]]:
+    ) -> tuple[Draft | None, list[tuple[float, Order]]]:
         """The best draft of these pieces, and the seconds of every order that was tried. The first of all is kept at
         once: another is not begun where it would not end in time."""
-        best: _Draft | None = None
+        best: Draft | None = None
         tried: list[tuple[float, Order]] = []
         first = not self.drafts
         for order in orders:
@@ -192,14 +189,14 @@ class _Search:
         return best, tried
 
 
-def best_schedule(
-    instance: FabricInstance, routings: Sequence[tuple[str, Routes]], least_s: float, options: RunOptions
-) -> Found:
-    """The best schedule found within a part of the time limit; at least one is always made. ``least_s`` is a time that
+def best_draft(
+    instance: FabricInstance, routings: Sequence[tuple[str, FlowPaths]], least_s: float, options: RunOptions
+) -> Draft:
+    """The best draft found within a part of the time limit; at least one is always made. ``least_s`` is a time that
     no schedule beats."""
     left = options.remaining()
     seconds = MOST_SECONDS if left is None else min(MOST_SECONDS, MOST_SHARE_OF_TIME * left)
-    search = _Search(instance, options, least_s, counted_now() + FIRST_SHARE * seconds)
+    search = _DraftSearch(instance, options, least_s, counted_now() + FIRST_SHARE * seconds)
     first_until, plans = search.until, _plans(instance, routings)
     for number, one in enumerate(plans):
         search.until = counted_now() + (first_until - counted_now()) * 1.5 / max(1.5, len(plans) - number)
@@ -207,11 +204,10 @@ def best_schedule(
             search.sizes(one)
     search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
-    best = search.drafts[0]
-    return Found(best.bookings.schedule(best.start), best.seconds, best.words)
+    return search.drafts[0]
 
 
-def _improve(search: _Search) -> None:
+def _improve(search: _DraftSearch) -> None:
     """Forward and backward improvement of the best drafts, then repeatedly of the best, perturbed at random."""
     for draft in tuple(search.drafts):
         _improve_one(search, draft, draft.start)
@@ -226,7 +222,7 @@ def _improve(search: _Search) -> None:
         idle = 0 if _improve_one(search, best, best.bookings.placed(ranked(order))) else idle + 1
 
 
-def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
+def _improve_one(search: _DraftSearch, draft: Draft, start: IntArray) -> bool:
     if search.over or not search.fits(search.takes):
         return False
     bookings = draft.bookings
@@ -235,15 +231,15 @@ def _improve_one(search: _Search, draft: _Draft, start: IntArray) -> bool:
     return found.seconds < draft.seconds and search.keep(found)
 
 
-class _NamedPlan(NamedTuple):
+class _NamedShares(NamedTuple):
     """A plan, and the seconds that its fullest link or group needs."""
 
     name: str
-    plan: Plan
+    plan: PathShares
     needs_s: float
 
 
-def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> list[_NamedPlan]:
+def _plans(instance: FabricInstance, routings: Sequence[tuple[str, FlowPaths]]) -> list[_NamedShares]:
     """Every routing, split as its shares say and one route a pair; those first whose fullest link and longest path
     together need least."""
     found = []
@@ -251,23 +247,23 @@ def _plans(instance: FabricInstance, routings: Sequence[tuple[str, Routes]]) -> 
         found.append((name, planned(instance, routes)))
         if len(routes) > len(instance.blocks):
             found.append((f"{name}, one a pair", planned(instance, routes, whole=True)))
-    plans = [_NamedPlan(name, plan, _fullest(instance, plan)) for name, plan in found]
+    plans = [_NamedShares(name, plan, _fullest(instance, plan)) for name, plan in found]
     return sorted(plans, key=lambda one: one.needs_s + _furthest(instance, one.plan))
 
 
-def _furthest(instance: FabricInstance, plan: Plan) -> float:
+def _furthest(instance: FabricInstance, plan: PathShares) -> float:
     """The largest latency of a path that carries something, s."""
     routes = plan.routes
     latency = np.add.reduceat(instance.machine.network.latency[routes.link], routes.start[:-1])
     return float(latency[plan.path].max(initial=0.0))
 
 
-def _fullest(instance: FabricInstance, plan: Plan) -> float:
+def _fullest(instance: FabricInstance, plan: PathShares) -> float:
     amount = np.bincount(plan.path, plan.bytes, len(plan.routes)).astype(np.float64)
     return float(link_seconds(instance.machine, plan.routes, amount).max(initial=0.0))
 
 
-def _sizes(instance: FabricInstance, plan: Plan, given: int | None) -> Iterator[tuple[Pieces, int]]:
+def _sizes(instance: FabricInstance, plan: PathShares, given: int | None) -> Iterator[tuple[Pieces, int]]:
     """The plan in pieces of the largest block's bytes, half of them, and so on."""
     largest = int(instance.blocks.bytes.max(initial=1))
     hops = np.diff(plan.first_hop)[plan.path]

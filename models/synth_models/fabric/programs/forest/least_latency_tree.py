@@ -9,13 +9,13 @@ import numpy as np
 
 from synth.arrays import FloatArray
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.programs.forest.tree_plan import Move
+from synth_models.fabric.programs.forest.tree_plan import TreeEdge
 
 
 def least_latency_tree(
     machine: Machine, members: list[int], root: int, size: int, load: dict[int, float]
-) -> list[Move]:
-    """The moves of an out-tree of least arrival times (Dijkstra) for ``size`` bytes, each after those it waits for.
+) -> list[TreeEdge]:
+    """The edges of an out-tree of least arrival times (Dijkstra) for ``size`` bytes, each after those it waits for.
 
     A rank forwards what it has whole; switches cut through. ``load``: seconds that links are already wanted for, which
     count as waiting; the tree's own are added. Ranks that are no members may be passed, and branches that reach
@@ -25,7 +25,7 @@ def least_latency_tree(
     src, switch = net.src.tolist(), machine.is_switch.tolist()
     took = (size / net.bandwidth).tolist()
     arrival, entered = _earliest(machine, root, took, load)
-    moves: list[Move] = []
+    edges: list[TreeEdge] = []
     number: dict[int, int] = {}
     for v in _branches(members, root, arrival, {v: src[e] for v, e in entered.items()}):
         if switch[v]:
@@ -38,9 +38,9 @@ def least_latency_tree(
             u = src[e]
             if not switch[u]:
                 break
-        number[v] = len(moves)
-        moves.append(Move([(1, tuple(reversed(route)))], False, (number[u],) if u in number else ()))
-    return moves
+        number[v] = len(edges)
+        edges.append(TreeEdge([(1, tuple(reversed(route)))], False, (number[u],) if u in number else ()))
+    return edges
 
 
 def _earliest(

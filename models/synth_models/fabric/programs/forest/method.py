@@ -35,9 +35,9 @@ from synth_models.fabric.programs.forest.least_latency_tree import least_latency
 from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
 from synth_models.fabric.programs.forest.tree_choice import block_of, planned, roots_of
 from synth_models.fabric.programs.forest.tree_plan import (
-    Move,
-    Plan,
+    PackedTrees,
     Table,
+    TreeEdge,
     stopping_at_ranks,
     table_of,
     transfers_of,
@@ -151,7 +151,9 @@ def _empty() -> Schedule:
     return Schedule(1, none, none, none, none, np.zeros(0, dtype=bool), np.zeros(1, dtype=np.int64), none)
 
 
-def _schedule(instance: FabricInstance, plan: Plan, fluid_s: Fraction, best: _Finite, options: RunOptions) -> None:
+def _schedule(
+    instance: FabricInstance, plan: PackedTrees, fluid_s: Fraction, best: _Finite, options: RunOptions
+) -> None:
     """Offer every candidate to ``best``."""
     machine, sizes = instance.machine, instance.blocks.bytes
     fluid_ns = float(fluid_s) * 1e9
@@ -295,34 +297,34 @@ def _per_block(table: Table) -> float:
     return float(exact) if exact <= max(few, 64) else few
 
 
-def _least_latency_plan(instance: FabricInstance) -> Plan:
+def _least_latency_plan(instance: FabricInstance) -> PackedTrees:
     machine, members = instance.machine, list(instance.members)
-    plan, block, roots = Plan(), block_of(instance), list(roots_of(instance))
+    plan, block, roots = PackedTrees(), block_of(instance), list(roots_of(instance))
     reducing = instance.collective in REDUCING
     there: Machine = machine.reversed() if reducing else machine
     size = max(int(instance.blocks.bytes.max()) // (len(roots) if instance.collective == "allreduce" else 1), 1)
     into: dict[int, float] = {}
     outof: dict[int, float] = {}
     for root in roots:
-        moves = least_latency_tree(there, members, root, size, into)
+        edges = least_latency_tree(there, members, root, size, into)
         if reducing:
-            moves = _reversed_moves(moves)
+            edges = _reversed_edges(edges)
         if instance.collective == "allreduce":
-            moves = up_and_down(moves, least_latency_tree(machine, members, root, size, outof))
-        plan.add(block(root), Fraction(1), moves)
+            edges = up_and_down(edges, least_latency_tree(machine, members, root, size, outof))
+        plan.add(block(root), Fraction(1), edges)
     return plan
 
 
-def _reversed_moves(moves: list[Move]) -> list[Move]:
+def _reversed_edges(edges: list[TreeEdge]) -> list[TreeEdge]:
     """An out-tree of the reversed machine as an in-tree."""
-    count = len(moves)
-    after: list[list[int]] = [[] for _ in moves]
-    for i, move in enumerate(moves):
-        for j in move.before:
+    count = len(edges)
+    after: list[list[int]] = [[] for _ in edges]
+    for i, edge in enumerate(edges):
+        for j in edge.before:
             after[j].append(i)
     return [
-        Move(
-            [(amount, tuple(reversed(route))) for amount, route in moves[i].options],
+        TreeEdge(
+            [(amount, tuple(reversed(route))) for amount, route in edges[i].options],
             True,
             tuple(count - 1 - j for j in after[i]),
         )

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
 from synth_models.fabric.programs.forest.tuned import STRETCHES
 from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
@@ -201,21 +202,11 @@ def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) 
     shift = turn * n
     rank = np.argsort(np.lexsort((np.arange(n), start)))
     priority = (turn * period + start) * n + rank
-    lengths, waits = np.diff(t.route_start), np.diff(t.before_start)
-    return (
-        Transfers(
-            np.tile(t.piece_block, times),
-            size.reshape(-1),
-            (turn * pieces + t.piece).reshape(-1),
-            np.tile(t.adds, times),
-            priority.reshape(-1),
-            np.concatenate([[0], np.cumsum(np.tile(lengths, times))]).astype(np.int64),
-            np.tile(t.link, times),
-            np.concatenate([[0], np.cumsum(np.tile(waits, times))]).astype(np.int64),
-            (shift + t.before).reshape(-1),
-        ),
-        period,
-    )
+    routes = starts(np.tile(np.diff(t.route_start), times)), np.tile(t.link, times)
+    before = starts(np.tile(np.diff(t.before_start), times)), (shift + t.before).reshape(-1)
+    rows = np.tile(t.piece_block, times), size.reshape(-1), (turn * pieces + t.piece).reshape(-1), routes
+    made = Transfers.of_rows(*rows, before=before, priority=priority.reshape(-1), adds=np.tile(t.adds, times))
+    return made, period
 
 
 def _tree_bytes(table: Table, block_bytes: IntArray) -> IntArray:

@@ -14,7 +14,15 @@ from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.programs.forest.forest import Forest, forest_of
 from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
-from synth_models.fabric.programs.forest.tree_plan import Move, Options, Plan, down, seconds_of, up, up_and_down
+from synth_models.fabric.programs.forest.tree_plan import (
+    Options,
+    PackedTrees,
+    TreeEdge,
+    down,
+    seconds_of,
+    up,
+    up_and_down,
+)
 from synth_models.fabric.programs.forest.tuned import MOST_GATHERED
 
 
@@ -36,40 +44,40 @@ def block_of(instance: FabricInstance) -> Callable[[int], int]:
     return lambda root: number[root]
 
 
-def planned(instance: FabricInstance, equal: int | None = None) -> tuple[Plan, Fraction, str, dict[str, float]]:
+def planned(instance: FabricInstance, equal: int | None = None) -> tuple[PackedTrees, Fraction, str, dict[str, float]]:
     """The plan, the seconds of its fluid, words about it, and seconds per part; ``equal`` as for :func:`forest_of`."""
     roots, block = roots_of(instance), block_of(instance)
     nodes = list(instance.members)
     share = Fraction(instance.bytes, len(roots))
-    plan = Plan()
+    plan = PackedTrees()
     if instance.collective in REDUCING:
         if any(not s and v not in set(nodes) for v, s in enumerate(instance.machine.is_switch)) and instance.relay:
             raise ValueError("reductions through ranks that are no members are not supported: set relay to false")
         inward = forest_of(instance.machine.reversed(), nodes, roots, equal=equal)
         ups = list(_trees(inward, nodes, up))
         if instance.collective != "allreduce":
-            for root, weight, moves in ups:
-                plan.add(block(root), weight, moves)
+            for root, weight, edges in ups:
+                plan.add(block(root), weight, edges)
             return plan, share / inward.rate, _words(instance, inward, plan, share), inward.seconds
         return _allreduce(instance, inward, ups, equal)
     outward = forest_of(instance.machine, nodes, roots, equal=equal)
-    for root, weight, moves in _trees(outward, nodes, down):
-        plan.add(block(root), weight, moves)
+    for root, weight, edges in _trees(outward, nodes, down):
+        plan.add(block(root), weight, edges)
     return plan, share / outward.rate, _words(instance, outward, plan, share), outward.seconds
 
 
 def _allreduce(
-    instance: FabricInstance, inward: Forest, ups: list[tuple[int, Fraction, list[Move]]], equal: int | None
-) -> tuple[Plan, Fraction, str, dict[str, float]]:
+    instance: FabricInstance, inward: Forest, ups: list[tuple[int, Fraction, list[TreeEdge]]], equal: int | None
+) -> tuple[PackedTrees, Fraction, str, dict[str, float]]:
     """The better of trees up and down from every member, and of one packing of spanning trees used both ways."""
     machine, nodes, sizes = instance.machine, list(instance.members), instance.blocks.bytes
     outward = forest_of(machine, nodes, roots_of(instance), equal=equal)
-    plan = Plan()
+    plan = PackedTrees()
     for weight, first, second in _paired(ups, list(_trees(outward, nodes, down))):
         plan.add(0, weight, up_and_down(first, second))
     fluid_s = seconds_of(plan, machine, sizes)
     spent = {name: value + outward.seconds[name] for name, value in inward.seconds.items()}
-    words = f"{len(plan.moves)} in-trees each followed by an out-tree of the same root"
+    words = f"{len(plan.edges)} in-trees each followed by an out-tree of the same root"
     began = time.monotonic()
     for gathering in (False, True) if len(nodes) > 1 and equal is None else ():
         if gathering and not _worth_gathering(instance, fluid_s):
@@ -78,7 +86,7 @@ def _allreduce(
         found = _both_ways(instance, packing, nodes)
         if found is not None and found[1] < fluid_s:
             plan, fluid_s, copies = found
-            words = f"{len(plan.moves)} spanning trees ({copies} with multiplicities), each used up and down"
+            words = f"{len(plan.edges)} spanning trees ({copies} with multiplicities), each used up and down"
     spent["packing"] += time.monotonic() - began
     text = f"{_fluid_words(instance, fluid_s)}; {words}, of up to {plan.hops} hops{outward.remark}"
     return plan, fluid_s, text, spent
@@ -90,7 +98,7 @@ def _worth_gathering(instance: FabricInstance, fluid_s: Fraction) -> bool:
     return few and fluid_s * Fraction(1 - RELATIVE_GAP) > quick_bound(instance)
 
 
-def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> tuple[Plan, Fraction, int] | None:
+def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> tuple[PackedTrees, Fraction, int] | None:
     """Spanning trees, each used up and down: the plan, its fluid's seconds, and how many with multiplicities; None
     where nothing goes both ways."""
     try:
@@ -99,7 +107,7 @@ def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> t
         return None
     if not rate:
         return None
-    plan = Plan()
+    plan = PackedTrees()
     back = {(u, v): packing.shares.get((v, u), []) for u, v in packing.shares}
     for row, count in zip(trees.parent.tolist(), trees.copies.tolist(), strict=True):
         first = up(row, back, nodes)
@@ -110,25 +118,25 @@ def _both_ways(instance: FabricInstance, packing: Forest, nodes: list[int]) -> t
 def _trees(
     forest: Forest,
     nodes: list[int],
-    moves: Callable[[Sequence[int], dict[tuple[int, int], Options], Sequence[int]], list[Move]],
-) -> Iterator[tuple[int, Fraction, list[Move]]]:
-    """Root, share of the root's block, and moves of every tree."""
-    reverse = moves is up
+    edges: Callable[[Sequence[int], dict[tuple[int, int], Options], Sequence[int]], list[TreeEdge]],
+) -> Iterator[tuple[int, Fraction, list[TreeEdge]]]:
+    """Root, share of the root's block, and edges of every tree."""
+    reverse = edges is up
     options = {
         pair: [(amount, tuple(reversed(route)) if reverse else route) for amount, route in parts]
         for pair, parts in forest.shares.items()
     }
     for row, copies, root in zip(forest.trees.parent, forest.trees.copies, forest.trees.roots, strict=True):
-        yield nodes[int(root)], Fraction(int(copies), forest.per_root), moves(row.tolist(), options, nodes)
+        yield nodes[int(root)], Fraction(int(copies), forest.per_root), edges(row.tolist(), options, nodes)
 
 
 def _paired(
-    ups: list[tuple[int, Fraction, list[Move]]], downs: list[tuple[int, Fraction, list[Move]]]
-) -> Iterator[tuple[Fraction, list[Move], list[Move]]]:
+    ups: list[tuple[int, Fraction, list[TreeEdge]]], downs: list[tuple[int, Fraction, list[TreeEdge]]]
+) -> Iterator[tuple[Fraction, list[TreeEdge], list[TreeEdge]]]:
     """In-trees and out-trees of the same root, side by side by their shares."""
     for root in dict.fromkeys(root for root, _, _ in ups):
-        first = [(weight, moves) for r, weight, moves in ups if r == root]
-        second = [(weight, moves) for r, weight, moves in downs if r == root]
+        first = [(weight, edges) for r, weight, edges in ups if r == root]
+        second = [(weight, edges) for r, weight, edges in downs if r == root]
         while first and second:
             (a, before), (b, after) = first.pop(), second.pop()
             part = min(a, b)
@@ -144,7 +152,7 @@ def _fluid_words(instance: FabricInstance, fluid_s: Fraction) -> str:
     return f"fluid optimum {rate} GB/s ({float(rate):.6g}) algbw"
 
 
-def _words(instance: FabricInstance, forest: Forest, plan: Plan, share: Fraction) -> str:
+def _words(instance: FabricInstance, forest: Forest, plan: PackedTrees, share: Fraction) -> str:
     trees = len(forest.trees.copies)
     deep = f"{trees} trees ({forest.per_root} a root with multiplicities) of depth {int(forest.trees.depth.max())}"
     return f"{_fluid_words(instance, share / forest.rate)}; {deep}{forest.remark}"

@@ -1,8 +1,8 @@
 """From trees to transfers: what every tree sends in which order, cut into pieces and given priorities.
 
-A :class:`Plan` says per tree which *moves* (capacity from one member to another, up or down) make it up and which
-moves each one waits for; pieces of a tree's share all make the same moves, each over one of the routes that the
-capacity is made of, dealt out in proportion.
+:class:`PackedTrees` say of every tree its edges (capacity from one member to another, up or down) and which edges each
+one waits for; pieces of a tree's share all take the same edges, each over one of the routes that the capacity is made
+of, dealt out in proportion.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import picked, starts
 from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out
 
 
-class Move(NamedTuple):
+class TreeEdge(NamedTuple):
     """Capacity from one member to another that a tree uses: its routes, whether what comes is added to what is there,
-    and the moves of the tree that it waits for."""
+    and the edges of the tree that it waits for."""
 
     options: Options
     adds: bool
@@ -33,47 +34,47 @@ class Move(NamedTuple):
 
 
 @dataclass
-class Plan:
-    """``trees``: block, weight within the block, and moves, each after those that it waits for."""
+class PackedTrees:
+    """``trees``: block, weight within the block, and edges, each after those that it waits for."""
 
     blocks: list[int] = field(default_factory=list)
     weights: list[Fraction] = field(default_factory=list)
-    moves: list[list[Move]] = field(default_factory=list)
+    edges: list[list[TreeEdge]] = field(default_factory=list)
 
-    def add(self, block: int, weight: Fraction, moves: list[Move]) -> None:
+    def add(self, block: int, weight: Fraction, edges: list[TreeEdge]) -> None:
         """One tree more."""
         self.blocks.append(block)
         self.weights.append(weight)
-        self.moves.append(moves)
+        self.edges.append(edges)
 
     @property
     def hops(self) -> int:
-        """The most moves that wait for each other."""
+        """The most edges that wait for each other."""
         most = 0
-        for moves in self.moves:
+        for edges in self.edges:
             level: list[int] = []
-            for move in moves:
-                level.append(1 + max((level[i] for i in move.before), default=0))
+            for edge in edges:
+                level.append(1 + max((level[i] for i in edge.before), default=0))
             most = max(most, max(level, default=0))
         return most
 
 
-def down(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Sequence[int]) -> list[Move]:
-    """The moves of an out-tree, the root's first."""
+def down(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Sequence[int]) -> list[TreeEdge]:
+    """The edges of an out-tree, the root's first."""
     children: dict[int, list[int]] = {}
     for v, p in enumerate(parent):
         children.setdefault(int(p), []).append(v)
-    moves: list[Move] = []
+    edges: list[TreeEdge] = []
     queue = [(v, -1) for v in children.get(-1, [])]
     for u, entered in queue:
         for v in children.get(u, []):
-            queue.append((v, len(moves)))
-            moves.append(Move(options[nodes[u], nodes[v]], False, (entered,) if entered >= 0 else ()))
-    return moves
+            queue.append((v, len(edges)))
+            edges.append(TreeEdge(options[nodes[u], nodes[v]], False, (entered,) if entered >= 0 else ()))
+    return edges
 
 
-def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Sequence[int]) -> list[Move]:
-    """The moves of an in-tree, the root's last; ``options[parent, child]`` are the routes from the child."""
+def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Sequence[int]) -> list[TreeEdge]:
+    """The edges of an in-tree, the root's last; ``options[parent, child]`` are the routes from the child."""
     below: dict[int, list[int]] = {}
     children: dict[int, list[int]] = {}
     for v, p in enumerate(parent):
@@ -81,42 +82,42 @@ def up(parent: Sequence[int], options: dict[tuple[int, int], Options], nodes: Se
     order = list(children.get(-1, []))
     for u in order:
         order.extend(children.get(u, []))
-    moves: list[Move] = []
+    edges: list[TreeEdge] = []
     for v in reversed(order):
         p = int(parent[v])
         if p >= 0:
-            below.setdefault(p, []).append(len(moves))
-            moves.append(Move(options[nodes[p], nodes[v]], True, tuple(below.get(v, ()))))
-    return moves
+            below.setdefault(p, []).append(len(edges))
+            edges.append(TreeEdge(options[nodes[p], nodes[v]], True, tuple(below.get(v, ()))))
+    return edges
 
 
-def up_and_down(inward: list[Move], outward: list[Move]) -> list[Move]:
-    """An in-tree and then an out-tree from its root; the root's first moves wait for all that enter it."""
-    needed = {i for move in inward for i in move.before}
+def up_and_down(inward: list[TreeEdge], outward: list[TreeEdge]) -> list[TreeEdge]:
+    """An in-tree and then an out-tree from its root; the root's first edges wait for all that enter it."""
+    needed = {i for edge in inward for i in edge.before}
     last = tuple(i for i in range(len(inward)) if i not in needed)
     shift = len(inward)
     return inward + [
-        move._replace(before=tuple(i + shift for i in move.before) if move.before else last) for move in outward
+        edge._replace(before=tuple(i + shift for i in edge.before) if edge.before else last) for edge in outward
     ]
 
 
 @dataclass
 class Table:
-    """A plan as flat arrays, made once for all numbers of chunks. Moves between the same two members share
+    """A plan as flat arrays, made once for all numbers of chunks. Edges between the same two members share
     the routes of the capacity between them, which are one list."""
 
     block: IntArray
     weight: list[Fraction]
-    tree_start: IntArray  # moves of a tree
+    tree_start: IntArray  # edges of a tree
     adds: BoolArray
     before_start: IntArray
     before: IntArray  # numbers within the tree
-    pair: IntArray  # capacity that a move uses
+    pair: IntArray  # capacity that an edge uses
     option_start: IntArray  # options of a capacity
     amount: IntArray
     route_start: IntArray  # links of an option
     link: IntArray
-    tail: IntArray  # longest time from a move's start to the end of its tree: latencies (ns), and
+    tail: IntArray  # longest time from an edge's start to the end of its tree: latencies (ns), and
     drain: IntArray  # bytes' times: ns for 2**20 bytes
 
 
@@ -129,7 +130,7 @@ class _Capacity(NamedTuple):
     slowness: float
 
 
-def table_of(plan: Plan, machine: Machine) -> Table:
+def table_of(plan: PackedTrees, machine: Machine) -> Table:
     """Flat arrays of a plan."""
     latency = (machine.network.latency * 1e9).tolist()
     slowness = (2**20 / machine.network.bandwidth * 1e9).tolist()
@@ -142,8 +143,8 @@ def table_of(plan: Plan, machine: Machine) -> Table:
     drains: list[float] = []
     pairs: list[int] = []
     seen: dict[int, _Capacity] = {}
-    for moves in plan.moves:
-        for options, adding, waits in moves:
+    for edges in plan.edges:
+        for options, adding, waits in edges:
             adds.append(adding)
             before.extend(waits)
             before_start.append(len(before))
@@ -160,12 +161,12 @@ def table_of(plan: Plan, machine: Machine) -> Table:
                 )
             pairs.append(seen[id(options)].number)
         tree_start.append(len(adds))
-        tail, drain = [0.0] * len(moves), [0.0] * len(moves)
-        for i in range(len(moves) - 1, -1, -1):
-            own = seen[id(moves[i].options)]
+        tail, drain = [0.0] * len(edges), [0.0] * len(edges)
+        for i in range(len(edges) - 1, -1, -1):
+            own = seen[id(edges[i].options)]
             tail[i] += own.latency
             drain[i] += own.slowness
-            for j in moves[i].before:
+            for j in edges[i].before:
                 tail[j], drain[j] = max(tail[j], tail[i]), max(drain[j], drain[i])
         tails.extend(tail)
         drains.extend(drain)
@@ -213,40 +214,30 @@ def pieces_of(table: Table, block_bytes: IntArray, per_block: float) -> tuple[In
 def transfers_of(
     table: Table, block_bytes: IntArray, per_block: float, fluid_ns: float, haste: float
 ) -> tuple[Transfers, IntArray]:
-    """The transfers of all pieces, and the move of each one.
+    """The transfers of all pieces, and the edge of each one.
 
     Priority: the moment at which a piece of its number would start if all flowed evenly, less ``haste`` times what is
     still before it down its tree.
     """
     tree, size, number, count = pieces_of(table, block_bytes, per_block)
-    moves = np.diff(table.tree_start)[tree]
-    first = np.concatenate([[0], np.cumsum(moves)]).astype(np.int64)
-    move, option = _moves_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
-    piece = np.repeat(np.arange(len(tree), dtype=np.int64), moves)
-    route_start, link = _rows_of(option, table.route_start, table.link)
-    before_start, before = _rows_of(move, table.before_start, table.before)
+    edges = np.diff(table.tree_start)[tree]
+    first = np.concatenate([[0], np.cumsum(edges)]).astype(np.int64)
+    edge, option = _edges_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
+    piece = np.repeat(np.arange(len(tree), dtype=np.int64), edges)
+    before_start, before = picked((table.before_start, table.before), edge)
     before = before + np.repeat(first[piece], np.diff(before_start))
     due = (number[piece] / count[piece]) * fluid_ns
-    rest = table.tail[move] + table.drain[move] * (size[piece] / 2**20)
+    rest = table.tail[edge] + table.drain[edge] * (size[piece] / 2**20)
     with np.errstate(over="ignore", invalid="ignore"):  # links that no clock can time; the schedule is refused later
         urgency = np.nan_to_num((due - haste * rest) * 16)
     priority = np.clip(urgency, -(2.0**62), 2.0**62).astype(np.int64)
-    transfers = Transfers(
-        table.block[tree], size, piece, table.adds[move], priority, route_start, link, before_start, before
-    )
-    return transfers, move
-
-
-def _rows_of(chosen: IntArray, start: IntArray, flat: IntArray) -> tuple[IntArray, IntArray]:
-    """Rows of a table in a given order, as a table."""
-    lengths = np.diff(start)[chosen]
-    made = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    at = np.arange(made[-1], dtype=np.int64) - np.repeat(made[:-1], lengths) + np.repeat(start[chosen], lengths)
-    return made, flat[at]
+    rows = table.block[tree], size, piece, picked((table.route_start, table.link), option)
+    adds = table.adds[edge]
+    return Transfers.of_rows(*rows, before=(before_start, before), priority=priority, adds=adds), edge
 
 
 @jit
-def _moves_and_options(
+def _edges_and_options(
     tree: IntArray,
     size: IntArray,
     first: IntArray,
@@ -255,9 +246,9 @@ def _moves_and_options(
     option_start: IntArray,
     amount: IntArray,
 ) -> tuple[IntArray, IntArray]:
-    """Move and route of every transfer: at every move the option that is most behind its share takes the piece."""
+    """Edge and route of every transfer: at every edge the option that is most behind its share takes the piece."""
     total = first[-1]
-    move = np.empty(total, dtype=np.int64)
+    edge = np.empty(total, dtype=np.int64)
     option = np.empty(total, dtype=np.int64)
     credit = np.zeros(len(amount), dtype=np.float64)
     for p in range(len(tree)):
@@ -275,23 +266,23 @@ def _moves_and_options(
                     if credit[o] > credit[best] + 1e-9:
                         best = o
                 credit[best] -= size[p]
-            move[first[p] + k] = m
+            edge[first[p] + k] = m
             option[first[p] + k] = best
-    return move, option
+    return edge, option
 
 
-def seconds_of(plan: Plan, machine: Machine, block_bytes: IntArray) -> Fraction:
+def seconds_of(plan: PackedTrees, machine: Machine, block_bytes: IntArray) -> Fraction:
     """Seconds that the plan's fluid takes: the time of its busiest link, exactly."""
     total: dict[int, Fraction] = {}
     for block, weight in zip(plan.blocks, plan.weights, strict=True):
         total[block] = total.get(block, Fraction(0)) + weight
     used: dict[int, Fraction] = {}
     options_of: dict[int, Options] = {}
-    for block, weight, moves in zip(plan.blocks, plan.weights, plan.moves, strict=True):
+    for block, weight, edges in zip(plan.blocks, plan.weights, plan.edges, strict=True):
         share = int(block_bytes[block]) * weight / total[block]
-        for move in moves:
-            used[id(move.options)] = used.get(id(move.options), Fraction(0)) + share
-            options_of[id(move.options)] = move.options
+        for edge in edges:
+            used[id(edge.options)] = used.get(id(edge.options), Fraction(0)) + share
+            options_of[id(edge.options)] = edge.options
     load: dict[int, Fraction] = {}
     for key, amount in used.items():
         whole = sum(part for part, _ in options_of[key])
@@ -324,14 +315,7 @@ def stopping_at_ranks(transfers: Transfers, machine: Machine) -> Transfers:
             before.append(last[transfers.before[transfers.before_start[who] : transfers.before_start[who + 1]]])
         else:
             before.append(np.array([i - 1], dtype=np.int64))
-    return Transfers(
-        transfers.piece_block,
-        transfers.piece_bytes,
-        transfers.piece[owner],
-        transfers.adds[owner],
-        transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner],
-        route_start.astype(np.int64),
-        transfers.link,
-        np.concatenate([[0], np.cumsum([len(row) for row in before])]).astype(np.int64),
-        np.concatenate(before).astype(np.int64),
-    )
+    priority = transfers.priority[owner] * (int(np.bincount(owner).max()) + 1) + np.arange(len(owner)) - first[owner]
+    routes, waits = (route_start, transfers.link), (starts([len(row) for row in before]), np.concatenate(before))
+    rows = transfers.piece_block, transfers.piece_bytes, transfers.piece[owner], routes
+    return Transfers.of_rows(*rows, before=waits, priority=priority, adds=transfers.adds[owner])

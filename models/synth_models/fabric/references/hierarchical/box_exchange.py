@@ -17,6 +17,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import SHARES
 from synth_models.fabric.routes.box_routes import PairRoutes
@@ -28,7 +29,7 @@ from synth_models.fabric.solution import Schedule
 ADDING, EXCHANGING, BETWEEN, HANDING = range(4)  # stages: into a share's rank, in a box, between boxes, out of it again
 
 
-class _Moves:
+class _WaitingSends:
     """Transfers as they are added, of which all have the same number of predecessors or none."""
 
     def __init__(self) -> None:
@@ -52,9 +53,7 @@ class _Moves:
     def waits(self) -> tuple[IntArray, IntArray]:
         """``before_start`` and ``before``."""
         lengths = np.concatenate([np.full(len(rows), rows.shape[1]) for rows in self.before])
-        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.concatenate(
-            [rows.reshape(-1) for rows in self.before]
-        ).astype(np.int64)
+        return starts(lengths), np.concatenate([rows.reshape(-1) for rows in self.before])
 
 
 def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule | None:
@@ -64,12 +63,10 @@ def exchanged(instance: FabricInstance, sizes: list[int], way: str) -> Schedule 
     rails = Rails.of(routes, instance.boxes)
     if np.ptp(rails.size) or not np.array_equal(rails.enters[rails.rank.T], _own_rail(rails)):
         return None
-    moves = _shared(rails, len(sizes)) if way == SHARES else _everything(rails, len(sizes))
-    piece, source, target, step, stage = moves.columns()
-    block, size = np.zeros(len(sizes), dtype=np.int64), np.asarray(sizes, dtype=np.int64)
-    transfers = Transfers(
-        block, size, piece, stage != HANDING, step, *routes.of(source, target), *moves.waits()
-    )  # fmt: skip
+    sends = _shared(rails, len(sizes)) if way == SHARES else _everything(rails, len(sizes))
+    piece, source, target, step, stage = sends.columns()
+    route, before = routes.of(source, target), sends.waits()
+    transfers = Transfers.of_rows(0, sizes, piece, route, before=before, priority=step, adds=stage != HANDING)
     if meet_in_switches(instance, transfers):
         return None
     schedule = timed(instance, transfers)
@@ -103,38 +100,38 @@ def _all_sent_first(
     return True
 
 
-def _shared(rails: Rails, pieces: int) -> _Moves:
+def _shared(rails: Rails, pieces: int) -> _WaitingSends:
     count, width = rails.rank.shape
-    moves, nothing = _Moves(), np.zeros((pieces * count, 0), dtype=np.int64)
+    sends, nothing = _WaitingSends(), np.zeros((pieces * count, 0), dtype=np.int64)
     piece, box = (column.reshape(-1) for column in np.meshgrid(np.arange(pieces), np.arange(count), indexing="ij"))
     rail, turn = piece % width, piece // width * (count + width)
     own = rails.rank[box, rail]
     others = [rails.rank[box, (rail + k) % width] for k in range(1, width)]
-    added = [moves.add(piece, (other, own), turn, ADDING, nothing) for other in others]
+    added = [sends.add(piece, (other, own), turn, ADDING, nothing) for other in others]
     summed = np.stack(added, axis=1) if added else nothing
     sent = [
-        moves.add(piece, (own, rails.rank[(box + k) % count, rail]), turn + k, BETWEEN, summed) for k in range(1, count)
+        sends.add(piece, (own, rails.rank[(box + k) % count, rail]), turn + k, BETWEEN, summed) for k in range(1, count)
     ]
     came = [sent[k - 1][piece * count + (box - k) % count] for k in range(1, count)]
     complete = np.concatenate([summed, np.stack(came, axis=1)], axis=1)
     for k, other in enumerate(others):
-        moves.add(piece, (own, other), turn + count + k, HANDING, complete)
-    return moves
+        sends.add(piece, (own, other), turn + count + k, HANDING, complete)
+    return sends
 
 
-def _everything(rails: Rails, pieces: int) -> _Moves:
+def _everything(rails: Rails, pieces: int) -> _WaitingSends:
     count, width = rails.rank.shape
-    moves, nothing = _Moves(), np.zeros((pieces * count * width, 0), dtype=np.int64)
+    sends, nothing = _WaitingSends(), np.zeros((pieces * count * width, 0), dtype=np.int64)
     grid = np.meshgrid(np.arange(pieces), np.arange(count), np.arange(width), indexing="ij")
     piece, box, number = (column.reshape(-1) for column in grid)
     own, turn = rails.rank[box, number], piece * (count + width)
     sent = [
-        moves.add(piece, (own, rails.rank[(box + k) % count, number]), turn + k, BETWEEN, nothing)
+        sends.add(piece, (own, rails.rank[(box + k) % count, number]), turn + k, BETWEEN, nothing)
         for k in range(1, count)
     ]
     came = np.stack(
         [sent[k - 1][(piece * count + (box - k) % count) * width + number] for k in range(1, count)], axis=1
     )
     for k in range(1, width):
-        moves.add(piece, (own, rails.rank[box, (number + k) % width]), turn + count + k, EXCHANGING, came)
-    return moves
+        sends.add(piece, (own, rails.rank[box, (number + k) % width]), turn + count + k, EXCHANGING, came)
+    return sends

@@ -1,4 +1,4 @@
-"""Routes and rails of a machine, kept from one schedule of a plan to its next in more chunks."""
+"""Routes and rails of a machine, kept from one schedule of a strategy to its next in more chunks."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Known:
         self._found: dict[Hashable, object] = {}
 
     def rails(
-        self, instance: FabricInstance, boxes: Sequence[tuple[int, ...]], plan: Hashable, size: int
+        self, instance: FabricInstance, boxes: Sequence[tuple[int, ...]], strategy: Hashable, size: int
     ) -> tuple[PairRoutes, Rails]:
-        """The routes for pieces of this size and the rails of a plan."""
+        """The routes for pieces of this size and the rails of a strategy."""
 
         def made() -> tuple[PairRoutes, Rails]:
             routes = PairRoutes(instance, boxes, size)
             return routes, Rails.of(routes, boxes)
 
         by_size = instance.switching.mode == "store_and_forward" or bool(np.ptp(instance.machine.network.bandwidth))
-        return self._kept(("rails", instance.machine, tuple(boxes), plan, size if by_size else 0), made)
+        return self._kept(("rails", instance.machine, tuple(boxes), strategy, size if by_size else 0), made)
 
     def groups(self, routes: PairRoutes, boxes: Sequence[tuple[int, ...]]) -> list[list[int]]:
         """The groups of near boxes on these routes."""

@@ -1,4 +1,4 @@
-"""Rounds of a plan between boxes: how long pieces are on their way in rounds, and links that keep to them."""
+"""Rounds of a strategy between boxes: how long pieces are on their way in rounds, and links that keep to them."""
 
 from __future__ import annotations
 

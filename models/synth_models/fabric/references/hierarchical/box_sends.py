@@ -38,7 +38,7 @@ class Sends(NamedTuple):
         return len(stay) if stay.all() else int(np.argmin(stay))
 
 
-class Plan(NamedTuple):
+class BoxStrategy(NamedTuple):
     """What a schedule is made by.
 
     ``chain``: inside a box a piece goes from rank to rank, instead of from the first to all others. ``between`` boxes,
@@ -202,7 +202,7 @@ def from_everyone(
     rails: Rails,
     holder: IntArray,
     chunk: IntArray,
-    plan: Plan,
+    strategy: BoxStrategy,
     order: IntArray,
     dealt_to: Dealt | None = None,
     around: Around | OverRails | None = None,
@@ -220,16 +220,16 @@ def from_everyone(
         later, left_out, around = count * chunks_each, around.ranks, None
     elif helped is not None:
         left_out = _left_out(rails, around, holder, helped, turn)
-    sends = Collected(rails, plan.chain, around, left_out)
-    first_step = chunk * (count if plan.by_chunk else 1)
+    sends = Collected(rails, strategy.chain, around, left_out)
+    first_step = chunk * (count if strategy.by_chunk else 1)
     helper = None if helped is None else rails.helpers(holder, turn, helped)
     at, brought = holder, sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), first_step, helper=helper)
     brought_by, step_by = [brought], [first_step]
     for ahead in range(1, count):
-        step = chunk * count + ahead if plan.by_chunk else ahead * chunks_each + chunk
+        step = chunk * count + ahead if strategy.by_chunk else ahead * chunks_each + chunk
         box = order[(place[rails.box[holder]] + ahead) % count]
         came = sends.to_the_box(piece, at, brought, box, step, turn, helped)
-        if plan.passed_on:
+        if strategy.passed_on:
             (_, at), brought = rails.between(at, box, turn), came
         brought_by.append(came)
         step_by.append(step)
@@ -338,23 +338,25 @@ def shared_out(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
     return sends.all()
 
 
-def from_one(rails: Rails, root: int, pieces: int, plan: Plan, rounds: Rounds, placed: Placed | None = None) -> Sends:
+def from_one(
+    rails: Rails, root: int, pieces: int, strategy: BoxStrategy, rounds: Rounds, placed: Placed | None = None
+) -> Sends:
     """From the root to the ranks of its box in turn, each along its rail to all boxes, and inside each of them.
 
-    With a slack of 2 a piece's latency is hidden behind another's bytes. ``placed``: a plan's two trees.
+    With a slack of 2 a piece's latency is hidden behind another's bytes. ``placed``: a strategy's two trees.
     """
     home = int(rails.box[root])
-    width = 1 if plan.between == "own rail" else int(rails.size[home])
+    width = 1 if strategy.between == "own rail" else int(rails.size[home])
     piece = np.arange(pieces, dtype=np.int64)
     turn = piece // width
-    sends = Collected(rails, plan.chain)
+    sends = Collected(rails, strategy.chain)
     begin = np.full_like(piece, root) if width == 1 else rails.rank[home, piece % width]
     count = len(rails.size)
-    if plan.between == "two trees":
+    if strategy.between == "two trees":
         assert placed is not None
         return _over_two_trees(sends, root, begin, turn, placed)
-    if plan.between == "trees":
-        trees, first, slack, lead = trees_of(count), turn, plan.slack, LEAD
+    if strategy.between == "trees":
+        trees, first, slack, lead = trees_of(count), turn, strategy.slack, LEAD
         number, shifted = turn // slack % len(trees), np.zeros_like(turn)
     else:
         trees, first, number, shifted = _led(count, turn, rounds.between)

@@ -1,4 +1,4 @@
-"""The transfers of a plan of ``hierarchical``, without times: what goes between boxes, and on inside each."""
+"""The transfers of a strategy of ``hierarchical``, without times: what goes between boxes, and on inside each."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     DEALT,
     GROUPS_LED,
     SHARED_OUT,
+    BoxStrategy,
     OverRails,
-    Plan,
     Rounds,
     Sends,
     dealt,
@@ -29,7 +29,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     roots_of_shares,
     shared_out,
 )
-from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Growth
+from synth_models.fabric.references.hierarchical.box_trees import Growth
 from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.spare_rails import over_spare_rails
@@ -40,9 +40,9 @@ from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
 
 
-def boxes_of(instance: FabricInstance, plan: Plan) -> Sequence[tuple[int, ...]]:
-    """What a plan takes for boxes; of unequal shares, those from what failed on."""
-    return plan.groups or (_from_failures_on(instance) if plan.weighed else instance.boxes)
+def boxes_of(instance: FabricInstance, strategy: BoxStrategy) -> Sequence[tuple[int, ...]]:
+    """What a strategy takes for boxes; of unequal shares, those from what failed on."""
+    return strategy.groups or (_from_failures_on(instance) if strategy.weighed else instance.boxes)
 
 
 def _from_failures_on(instance: FabricInstance) -> Sequence[tuple[int, ...]]:
@@ -66,15 +66,15 @@ def _from_failures_on(instance: FabricInstance) -> Sequence[tuple[int, ...]]:
     return [(*box[place % len(box) :], *box[: place % len(box)]) for box in turned]
 
 
-def root_of(instance: FabricInstance, plan: Plan) -> int | None:
+def root_of(instance: FabricInstance, strategy: BoxStrategy) -> int | None:
     """The rank that everything comes from, or is summed up at; None where every rank has a part of that."""
-    return instance.members[0] if plan.one_root else instance.the_root
+    return instance.members[0] if strategy.one_root else instance.the_root
 
 
 def transfers_of(
     instance: FabricInstance,
     sizes: list[list[int]],
-    plan: Plan,
+    strategy: BoxStrategy,
     last_first: bool = False,
     dealt_to: Dealt | None = None,
     known: Known | None = None,
@@ -84,41 +84,41 @@ def transfers_of(
     chunk first if so wanted. ``dealt_to``: whom an allreduce's pieces belong to, where they are not dealt out in
     turn. ``known``: routes of schedules before. ``backwards``: for a schedule with time reversed."""
     block, size = pieces_of(sizes)
-    boxes, known = boxes_of(instance, plan), known or Known()
-    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
-    root = root_of(instance, plan)
+    boxes, known = boxes_of(instance, strategy), known or Known()
+    routes, rails = known.rails(instance, boxes, strategy, int(max(size)))
+    root = root_of(instance, strategy)
     if root is None:
         holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
         order = np.arange(len(boxes), dtype=np.int64)
-        if plan.passed_on:
+        if strategy.passed_on:
             order = around(seconds_between(routes, boxes))
         step = chunk.max() - chunk if last_first else chunk
         whole_rate: Around | OverRails | None = (
             None if dealt_to is None else Around.of(routes, boxes, slow_links(instance))
         )
-        if plan.spare_rails:
+        if strategy.spare_rails:
             ranks = over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk)
             whole_rate = None if ranks is None else OverRails(ranks)
-        sends = from_everyone(rails, holder, step, plan, order, dealt_to, whole_rate)
+        sends = from_everyone(rails, holder, step, strategy, order, dealt_to, whole_rate)
         return _as_transfers(routes, block, size, sends)
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
-    if plan.between == DEALT:
+    if strategy.between == DEALT:
         return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
-    if plan.between == GROUPS_LED:
+    if strategy.between == GROUPS_LED:
         groups = known.groups(routes, boxes)
         return _as_transfers(routes, block, size, led_by_groups(rails, root, len(block), rounds, groups))
-    if plan.between == SHARED_OUT:
+    if strategy.between == SHARED_OUT:
         return _as_transfers(routes, block, size, shared_out(rails, root, len(block), rounds))
     trees = None
-    if plan.between == "two trees":
+    if strategy.between == "two trees":
         bandwidth = instance.machine.network.bandwidth
-        growth = _growth(plan.gates, rounds, backwards)
+        growth = _growth(strategy.gates, rounds, backwards)
         trees = known.placed(routes, growth, partial(placed, routes, rails, boxes, root, bandwidth, growth))
-    sends = from_one(rails, root, len(block), plan, rounds, trees)
+    sends = from_one(rails, root, len(block), strategy, rounds, trees)
     transfers = _as_transfers(routes, block, size, sends)
-    if plan.between == "two trees":
+    if strategy.between == "two trees":
         return behind_what_they_wait_for(transfers, transfers.priority.copy())
-    return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if plan.in_order else transfers
+    return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if strategy.in_order else transfers
 
 
 def _growth(gates: int, rounds: Rounds, backwards: bool) -> Growth:
@@ -127,10 +127,10 @@ def _growth(gates: int, rounds: Rounds, backwards: bool) -> Growth:
     return Growth(gates, max(2, rounds.farthest - held), max(2, rounds.between), held)
 
 
-def rails_are_idle(instance: FabricInstance, sizes: list[list[int]], plan: Plan, known: Known) -> bool:
+def rails_are_idle(instance: FabricInstance, sizes: list[list[int]], strategy: BoxStrategy, known: Known) -> bool:
     """Whether some pieces are better sent along a rail than inside a box."""
-    boxes, (_, size) = boxes_of(instance, plan), pieces_of(sizes)
-    routes, rails = known.rails(instance, boxes, plan, int(max(size)))
+    boxes, (_, size) = boxes_of(instance, strategy), pieces_of(sizes)
+    routes, rails = known.rails(instance, boxes, strategy, int(max(size)))
     holder, chunk = _shares(instance, sizes, boxes)
     return over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk) is not None
 
@@ -149,20 +149,9 @@ def _shares(
 
 
 def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
-    waits = sends.after != NOBODY
     start, link = routes.of(sends.source, sends.target)
     link = over_all_in_turn(routes.machine, start, link, sends.step)
-    return Transfers(
-        np.asarray(block, dtype=np.int64),
-        np.asarray(size, dtype=np.int64),
-        sends.piece,
-        np.zeros(len(sends.piece), dtype=bool),
-        sends.step,
-        start,
-        link,
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        sends.after[waits],
-    )
+    return Transfers.of_rows(block, size, sends.piece, (start, link), after=sends.after, priority=sends.step)
 
 
 def slow_links(instance: FabricInstance) -> BoolArray:

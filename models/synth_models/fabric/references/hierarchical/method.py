@@ -51,7 +51,7 @@ from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.near_groups import near_groups
-from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, Candidate, empty, refusal
+from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.plans.straight import straight
 from synth_models.fabric.references.hierarchical.box_allreduce import of_unequal_shares, one_way_after_the_other
 from synth_models.fabric.references.hierarchical.box_exchange import exchanged
@@ -63,7 +63,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     SHARED_OUT,
     SHARES,
     STRAIGHT,
-    Plan,
+    BoxStrategy,
     roots_of_shares,
 )
 from synth_models.fabric.references.hierarchical.box_transfers import (
@@ -113,7 +113,7 @@ ROOTED_TREES = ("broadcast", "reduce")
 
 
 def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
-    """Method ``hierarchical``; the incumbent learns the bound that its plans are compared with."""
+    """Method ``hierarchical``; the incumbent learns the bound that its schedules are compared with."""
     refused = refusal(instance, KNOWN, "hierarchical", MOST_MEMBERS)
     if refused is not None:
         return refused
@@ -122,25 +122,25 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
     incumbent.least = incumbent.least or quick_bound(instance)
-    best = _of_plans(instance, options, incumbent.least)
-    return Outcome("finished", solution=best.schedule, message=best.words + chunks.hurried(options))
+    schedule, words = _quickest(instance, options, incumbent.least)
+    return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))
 
 
-def _of_plans(instance: FabricInstance, options: RunOptions, least: Fraction) -> Candidate:
-    """The quickest of all plans."""
-    plans = _plans(instance)
+def _quickest(instance: FabricInstance, options: RunOptions, least: Fraction) -> tuple[Schedule, str]:
+    """The quickest schedule of all that are tried, and how it was made."""
+    strategies = _strategies(instance)
     known = Known()
-    variants = [_variant(instance, plan, known, options, least) for plan in plans]
+    variants = [_variant(instance, strategy, known, options, least) for strategy in strategies]
     _hold_small(instance, options, variants)
     found = chunks.most_promising(instance, options, variants, least)
     assert found is not None
     number, count, schedule = found
-    plan = plans[number]
-    boxes = f"{len(plan.groups)} groups of near ranks" if plan.groups else f"{len(instance.boxes)} boxes"
-    words = f"{boxes}, {plan}, {chunks.in_words(count)}"
-    better = schedule if plan.weighed else again(instance, options, schedule, least)
+    strategy = strategies[number]
+    boxes = f"{len(strategy.groups)} groups of near ranks" if strategy.groups else f"{len(instance.boxes)} boxes"
+    words = f"{boxes}, {strategy}, {chunks.in_words(count)}"
+    better = schedule if strategy.weighed else again(instance, options, schedule, least)
     words += TIMED_AGAIN if better is not schedule else ""
-    return Candidate(chunks.seconds(instance, better), better, words)
+    return better, words
 
 
 def _hold_small(instance: FabricInstance, options: RunOptions, variants: Sequence[chunks.Variant]) -> None:
@@ -163,41 +163,41 @@ def has_boxes(instance: FabricInstance) -> bool:
     return len(boxes) > 1 and (max(map(len, boxes)) > 1 or (len(boxes) > 2 and bool(instance.machine.is_switch.any())))
 
 
-def _plans(instance: FabricInstance) -> list[Plan]:
+def _strategies(instance: FabricInstance) -> list[BoxStrategy]:
     """What is tried, the most promising first."""
     groups, net = near_groups(instance), instance.machine.network
     if not groups:
-        return _plans_of_boxes(instance)
+        return _strategies_of_boxes(instance)
     short = instance.bytes / net.bandwidth.min() < SHORT * net.latency.max(initial=0.0)
-    plans = [Plan(between=STRAIGHT, groups=groups)] if short else []
+    strategies = [BoxStrategy(between=STRAIGHT, groups=groups)] if short else []
     if instance.collective in ROOTED_TREES:
         piece = instance.bytes / (len(instance.members) - 1)
-        all_dealt, others = Plan(between=DEALT, groups=groups), _plans_of_boxes(instance)
-        return [*others, all_dealt] if takes_long(instance, piece) else [*plans, all_dealt, *others]
-    plans += [Plan(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
-    return [*plans, Plan(groups=groups), *_plans_of_boxes(instance)]
+        all_dealt, others = BoxStrategy(between=DEALT, groups=groups), _strategies_of_boxes(instance)
+        return [*others, all_dealt] if takes_long(instance, piece) else [*strategies, all_dealt, *others]
+    strategies += [BoxStrategy(groups=groups, mirrored=True)] if instance.collective == "allreduce" else []
+    return [*strategies, BoxStrategy(groups=groups), *_strategies_of_boxes(instance)]
 
 
-def _plans_of_boxes(instance: FabricInstance) -> list[Plan]:
+def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
-        return _rooted_plans(instance, alike)
-    passed = [] if alike or _stops_cost_more(instance) else [Plan(passed_on=True)]
+        return _rooted_strategies(instance, alike)
+    passed = [] if alike or _stops_cost_more(instance) else [BoxStrategy(passed_on=True)]
     if instance.collective != "allreduce":
-        return [*passed, Plan(), Plan(chain=True), Plan(spare_rails=True)]
-    exchanges = [Plan(between=between) for between in (EVERYTHING, SHARES)]
-    short = [plan for plan in exchanges if _first_chunks(instance, plan, MOST_CHUNKS) <= MOST_EXCHANGED]
+        return [*passed, BoxStrategy(), BoxStrategy(chain=True), BoxStrategy(spare_rails=True)]
+    exchanges = [BoxStrategy(between=between) for between in (EVERYTHING, SHARES)]
+    short = [strategy for strategy in exchanges if _first_chunks(instance, strategy, MOST_CHUNKS) <= MOST_EXCHANGED]
     lags = (0, *LAGS) if slow_links(instance).any() else (0,)
     unequal = instance.failed.anything and max(map(len, instance.boxes)) > 1
-    weighed = [Plan(weighed=True, lag=lag) for lag in lags if unequal]
-    plans = [*weighed, *passed, Plan(by_chunk=True), *short, Plan(), Plan(chain=True)]
+    weighed = [BoxStrategy(weighed=True, lag=lag) for lag in lags if unequal]
+    strategies = [*weighed, *passed, BoxStrategy(by_chunk=True), *short, BoxStrategy(), BoxStrategy(chain=True)]
     if max(map(len, instance.boxes)) > 1:
-        return plans
-    two = [Plan(between="two trees", one_root=True, gates=gates) for gates in (2, 1)]
-    from_one_rank = [*two, *(Plan(slack=slack, one_root=True) for slack in (2, 1))]
+        return strategies
+    two = [BoxStrategy(between="two trees", one_root=True, gates=gates) for gates in (2, 1)]
+    from_one_rank = [*two, *(BoxStrategy(slack=slack, one_root=True) for slack in (2, 1))]
     if _first_chunks(instance, from_one_rank[0], MOST_CHUNKS) > MOST_EXCHANGED:
-        return [*plans, *from_one_rank]
-    return [*from_one_rank, *plans]  # few transfers, where every rank is its own box
+        return [*strategies, *from_one_rank]
+    return [*from_one_rank, *strategies]  # few transfers, where every rank is its own box
 
 
 def _stops_cost_more(instance: FabricInstance) -> bool:
@@ -207,148 +207,156 @@ def _stops_cost_more(instance: FabricInstance) -> bool:
     return bool(CROWDED * share < net.latency.max(initial=0.0))
 
 
-def _rooted_plans(instance: FabricInstance, alike: bool) -> list[Plan]:
-    deep = _amount(instance, Plan(between="two trees"), ONE_GATE) <= MOST_TRANSFERS
+def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrategy]:
+    deep = _amount(instance, BoxStrategy(between="two trees"), ONE_GATE) <= MOST_TRANSFERS
     gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
-    two = [Plan(between="two trees", gates=count) for count in gates]
-    led = [Plan(between=between) for between in ("leaders", "own rail")]
+    two = [BoxStrategy(between="two trees", gates=count) for count in gates]
+    led = [BoxStrategy(between=between) for between in ("leaders", "own rail")]
     if not alike and groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)):
-        led.append(Plan(between=GROUPS_LED))
-    spread = Plan(between=SHARED_OUT)
+        led.append(BoxStrategy(between=GROUPS_LED))
+    spread = BoxStrategy(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
         led = [spread, *led]
-    plain = [Plan(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
+    plain = [BoxStrategy(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
     all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
     return [*two, *([] if all_pairs and not alike else led), *plain]
 
 
 def _variant(
-    instance: FabricInstance, plan: Plan, known: Known, options: RunOptions, least: Fraction
+    instance: FabricInstance, strategy: BoxStrategy, known: Known, options: RunOptions, least: Fraction
 ) -> chunks.Variant:
-    """The schedules of a plan; of unequal shares timed again, which decides what number of chunks is best."""
-    most, amount = _most_chunks(instance, plan), partial(_amount, instance, plan)
-    most = min(most, MOST_PIECES) if plan.weighed else most
-    first = _first_chunks(instance, plan, most)
-    while first > 1 and amount(first) > QUICK and not plan.weighed:
+    """The schedules of a strategy; of unequal shares timed again, which decides what number of chunks is best."""
+    most, amount = _most_chunks(instance, strategy), partial(_amount, instance, strategy)
+    most = min(most, MOST_PIECES) if strategy.weighed else most
+    first = _first_chunks(instance, strategy, most)
+    while first > 1 and amount(first) > QUICK and not strategy.weighed:
         first //= 2
-    make: Callable[[int], Schedule | None] = partial(_made, instance, plan, known=known)
-    if plan.weighed:
-        make = partial(_made_again, instance, plan, options, least)
+    make: Callable[[int], Schedule | None] = partial(_made, instance, strategy, known=known)
+    if strategy.weighed:
+        make = partial(_made_again, instance, strategy, options, least)
     return chunks.Variant(make, first, most, amount, MOST_TRANSFERS)
 
 
-def _made_again(instance: FabricInstance, plan: Plan, options: RunOptions, least: Fraction, count: int) -> Schedule:
+def _made_again(
+    instance: FabricInstance, strategy: BoxStrategy, options: RunOptions, least: Fraction, count: int
+) -> Schedule:
     """The schedule with ``count`` chunks a share, timed again by list scheduling."""
-    found = _made(instance, plan, count)
+    found = _made(instance, strategy, count)
     assert found is not None
     return again(instance, options, found, least, listed=True)
 
 
-def _most_chunks(instance: FabricInstance, plan: Plan) -> int:
+def _most_chunks(instance: FabricInstance, strategy: BoxStrategy) -> int:
     """Chunks of one byte of what a rank starts with, or of what each rank of the root's box is dealt."""
-    return max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // _shares_each(instance, plan)))
+    return max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max()) // _shares_each(instance, strategy)))
 
 
-def _shares_each(instance: FabricInstance, plan: Plan) -> int:
+def _shares_each(instance: FabricInstance, strategy: BoxStrategy) -> int:
     """Shares that a block is cut into before it is cut into chunks: one for every rank of the root's box, which deals
     them out; in an allreduce one for every rank, or for every rank of a box; else one."""
-    boxes = boxes_of(instance, plan)
-    if plan.between == SHARES:
+    boxes = boxes_of(instance, strategy)
+    if strategy.between == SHARES:
         return len(boxes[0])
-    if plan.between == DEALT or (plan.between == STRAIGHT and instance.collective in ROOTED_TREES):
+    if strategy.between == DEALT or (strategy.between == STRAIGHT and instance.collective in ROOTED_TREES):
         return len(instance.members) - 1
-    if plan.between in (EVERYTHING, SHARED_OUT, "own rail"):
+    if strategy.between in (EVERYTHING, SHARED_OUT, "own rail"):
         return 1
-    root = root_of(instance, plan)
+    root = root_of(instance, strategy)
     if root is not None:
         return next(len(box) for box in boxes if root in box)
     return len(roots_of_shares(boxes)) if instance.collective == "allreduce" else 1
 
 
-def _first_chunks(instance: FabricInstance, plan: Plan, most: int) -> int:
+def _first_chunks(instance: FabricInstance, strategy: BoxStrategy, most: int) -> int:
     """A number below the best: chunks that take several times as long on the slowest link as its latency; as many as
     there are leaders."""
     net = instance.machine.network
-    if plan.between in (SHARES, EVERYTHING):  # a piece is on its way for longer than its sender takes for all boxes
+    if strategy.between in (SHARES, EVERYTHING):  # a piece is on its way for longer than its sender takes for all boxes
         on_the_way = float(net.bandwidth.min() * net.latency.max())
-        wanted = int(instance.bytes / _shares_each(instance, plan)) * len(instance.boxes) // max(1, int(4 * on_the_way))
+        wanted = (
+            int(instance.bytes / _shares_each(instance, strategy)) * len(instance.boxes) // max(1, int(4 * on_the_way))
+        )
         return max(1, min(most, wanted))
-    if plan.weighed:
-        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, plan) // LEAST_PIECE))
-    if plan.spare_rails:
+    if strategy.weighed:
+        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, strategy) // LEAST_PIECE))
+    if strategy.spare_rails:
         return min(most, PIECES_BESIDE)
-    if plan.between in (DEALT, STRAIGHT) or root_of(instance, plan) is None or not net.latency.max(initial=0.0):
+    if strategy.between in (DEALT, STRAIGHT) or root_of(instance, strategy) is None or not net.latency.max(initial=0.0):
         return 1
     least = SEVERAL * float(net.bandwidth.min() * net.latency.max())
-    wanted = int(instance.blocks.bytes[0] / _shares_each(instance, plan) / least)
-    if plan.between in ("leaders", GROUPS_LED):
+    wanted = int(instance.blocks.bytes[0] / _shares_each(instance, strategy) / least)
+    if strategy.between in ("leaders", GROUPS_LED):
         wanted = max(wanted, len(instance.boxes))
     return 1 << (max(1, min(most, wanted)).bit_length() - 1)
 
 
-def _amount(instance: FabricInstance, plan: Plan, count: int) -> int:
+def _amount(instance: FabricInstance, strategy: BoxStrategy, count: int) -> int:
     """Transfers of a schedule with so many chunks."""
     n = len(instance.members)
-    if plan.between in (SHARES, EVERYTHING):
+    if strategy.between in (SHARES, EVERYTHING):
         return n * count * (len(instance.boxes) + 2 * len(instance.boxes[0]))
     if instance.collective in ROOTED_TREES:
-        return n * count * _shares_each(instance, plan)
-    if plan.one_root:
-        return 2 * n * count * _shares_each(instance, plan)
-    return n * _shares_each(instance, plan) * count * 2 if instance.collective == "allreduce" else n * n * count
+        return n * count * _shares_each(instance, strategy)
+    if strategy.one_root:
+        return 2 * n * count * _shares_each(instance, strategy)
+    return n * _shares_each(instance, strategy) * count * 2 if instance.collective == "allreduce" else n * n * count
 
 
-def _made(instance: FabricInstance, plan: Plan, count: int, known: Known | None = None) -> Schedule | None:
+def _made(instance: FabricInstance, strategy: BoxStrategy, count: int, known: Known | None = None) -> Schedule | None:
     """The schedule with ``count`` chunks a share; None where there is none of an exchange, or no rail is idle."""
     known = known or Known()
-    parts = count * _shares_each(instance, plan)
+    parts = count * _shares_each(instance, strategy)
     there = instance if instance.collective in SPREADING else reversed_instance(instance)
-    if plan.between == STRAIGHT:
+    if strategy.between == STRAIGHT:
         return straight(instance, count)
-    if plan.between in (SHARES, EVERYTHING):
-        return exchanged(instance, chunks.equal(int(instance.blocks.bytes[0]), parts), plan.between)
-    if plan.mirrored:
-        return _mirrored(instance, parts, plan, known)
-    if plan.between == DEALT:
+    if strategy.between in (SHARES, EVERYTHING):
+        return exchanged(instance, chunks.equal(int(instance.blocks.bytes[0]), parts), strategy.between)
+    if strategy.mirrored:
+        return _mirrored(instance, parts, strategy, known)
+    if strategy.between == DEALT:
         cut = chunks.in_step(there, int(there.blocks.bytes[0]), parts)
-        return timed_one_way(instance, there, transfers_of(there, [cut], plan, known=known))
+        return timed_one_way(instance, there, transfers_of(there, [cut], strategy, known=known))
     sizes = [chunks.equal(int(size), parts) for size in there.blocks.bytes]
-    if plan.spare_rails and not rails_are_idle(there, sizes, plan, known):
+    if strategy.spare_rails and not rails_are_idle(there, sizes, strategy, known):
         return None
-    long = _of_many_turns(instance, there, sizes[0], plan, known)
+    long = _of_many_turns(instance, there, sizes[0], strategy, known)
     if long is not None:
         return long
     if instance.collective in SPREADING:
-        return timed_from_near_and_afar(instance, transfers_of(instance, sizes, plan, known=known), plan.in_order)
-    if plan.weighed:
-        return of_unequal_shares(instance, there, sizes, plan)
+        return timed_from_near_and_afar(
+            instance, transfers_of(instance, sizes, strategy, known=known), strategy.in_order
+        )
+    if strategy.weighed:
+        return of_unequal_shares(instance, there, sizes, strategy)
     summing = instance.collective in SUMMING
-    up = transfers_of(there, sizes, plan, instance.collective == "allreduce", known=known, backwards=summing)
+    up = transfers_of(there, sizes, strategy, instance.collective == "allreduce", known=known, backwards=summing)
     if summing:
-        return _backwards(instance, there, up, timed_from_near_and_afar(there, up, plan.in_order), plan.in_order)
-    return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, plan, known=known), plan)
+        return _backwards(
+            instance, there, up, timed_from_near_and_afar(there, up, strategy.in_order), strategy.in_order
+        )
+    return one_way_after_the_other(instance, there, up, transfers_of(instance, sizes, strategy, known=known), strategy)
 
 
-def _mirrored(instance: FabricInstance, parts: int, plan: Plan, known: Known) -> Schedule | None:
+def _mirrored(instance: FabricInstance, parts: int, strategy: BoxStrategy, known: Known) -> Schedule | None:
     """An allreduce that sums up as it spreads, with time reversed."""
     cut = chunks.in_step(instance, int(instance.blocks.bytes[0]), parts)
-    transfers = transfers_of(instance, [cut], plan, known=known)
+    transfers = transfers_of(instance, [cut], strategy, known=known)
     if len(transfers.piece) > FEW:
         transfers = farthest_first(instance, transfers)
     return there_and_back(instance, transfers)
 
 
 def _of_many_turns(
-    instance: FabricInstance, there: FabricInstance, sizes: list[int], plan: Plan, known: Known
+    instance: FabricInstance, there: FabricInstance, sizes: list[int], strategy: BoxStrategy, known: Known
 ) -> Schedule | None:
     """From one root over two trees, by repeating turns that are alike: they differ by the tree, and by who else in the
     root's box the pieces of the root's own rail are handed to."""
-    if plan.between != "two trees" or plan.one_root:
+    if strategy.between != "two trees" or strategy.one_root:
         return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
     period = Period(turns * width, turns * ROUND_STEPS)
-    return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, plan, known))
+    return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, strategy, known))
 
 
 def _backwards(
@@ -363,8 +371,8 @@ def _backwards(
 
 
 def _near(
-    instance: FabricInstance, there: FabricInstance, plan: Plan, known: Known, sizes: list[int], whole: float
+    instance: FabricInstance, there: FabricInstance, strategy: BoxStrategy, known: Known, sizes: list[int], whole: float
 ) -> Transfers | None:
     """Transfers of the first pieces of a ``whole`` that is so many times as much, unless routes come from afar."""
-    transfers = transfers_of(there, [sizes], plan, known=known, backwards=there is not instance)
+    transfers = transfers_of(there, [sizes], strategy, known=known, backwards=there is not instance)
     return None if from_afar(there, transfers, whole) else transfers

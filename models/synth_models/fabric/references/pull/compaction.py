@@ -12,62 +12,62 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
+from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.references.pull.routing_state import (
     Routing,
     RoutingState,
     earliest_start,
     reserve_route,
-    rows_of,
 )
-from synth_models.fabric.references.pull.tree_search import Moves, Pieces
+from synth_models.fabric.references.pull.tree_search import Pieces, Timetable
 from synth_models.fabric.scheduling.interval_reservations import new_intervals
 
 
-def needs(routing: Routing, moves: Moves) -> tuple[IntArray, IntArray]:
+def needs(routing: Routing, timetable: Timetable) -> tuple[IntArray, IntArray]:
     """For every transfer those of the same piece that have arrived at its source by its start, as rows. ``routing``
-    forwards, ``moves`` with forward times."""
+    forwards, ``timetable`` with forward times."""
     ranks = len(routing.ranks)
-    into = moves.piece * ranks + routing.target[moves.route]
-    row, which = rows_of(into, int(moves.piece.max(initial=0) + 1) * ranks)
-    key = moves.piece * ranks + routing.source[moves.route]
-    return _needs(row, which, key, moves.start, moves.start + moves.lag)
+    into = timetable.piece * ranks + routing.target[timetable.route]
+    row, which = rows_by(into, int(timetable.piece.max(initial=0) + 1) * ranks)
+    key = timetable.piece * ranks + routing.source[timetable.route]
+    return _needs(row, which, key, timetable.start, timetable.start + timetable.lag)
 
 
 def needed_by(row: IntArray, needed: IntArray) -> tuple[IntArray, IntArray]:
     """Who needs each transfer, as rows."""
     count = len(row) - 1
-    start, order = rows_of(needed, count)
+    start, order = rows_by(needed, count)
     return start, np.repeat(np.arange(count), np.diff(row))[order]
 
 
-def pushed(routing: Routing, pieces: Pieces, moves: Moves, passes: int = 1) -> Moves:
+def pushed(routing: Routing, pieces: Pieces, timetable: Timetable, passes: int = 1) -> Timetable:
     """The same transfers, never later than before: pushed together ``passes`` times, forwards and backwards."""
-    if not len(moves.piece):
-        return moves
-    row, needed = needs(routing, moves)
+    if not len(timetable.piece):
+        return timetable
+    row, needed = needs(routing, timetable)
     back_row, back = needed_by(row, needed)
     table = routing.table(pieces.sizes)
     ahead, behind = routing.state(table), routing.reversed().state(table)
-    kind = pieces.kind[moves.piece]
-    room = int(np.diff(routing.row)[moves.route].sum()) * 4 + 1024
-    best, now = moves, moves
+    kind = pieces.kind[timetable.piece]
+    room = int(np.diff(routing.row)[timetable.route].sum()) * 4 + 1024
+    best, now = timetable, timetable
     for _ in range(passes):
         start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,
                         row, needed, now.lag)  # fmt: skip
-        now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
+        now = Timetable(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
         if now.completion < best.completion:
             best = now
         late = now.reversed(now.completion)
         begin = _serial(behind, routing.resources, room, np.argsort(late.start, kind="stable"), late.route,
                         kind, back_row, back, late.lag)  # fmt: skip
         end = int((begin + late.lag).max())
-        now = Moves(late.piece, late.route, begin, late.lag, end).reversed(end)
+        now = Timetable(late.piece, late.route, begin, late.lag, end).reversed(end)
         if now.completion < best.completion:
             best = now
     start = _serial(ahead, routing.resources, room, np.argsort(now.start, kind="stable"), now.route, kind,
                     row, needed, now.lag)  # fmt: skip
-    now = Moves(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
+    now = Timetable(now.piece, now.route, start, now.lag, int((start + now.lag).max()))
     return now if now.completion < best.completion else best
 
 

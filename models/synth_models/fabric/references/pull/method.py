@@ -36,7 +36,7 @@ from synth_models.fabric.references.pull.compaction import pushed
 from synth_models.fabric.references.pull.quick_lower_bound import quick_lower_bound
 from synth_models.fabric.references.pull.routing_state import Routing, RoutingState, distances
 from synth_models.fabric.references.pull.summed_in_switches import summed_up_again
-from synth_models.fabric.references.pull.tree_search import Moves, Pieces, TreeSearch, cut_blocks, schedule_of
+from synth_models.fabric.references.pull.tree_search import Pieces, Timetable, TreeSearch, cut_blocks, schedule_of
 from synth_models.fabric.references.pull.tuned import (
     ENOUGH,
     LADDERS,
@@ -178,29 +178,29 @@ def _lower_bound(incumbent: Incumbent) -> float:
 
 def _try(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> float:
     """One search, offered; its seconds."""
-    moves = _searched(incumbent, cut, reverse, restart, search)
-    adds = np.full(len(moves.piece), reverse)
-    moves = _pushed(cut, moves)
-    _offer(incumbent, schedule_of(cut.routing, cut.pieces, moves, adds), f"{cut.chunks} pieces a block")
-    return moves.completion / cut.routing.ticks
+    timetable = _searched(incumbent, cut, reverse, restart, search)
+    adds = np.full(len(timetable.piece), reverse)
+    timetable = _pushed(cut, timetable)
+    _offer(incumbent, schedule_of(cut.routing, cut.pieces, timetable, adds), f"{cut.chunks} pieces a block")
+    return timetable.completion / cut.routing.ticks
 
 
-def _pushed(cut: _Cut, moves: Moves) -> Moves:
-    passes = 2 if len(moves.piece) <= MOST_TRANSFERS else 1
-    return pushed(cut.routing, cut.pieces, moves, passes) if len(moves.piece) <= MOST_PUSHED else moves
+def _pushed(cut: _Cut, timetable: Timetable) -> Timetable:
+    passes = 2 if len(timetable.piece) <= MOST_TRANSFERS else 1
+    return pushed(cut.routing, cut.pieces, timetable, passes) if len(timetable.piece) <= MOST_PUSHED else timetable
 
 
-def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> Moves:
+def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, search: bool) -> Timetable:
     """One search: begun greedily, improved as long as the work allows if it is to be searched; with forward times."""
     routing = cut.routing.reversed() if reverse else cut.routing
     trees = TreeSearch(incumbent.instance, routing, cut.pieces)
     random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
-    moves = None
+    timetable = None
     if trees.wide:
-        moves = trees.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
-        if moves is not None and search:
-            trees.load(moves)
-    if moves is None:
+        timetable = trees.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
+        if timetable is not None and search:
+            trees.load(timetable)
+    if timetable is None:
         trees.begin(random.permutation(len(cut.pieces)), int(random.integers(2**31)))
     if search:
         looks = len(routing.source) * RUIN * (3.0 if trees.wide else 0.5)
@@ -210,10 +210,10 @@ def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, sear
             if made < min(left, SLICE):
                 break
             left -= made
-        moves = None
-    if moves is None:
-        moves = trees.moves()
-    return moves.reversed(moves.completion) if reverse else moves
+        timetable = None
+    if timetable is None:
+        timetable = trees.timetable()
+    return timetable.reversed(timetable.completion) if reverse else timetable
 
 
 def _allreduce(incumbent: Incumbent, restarts: int) -> None:
@@ -266,16 +266,16 @@ def _offer_both(incumbent: Incumbent, cut: _Cut, words: str, restart: int, searc
     up = _searched(incumbent, cut, True, 2 * restart, search)
     down = _searched(incumbent, cut, False, 2 * restart + 1, search)
     count = len(up.piece)
-    joined = Moves(
+    joined = Timetable(
         np.concatenate([up.piece, down.piece]),
         np.concatenate([up.route, down.route]),
         np.concatenate([up.start, down.start + up.completion]),
         np.concatenate([up.lag, down.lag]),
         up.completion + down.completion,
     )
-    moves = _pushed(cut, joined)
-    _offer(incumbent, schedule_of(cut.routing, cut.pieces, moves, np.arange(len(moves.piece)) < count), words)
-    return moves.completion / cut.routing.ticks
+    timetable = _pushed(cut, joined)
+    _offer(incumbent, schedule_of(cut.routing, cut.pieces, timetable, np.arange(len(timetable.piece)) < count), words)
+    return timetable.completion / cut.routing.ticks
 
 
 def _exchanged(incumbent: Incumbent) -> None:
@@ -333,9 +333,9 @@ def _climb(incumbent: Incumbent, cuts: _PreparedCuts, count: int, ladder: nested
     limit = 2**62 if incumbent.time is None else int(incumbent.time * cut.routing.ticks)
     found = nested_exchange.climb(cut.routing, state, cut.pieces, ladder, seed, limit)
     if found is not None:
-        moves, adds = found
+        timetable, adds = found
         words = f"sums exchanged over {len(ladder.kinds)} rungs"
-        incumbent.offer(schedule_of(cut.routing, cut.pieces, moves, adds), words)
+        incumbent.offer(schedule_of(cut.routing, cut.pieces, timetable, adds), words)
 
 
 class _PreparedCuts:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
+from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
-from synth_models.fabric.references.pull.routing_state import rows_of
 from synth_models.fabric.references.pull.tree_search import cut_blocks
 from synth_models.fabric.references.pull.tuned import (
     COPIES_WORTH,
@@ -52,7 +52,7 @@ class MulticastTrees(NamedTuple):
         machine = instance.machine
         net, switch = machine.network, machine.is_switch.tolist()
         src, dst = net.src.tolist(), net.dst.tolist()
-        row, out = rows_of(net.src, machine.nodes)
+        row, out = rows_by(net.src, machine.nodes)
         rows, order = row.tolist(), out.tolist()
         start, link, parent, count = [0], list[int](), list[int](), [0] * machine.nodes
         for first in order:  # in order of the node that they leave
@@ -146,13 +146,10 @@ def _transfers(instance: FabricInstance, trees: MulticastTrees, chunks: int, thr
         thrift,
         most,
     )
-    before_start = np.concatenate([[0], np.cumsum(came >= 0)]).astype(np.int64)
     by = np.lexsort((nth[piece], -tail))
     priority = np.empty(len(piece), dtype=np.int64)
     priority[by] = np.arange(len(by))
-    return Transfers(
-        block, size, piece, np.zeros(len(piece), dtype=bool), priority, row, link, before_start, came[came >= 0]
-    )
+    return Transfers.of_rows(block, size, piece, (row, link), after=came, priority=priority)
 
 
 class Links(NamedTuple):

@@ -27,7 +27,7 @@ from synth_models.fabric.references.pull.routing_state import (
     lag_of,
     reserve_route,
 )
-from synth_models.fabric.references.pull.tree_search import Moves, Pieces
+from synth_models.fabric.references.pull.tree_search import Pieces, Timetable
 from synth_models.fabric.scheduling.interval_reservations import Intervals, new_intervals
 
 EXCHANGE, COLLECT, ENTER = 0, 1, 2
@@ -104,7 +104,7 @@ class Ladder(NamedTuple):
 
 def climb(
     routing: Routing, state: RoutingState, pieces: Pieces, ladder: Ladder, seed: int, cutoff: int
-) -> tuple[Moves, BoolArray] | None:
+) -> tuple[Timetable, BoolArray] | None:
     """All pieces over the ladder. The transfers, and which of them add; None if it would not be valid, or not complete
     before ``cutoff``."""
     rungs, kinds = ladder
@@ -138,7 +138,7 @@ def climb(
         return None
     done, completion = sums.sent.done.tolist()
     sent = sums.sent
-    found = Moves(
+    found = Timetable(
         sent.piece[:done].copy(), sent.route[:done].copy(), sent.start[:done].copy(), sent.lag[:done].copy(), completion
     )
     return found, sent.adds[:done]

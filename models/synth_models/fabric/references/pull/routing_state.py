@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import AnyIntArray, BoolArray, IntArray
+from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.references.pull.direct_routes import WeightedLinks, direct_routes
 from synth_models.fabric.references.pull.tuned import MOST_ROUTES
 from synth_models.fabric.scheduling.interval_reservations import Intervals, earliest, release, reserve
@@ -85,7 +87,7 @@ class Routing:
         used[list(instance.members)] = True
         ranks = np.flatnonzero(used & ~machine.is_switch).astype(np.int64)
         most = max(16, MOST_ROUTES // max(len(ranks) * rounds, 1))
-        start, out = rows_of(net.src, machine.nodes)
+        start, out = rows_by(net.src, machine.nodes)
         graph = WeightedLinks(
             start, out, net.src.astype(np.int64), net.dst.astype(np.int64), machine.is_switch,
             net.latency + size / net.bandwidth,
@@ -116,12 +118,12 @@ class Routing:
     @cached_property
     def leaving(self) -> tuple[IntArray, IntArray]:
         """Routes that leave each rank, as rows."""
-        return rows_of(self.source, len(self.ranks))
+        return rows_by(self.source, len(self.ranks))
 
     @cached_property
     def entering(self) -> tuple[IntArray, IntArray]:
         """Routes that enter each rank, as rows."""
-        return rows_of(self.target, len(self.ranks))
+        return rows_by(self.target, len(self.ranks))
 
     def state(self, table: IntArray) -> RoutingState:
         """What the kernels take, with ``table``: ticks per bandwidth and class of size."""
@@ -135,18 +137,9 @@ class Routing:
         return found._replace(lag=_lags(found, len(self.source), table.shape[1]))
 
 
-def rows_of(key: AnyIntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Positions by key, as rows."""
-    start = np.concatenate([[0], np.cumsum(np.bincount(key, minlength=count))]).astype(np.int64)
-    return start, np.argsort(key, kind="stable").astype(np.int64)
-
-
 def sorted_by_end(row: IntArray, links: IntArray, dst: AnyIntArray) -> tuple[IntArray, IntArray]:
     """Routes in the order of the nodes where they end."""
-    order = np.argsort(dst[links[row[1:] - 1]], kind="stable")
-    length = np.diff(row)[order]
-    new = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    return new, links[np.arange(new[-1]) + np.repeat(row[:-1][order] - new[:-1], length)]
+    return picked((row, links), np.argsort(dst[links[row[1:] - 1]], kind="stable"))
 
 
 @jit(inlined=True)

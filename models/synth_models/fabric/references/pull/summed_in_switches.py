@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
 from synth_models.fabric.scheduling.renumbered import waits_of
 from synth_models.fabric.scheduling.switch_sums import meet_in_switches
@@ -16,8 +17,9 @@ def summed_up_again(instance: FabricInstance, schedule: Schedule) -> Schedule:
     starts."""
     if not meet_in_switches(instance, schedule):
         return schedule
-    start, before = waits_of(instance, schedule)
-    assert start is not None
+    waited = waits_of(instance, schedule)
+    assert waited is not None
+    start, before = waited
     waiting = np.repeat(np.arange(schedule.transfers), np.diff(start))
     copied = np.zeros(schedule.transfers, dtype=bool)
     copied[waiting[~schedule.adds[before]]] = True
@@ -25,8 +27,4 @@ def summed_up_again(instance: FabricInstance, schedule: Schedule) -> Schedule:
     lengths = np.bincount(waiting[kept], minlength=schedule.transfers)
     order = np.empty(schedule.transfers, dtype=np.int64)
     order[np.argsort(schedule.start, kind="stable")] = np.arange(schedule.transfers)
-    moves = Transfers(
-        schedule.piece_block, schedule.piece_bytes, schedule.piece, schedule.adds, order, schedule.route_start,
-        schedule.link, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), before[kept],
-    )  # fmt: skip
-    return timed(instance, moves)
+    return timed(instance, Transfers.of_schedule(schedule, (starts(lengths), before[kept]), order))

@@ -76,7 +76,7 @@ def cut_blocks(sizes: IntArray, chunks: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(eq=False)
-class Moves:
+class Timetable:
     """Transfers over routes of a routing, in no order: ``piece``, ``route``, ``start`` and ``lag`` (ticks from start to
     arrival) in its direction of time, shape (transfers,); ``completion`` in ticks."""
 
@@ -86,9 +86,9 @@ class Moves:
     lag: IntArray
     completion: int
 
-    def reversed(self, end: int) -> Moves:
+    def reversed(self, end: int) -> Timetable:
         """Read from the end: the start is what was the arrival, ``end`` ticks being the whole time."""
-        return Moves(self.piece, self.route, end - self.start - self.lag, self.lag, end)
+        return Timetable(self.piece, self.route, end - self.start - self.lag, self.lag, end)
 
 
 class TreeSearch:
@@ -137,7 +137,7 @@ class TreeSearch:
                 return self.completion
             self.room *= 2
 
-    def spread(self, seed: int, patience: float) -> Moves | None:
+    def spread(self, seed: int, patience: float) -> Timetable | None:
         """The event-driven greedy, for pieces that all members want; None if it cannot reach all of them."""
         count = len(self.routing.ranks)
         if self.apart is None:
@@ -151,20 +151,20 @@ class TreeSearch:
             demand_time()
             if len(piece) == self.deliveries:
                 lag = _lag_of_all(self.state, route, self.pieces.kind[piece])
-                return Moves(piece, route, start, lag, int((start + lag).max(initial=0)))
+                return Timetable(piece, route, start, lag, int((start + lag).max(initial=0)))
         return None
 
-    def load(self, moves: Moves) -> None:
+    def load(self, timetable: Timetable) -> None:
         """Go on from these transfers, with times in the routing's direction."""
         self.tree = self._empty()
         self.finish[:] = 0
-        np.maximum.at(self.finish, moves.piece, moves.start + moves.lag)
-        _load(self.tree, moves.piece, moves.route, moves.start)
-        self.completion = moves.completion
+        np.maximum.at(self.finish, timetable.piece, timetable.start + timetable.lag)
+        _load(self.tree, timetable.piece, timetable.route, timetable.start)
+        self.completion = timetable.completion
 
     def improve(self, rounds: int, most: int, bound: int, seed: int) -> int:
         """Large-neighbourhood search; returns the rounds made. See :func:`improve`."""
-        before = self.moves()
+        before = self.timetable()
         self.completion, made = improve(
             self.tree, self.finish, rounds, min(most, len(self.pieces)), bound, seed, left()
         )
@@ -173,17 +173,17 @@ class TreeSearch:
             self.load(before)
         return int(made)
 
-    def moves(self) -> Moves:
+    def timetable(self) -> Timetable:
         """What has been found."""
         piece, route, start, lag = _read(self.state, self.tree.transfers, self.arrays.kind)
-        return Moves(piece, route, start, lag, self.completion)
+        return Timetable(piece, route, start, lag, self.completion)
 
 
-def schedule_of(routing: Routing, pieces: Pieces, moves: Moves, adds: BoolArray) -> Schedule:
-    """Moves with forward times as a solution, in order of their starts; hop by hop where switches store and forward,
+def schedule_of(routing: Routing, pieces: Pieces, timetable: Timetable, adds: BoolArray) -> Schedule:
+    """A timetable with forward times as a solution, in order of starts; hop by hop where switches store and forward,
     the hops of a transfer together (a switch passes on what came last)."""
-    order = np.lexsort((moves.route, moves.piece, moves.start))
-    piece, route, start, adding = moves.piece[order], moves.route[order], moves.start[order], adds[order]
+    order = np.lexsort((timetable.route, timetable.piece, timetable.start))
+    piece, route, start, adding = timetable.piece[order], timetable.route[order], timetable.start[order], adds[order]
     length = np.diff(routing.row)[route]
     row = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     at = np.arange(row[-1]) - np.repeat(row[:-1] - routing.row[:-1][route], length)

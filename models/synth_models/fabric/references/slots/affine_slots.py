@@ -37,14 +37,14 @@ def affine_slots(instance: FabricInstance) -> Schedule | None:
     if dragonfly is None:
         return None
     blocks = instance.blocks
-    number, none = np.arange(len(blocks), dtype=np.int64), np.zeros(len(blocks) + 1, dtype=np.int64)
+    number = np.arange(len(blocks), dtype=np.int64)
     slot = slots(dragonfly, blocks.origin, blocks.goal)
     priority = np.empty(len(blocks), dtype=np.int64)
     priority[np.argsort(slot, kind="stable")] = number
     routes = routes_leaving_once(
         instance, dragonfly.members(), blocks.origin, blocks.goal, int(blocks.bytes.max(initial=1))
     )
-    transfers = Transfers(number, blocks.bytes, number, none[1:] > 0, priority, *routes, none, none[:0])
+    transfers = Transfers.of_rows(number, blocks.bytes, number, routes, priority=priority)
     return timed(instance, transfers, in_order=True)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
@@ -54,15 +55,12 @@ def fat_tree_slots(instance: FabricInstance) -> Schedule | None:
     count = 1 if found.whole else max(1, min(PIECES, MOST_TRANSFERS // len(blocks), int(blocks.bytes.min())))
     sizes = [chunks.equal(size, count) for size in blocks.bytes.tolist()]
     block, size = (np.array(row, dtype=np.int64) for row in pieces_of(sizes))
-    number, none = np.arange(len(block), dtype=np.int64), np.zeros(len(block) + 1, dtype=np.int64)
+    number = np.arange(len(block), dtype=np.int64)
     begin = (found.slot[block] * count + number % count) * found.parts + found.later[block]
     priority = np.empty(len(block), dtype=np.int64)
     priority[np.argsort(begin, kind="stable")] = number
-    start, link = _routes(instance, tree, found.spine)
-    long = np.diff(start)[block]
-    row = np.concatenate([[0], np.cumsum(long)])
-    link = link[np.arange(row[-1]) + np.repeat(start[block] - row[:-1], long)]
-    transfers = Transfers(block, size, number, none[1:] > 0, priority, row, link, none, none[:0])
+    routes = picked(_routes(instance, tree, found.spine), block)
+    transfers = Transfers.of_rows(block, size, number, routes, priority=priority)
     return timed(instance, transfers, in_order=True)
 
 

@@ -9,9 +9,9 @@ Complexity: a transfer a block, or a few. Guarantee: none; on the machines named
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 
 from synth.errors import UnsupportedError
 from synth.family import Outcome
@@ -19,7 +19,8 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.out_trees import Candidate, empty, quicker
+from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.plans.out_trees import empty
 from synth_models.fabric.plans.straight import Crowd, straight_pairs
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references.slots.affine_slots import affine_slots
@@ -43,15 +44,15 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return Outcome("unsupported", message=f"slots is no algorithm for {instance.collective}")
     if not len(instance.blocks):
         return empty(instance)
-    best = _behind_leaves(instance, options)
-    least = None if best is None else box_cut(instance)
-    if best is None or least is None or least.seconds < best.seconds * (1 - chunks.WORTH):
-        straight = _straight(instance, options)
-        best = best if straight is None else quicker(best, straight)
-    if best is None:
+    incumbent = Incumbent(instance, options)
+    _behind_leaves(incumbent)
+    least = None if incumbent.best is None else box_cut(instance)
+    if incumbent.time is None or least is None or least.seconds < incumbent.time * (1 - chunks.WORTH):
+        _straight(incumbent)
+    if incumbent.best is None:
         return Outcome("unsupported", message=LACKING)
     least = least or box_cut(instance)
-    found = Outcome("finished", best.schedule, message=best.words + chunks.hurried(options))
+    found = Outcome("finished", incumbent.best, message=incumbent.told + chunks.hurried(options))
     if least is not None:
         found = replace(
             found, bound=float_below(least.seconds), bound_proof=str(least), certificate=least.certificate()
@@ -59,41 +60,31 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     return found
 
 
-def _behind_leaves(instance: FabricInstance, options: RunOptions) -> Candidate | None:
-    """An alltoall in slots on a fat tree, if this is one; the run holds it."""
-    try:
-        found = fat_tree_slots(instance)
-    except UnsupportedError:
-        return None
-    return None if found is None else _held(instance, options, found, SPINES)
+def _behind_leaves(incumbent: Incumbent) -> None:
+    """Offer an alltoall in slots on a fat tree, if this is one."""
+    with suppress(UnsupportedError):
+        incumbent.offer(fat_tree_slots(incumbent.instance), SPINES)
 
 
-def _straight(instance: FabricInstance, options: RunOptions) -> Candidate | None:
-    """Blocks sent straight from rank to rank, very many small ones or between many ranks that are boxes of their own:
-    the quicker of slots, where there are any, and of what goes far first, timed again. None for others, and where a
-    pair of ranks has no direct route. The run holds it."""
+def _straight(incumbent: Incumbent) -> None:
+    """Offer blocks sent straight from rank to rank, very many small ones or between many ranks that are boxes of their
+    own: slots, where there are any, and what goes far first, timed again. None of others, and where a pair of ranks has
+    no direct route."""
+    instance = incumbent.instance
     crowd = Crowd.of(instance)
     if not crowd.straight:
-        return None
-    least = quick_bound(instance)
+        return
+    least, found = quick_bound(instance), None
     try:
         slots = affine_slots(instance)
-        if slots is not None and _near(instance, slots, least):
-            return _held(instance, options, slots, IN_SLOTS)
-        found = straight_pairs(instance)
-        if crowd.many or crowd.small:
-            found = again(instance, options, found, least=least, rounded=not crowd.small)
+        if slots is None or not _near(instance, slots, least):
+            found = straight_pairs(instance)
+            if crowd.many or crowd.small:
+                found = again(instance, incumbent.options, found, least=least, rounded=not crowd.small)
     except UnsupportedError:
-        return None
-    if slots is not None and chunks.seconds(instance, slots) <= chunks.seconds(instance, found):
-        return _held(instance, options, slots, IN_SLOTS)
-    return _held(instance, options, found, STRAIGHT)
-
-
-def _held(instance: FabricInstance, options: RunOptions, found: Schedule, words: str) -> Candidate:
-    seconds = chunks.seconds(instance, found)
-    options.held.offer(partial(replace, found), float(seconds), words)
-    return Candidate(seconds, found, words)
+        return
+    incumbent.offer(slots, IN_SLOTS)
+    incumbent.offer(found, STRAIGHT)
 
 
 def _near(instance: FabricInstance, found: Schedule, least: Fraction) -> bool:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import IntArray
 from synth.family import Outcome
 from synth.graph.shallow_trees import shallower
 from synth.graph.torus_trees import depths, disjoint_trees
@@ -278,19 +278,9 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
     keep = (piece != NOBODY).ravel()
     number = np.cumsum(keep) - 1
     after = np.where(sends.after[:, None] == NOBODY, NOBODY, sends.after[:, None] * n + np.arange(n)).ravel()[keep]
-    waits = after != NOBODY
-    count = int(keep.sum())
-    return Transfers(
-        block,
-        size,
-        piece.ravel()[keep],
-        np.zeros(count, dtype=bool),
-        np.arange(count, dtype=np.int64),
-        np.arange(count + 1, dtype=np.int64),
-        link.ravel()[keep],
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        number[after[waits]],
-    )
+    route = np.arange(len(after) + 1), link.ravel()[keep]
+    after = np.where(after == NOBODY, NOBODY, number[after])
+    return Transfers.of_rows(block, size, piece.ravel()[keep], route, after=after)
 
 
 def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:
@@ -317,16 +307,5 @@ def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:
     piece = np.arange(len(row), dtype=np.int64)
     tree, turn = piece % len(trees), piece // len(trees)
     after = np.where(before[tree] == NOBODY, NOBODY, before[tree] + piece[:, None] * (n - 1)).ravel()
-    waits: BoolArray = after != NOBODY
-    count = len(after)
-    return Transfers(
-        np.zeros(len(row), dtype=np.int64),
-        np.array(row, dtype=np.int64),
-        np.repeat(piece, n - 1),
-        np.zeros(count, dtype=bool),
-        (turn[:, None] * (int(depth.max()) + 1) + level[tree]).ravel(),
-        np.arange(count + 1, dtype=np.int64),
-        link[tree].ravel(),
-        np.concatenate([[0], np.cumsum(waits)]).astype(np.int64),
-        after[waits],
-    )
+    route, turns = (np.arange(len(after) + 1), link[tree].ravel()), turn[:, None] * (int(depth.max()) + 1) + level[tree]
+    return Transfers.of_rows(0, row, np.repeat(piece, n - 1), route, after=after, priority=turns.ravel())

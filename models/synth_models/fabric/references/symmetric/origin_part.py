@@ -13,32 +13,29 @@ greedy search on tori, which looks through all ranks a send.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
+from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth.errors import UnsupportedError
 from synth.graph.symmetry import arc_images, orbits
-from synth.kernels import jit
 from synth.network.symmetry import translation, unit_translations
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.automorphism import automorphism
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.references.symmetric.one_origin import directions, one_origin
+from synth_models.fabric.problem.rows import starts
+from synth_models.fabric.references.symmetric.one_origin import NOBODY, directions, one_origin
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.reservations import (
-    NextFree,
-    Uses,
-    earliest_behind,
-    new_next_free,
-    reserve_behind,
-    uses_of,
-)
+from synth_models.fabric.scheduling.list_scheduling import Transfers, followers_of, list_scheduled_in_order
+from synth_models.fabric.scheduling.reservations import Uses, uses_of
+from synth_models.fabric.scheduling.reversal import joined, reversed_in_time
 from synth_models.fabric.solution import Quotient, Schedule
 
 BROKEN = "the machine's symmetry is broken, or it has none that carries every rank to every other one"
@@ -57,51 +54,6 @@ class Group(NamedTuple):
     orbit: IntArray
     port: IntArray
     alone: BoolArray
-
-
-class Moves(NamedTuple):
-    """Transfers of one origin's chunks, each after whatever brings the chunk to where it starts: ``piece``, the chunk,
-    shape (transfers,); ``link[route_start[i]:route_start[i + 1]]``, the route. ``piece_bytes``: shape (chunks,)."""
-
-    piece_bytes: IntArray
-    piece: IntArray
-    route_start: IntArray
-    link: IntArray
-
-    @classmethod
-    def of(cls, piece_bytes: IntArray, piece: Sequence[int], routes: Sequence[IntArray]) -> Moves:
-        """From a chunk and a route a transfer."""
-        ends = np.cumsum([0, *map(len, routes)])
-        return cls(piece_bytes, np.array(piece, dtype=np.int64), ends.astype(np.int64), np.concatenate(routes))
-
-    def backwards(self, arrive: IntArray) -> Moves:
-        """The same from the last arrival to the first, every route turned round."""
-        order = np.argsort(-arrive, kind="stable")
-        routes = [self.link[self.route_start[i] : self.route_start[i + 1]][::-1] for i in order.tolist()]
-        return Moves.of(self.piece_bytes, self.piece[order].tolist(), routes)
-
-
-class _Ends(NamedTuple):
-    """Of every transfer, shape (transfers,) each: its ``chunk``, the ranks ``source`` and ``target``, and how many
-    ticks it ``lasts``."""
-
-    chunk: IntArray
-    source: IntArray
-    target: IntArray
-    lasts: IntArray
-
-
-class _Taken(NamedTuple):
-    """From which tick on a chunk is ``ready`` at a node, shape (chunks, nodes), and what is ``reserved``, a resource an
-    orbit of :class:`Group`."""
-
-    ready: IntArray
-    reserved: NextFree
-
-    @classmethod
-    def nothing(cls, machine: Machine, size: IntArray) -> _Taken:
-        """Everything free from the beginning."""
-        return cls(np.zeros((len(size), machine.nodes), dtype=np.int64), new_next_free(2 * machine.links))
 
 
 def group_of(instance: FabricInstance) -> Group:
@@ -201,60 +153,46 @@ def origin_part(instance: FabricInstance, group: Group, count: int) -> tuple[Quo
     machine, members = instance.machine, len(instance.members)
     size = np.array(chunks.equal(instance.bytes // members, count), dtype=np.int64)
     spreading, back = instance.collective != "reduce_scatter", instance.collective != "allgather"
-    steps: list[tuple[Moves, bool]] = []
-    seconds = 0.0
+    seconds, steps = 0.0, list[Transfers]()
     for there in ([machine.reversed()] if back else []) + ([machine] if spreading else []):
-        moves = _moves(instance, there, group, size)
-        if not group.alone[moves.link].all():
+        steps.append(_transfers(instance, there, group, size))
+        if not group.alone[steps[-1].link].all():
             raise UnsupportedError(
                 "a link is on the routes of several ranks at the same time: some symmetry leaves it where it is and "
                 "moves the ranks"
             )
-        steps.append((moves, there is not machine))
-        seconds += _most_seconds(machine, moves)
+        seconds += _most_seconds(machine, steps[-1])
     ticks = clock.ticks_per_second(machine, seconds)
-    found: list[tuple[Moves, IntArray, bool]] = []
-    taken = _Taken.nothing(machine, size)
-    for moves, adds in steps:
-        if adds:
-            there = machine.reversed()
-            moves = moves.backwards(_placed(there, group, ticks, moves, _Taken.nothing(there, size))[1])
-        start, arrive = _placed(machine, group, ticks, moves, taken)
-        found.append((moves, start, adds))
-    part = _joined(found, size, ticks)
-    return Quotient(part, group.generators, group.orders), int(arrive.max())
+    made = _summing(machine.reversed(), group, ticks, steps[0]) if back else steps[0]
+    made = joined(machine, made, steps[1]) if len(steps) > 1 else made
+    start, arrive = _placed(machine, group, ticks, made)
+    rows = made.piece_block, size, start, made.piece, made.adds, made.route_start, made.link
+    return Quotient(Schedule(ticks, *rows), group.generators, group.orders), int(arrive.max())
 
 
-def _most_seconds(machine: Machine, moves: Moves) -> float:
+def _most_seconds(machine: Machine, transfers: Transfers) -> float:
     """Time that is enough even one after the other."""
     net = machine.network
-    lasts = moves.piece_bytes[moves.piece] / np.minimum.reduceat(net.bandwidth[moves.link], moves.route_start[:-1])
-    return float(lasts.sum() + net.latency[moves.link].sum())
+    sizes = transfers.piece_bytes[transfers.piece]
+    lasts = sizes / np.minimum.reduceat(net.bandwidth[transfers.link], transfers.route_start[:-1])
+    return float(lasts.sum() + net.latency[transfers.link].sum())
 
 
-def _joined(found: list[tuple[Moves, IntArray, bool]], size: IntArray, ticks: int) -> Schedule:
-    """One schedule of several steps; what is turned round adds."""
-    lengths = np.concatenate([np.diff(moves.route_start) for moves, _, _ in found])
-    return Schedule(
-        ticks,
-        np.zeros(len(size), dtype=np.int64),
-        size,
-        np.concatenate([start for _, start, _ in found]),
-        np.concatenate([moves.piece for moves, _, _ in found]),
-        np.concatenate([np.full(len(start), adds) for _, start, adds in found]),
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        np.concatenate([moves.link for moves, _, _ in found]),
-    )
+def _summing(there: Machine, group: Group, ticks: int, spread: Transfers) -> Transfers:
+    """What sums up as ``spread`` spreads on the reversed machine: first what arrives there last."""
+    order = np.argsort(-_placed(there, group, ticks, spread)[1], kind="stable")
+    found = reversed_in_time(spread).taken(order)
+    return replace(found, adds=np.ones(len(order), dtype=bool), priority=spread.priority)
 
 
-def _moves(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
-    """What the origin's chunks do on a machine, which may be the reversed one."""
+def _transfers(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Transfers:
+    """How the origin's chunks spread on a machine, which may be the reversed one."""
     if len(group.orders) and machine.network.grid is not None and not machine.is_switch.any():
         return _on_grid(instance, machine, size)
     return _over_boxes(instance, machine, group, size)
 
 
-def _on_grid(instance: FabricInstance, machine: Machine, size: IntArray) -> Moves:
+def _on_grid(instance: FabricInstance, machine: Machine, size: IntArray) -> Transfers:
     """What node 0 would send, carried to the origin."""
     net, sides = machine.network, machine.network.grid
     assert sides is not None
@@ -263,25 +201,28 @@ def _on_grid(instance: FabricInstance, machine: Machine, size: IntArray) -> Move
     kind = link[0]
     seconds = float(size.max()) / net.bandwidth[kind]
     sends = one_origin(net.dst[link].astype(np.int64), seconds, net.latency[kind].astype(float), len(size))
-    chunk, source, direction, _ = sends
-    return Moves(size, chunk, np.arange(len(chunk) + 1, dtype=np.int64), link[there[source], direction])
+    routes = np.arange(len(sends.chunk) + 1), link[there[sends.source], sends.direction]
+    return Transfers.of_rows(0, size, sends.chunk, routes, after=sends.after)
 
 
-def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Moves:
+def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Transfers:
     """The own box first, then the other boxes in turn; what has come there goes on to its box at once."""
     boxes = np.array(_boxes(instance), dtype=np.int64)
     routes = _routes(machine, int(boxes[0, 0]), [*boxes[0, 1:].tolist(), *boxes[1:, 0].tolist()], int(size.max()))
     inside, between = routes[: boxes.shape[1] - 1], routes[boxes.shape[1] - 1 :]
-    chunk, links = [], []
+    chunk, links, after = list[int](), list[IntArray](), list[int]()
     for c in range(len(size)):
         chunk += [c] * len(inside)
         links += inside
+        after += [NOBODY] * len(inside)
     for route in between:
         inside = [group.moves[0][one] for one in inside]
         for c in range(len(size)):
+            after += [NOBODY] + [len(chunk)] * len(inside)
             chunk += [c] * (1 + len(inside))
             links += [route, *inside]
-    return Moves.of(size, chunk, links)
+    rows = starts([len(route) for route in links]), np.concatenate(links)
+    return Transfers.of_rows(0, size, chunk, rows, after=np.array(after))
 
 
 def _routes(machine: Machine, origin: int, targets: Sequence[int], size: int) -> list[IntArray]:
@@ -297,18 +238,20 @@ def _routes(machine: Machine, origin: int, targets: Sequence[int], size: int) ->
     return found
 
 
-def _placed(machine: Machine, group: Group, ticks: int, moves: Moves, taken: _Taken) -> tuple[IntArray, IntArray]:
-    """Start and arrival of every transfer in ticks; what is ``taken`` goes on from what it holds."""
-    hops = hop_times(machine, moves, ticks, hop_by_hop=False)
-    uses = uses_of(moves.route_start, group.orbit[moves.link], group.port, hops.offset, hops.duration, False)
+def _placed(machine: Machine, group: Group, ticks: int, transfers: Transfers) -> tuple[IntArray, IntArray]:
+    """Start and arrival of every transfer in ticks, where the images of a link are one."""
+    hops = hop_times(machine, transfers, ticks, hop_by_hop=False)
+    orbits_of_links = group.orbit[transfers.link]
+    uses = uses_of(transfers.route_start, orbits_of_links, group.port, hops.offset, hops.duration, False)
     if _takes_twice(uses):
         raise UnsupportedError("a route takes two links that a symmetry maps onto each other")
-    first, last = moves.route_start[:-1], moves.route_start[1:] - 1
-    net = machine.network
-    source, target = net.src[moves.link[first]].astype(np.int64), net.dst[moves.link[last]].astype(np.int64)
-    ends = _Ends(moves.piece, source, target, hops.arrival[last])
-    start = _one_by_one(uses, ends, taken.reserved, taken.ready)
-    return start, start + ends.lasts
+    followers, missing = followers_of(machine, transfers, hops), np.diff(transfers.before_start)
+    order = np.argsort(transfers.priority, kind="stable")
+    resources = 2 * machine.links
+    start, in_time = list_scheduled_in_order(uses, resources, followers, order, missing, left() + SLACK_S)
+    if not in_time:
+        raise OutOfTime
+    return start, start + hops.arrival[transfers.route_start[1:] - 1]
 
 
 def _takes_twice(uses: Uses) -> bool:
@@ -317,15 +260,3 @@ def _takes_twice(uses: Uses) -> bool:
     order = np.lexsort((uses.offset, uses.resource, transfer))
     same = (np.diff(transfer[order]) == 0) & (np.diff(uses.resource[order]) == 0)
     return bool(np.any(same & (np.diff(uses.offset[order]) < uses.duration[order][:-1])))
-
-
-@jit
-def _one_by_one(uses: Uses, ends: _Ends, reserved: NextFree, ready: IntArray) -> IntArray:
-    """The start of each in turn: as soon as its chunk is there and all that its route takes has been left for good."""
-    start = np.empty(len(ends.chunk), dtype=np.int64)
-    for i in range(len(ends.chunk)):
-        c, v = ends.chunk[i], ends.target[i]
-        start[i], _ = earliest_behind(reserved, uses, i, ready[c, ends.source[i]])
-        reserve_behind(reserved, uses, i, start[i])
-        ready[c, v] = max(ready[c, v], start[i] + ends.lasts[i])
-    return start
