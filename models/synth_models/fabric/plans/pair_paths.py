@@ -22,8 +22,11 @@ MOST_CHUNKS = 1024
 MOST_BLOCKS = 1_100_000
 
 
-def best_paths(instance: FabricInstance, options: RunOptions, name: str, way: Edges | Transfers) -> Outcome:
-    """Every block along its edges, or by what :func:`once` makes of these; the quickest over numbers of chunks."""
+def best_paths(
+    instance: FabricInstance, options: RunOptions, name: str, way: Edges | Transfers, parts: int = 1
+) -> Outcome:
+    """Every block along its edges, or by what :func:`once` makes of these; the quickest over numbers of chunks.
+    ``parts``: of a block that transfers take different ways with, ``parts b + k`` being the number of part k of b."""
     if len(instance.blocks) > MOST_BLOCKS:
         return Outcome("unsupported", message=f"{len(instance.blocks)} blocks: at most {MOST_BLOCKS} are supported")
     routed = cache(lambda: way if isinstance(way, Transfers) else once(instance, instance.blocks.bytes, way))
@@ -32,13 +35,13 @@ def best_paths(instance: FabricInstance, options: RunOptions, name: str, way: Ed
         template = routed()
         if count > 1 and count * len(template.piece) > MOST_TRIED:
             return None
-        block, nth, size = _pieces(instance.blocks.bytes, count)
-        rows = np.full((count, len(instance.blocks)), -1, dtype=np.int64)
-        rows[nth, block] = np.arange(len(block))
+        block, nth, size = _pieces(instance.blocks.bytes, count * parts)
+        rows = np.full((count, parts * len(instance.blocks)), -1, dtype=np.int64)
+        rows[nth // parts, parts * block + nth % parts] = np.arange(len(block))
         cut = in_chunks(template, rows, block, size, lambda step, chunk: step * count + chunk)
         return (timed_at_once if len(template.piece) > MOST_TRIED else timed)(instance, cut)
 
-    most = min(MOST_CHUNKS, int(instance.blocks.bytes.max(initial=1)))
+    most = max(1, min(MOST_CHUNKS, int(instance.blocks.bytes.max(initial=1)) // parts))
     found = chunks.best_number(instance, options, make, most)
     assert found is not None
     words = f"{name}, {chunks.in_words(found[0])}"

@@ -36,6 +36,11 @@ def messages(n: int) -> list[Message]:
     return found + [Message(k - half, k, step, False) for k in range(half, n)]
 
 
+def to_all(n: int) -> list[Message]:
+    """Everybody's whole buffer to everybody, to the next first, in one step."""
+    return [Message(k, (k + ahead) % n, 0, True) for ahead in range(1, n) for k in range(n)]
+
+
 def exchanged(instance: FabricInstance, sent: Sequence[Message], pieces: int = 1) -> Schedule | None:
     """Allreduce by these messages of whole pieces, in the order of their steps; None where a rank would receive before
     it has sent, where partners have no direct route, or one over switches that store and add."""
@@ -49,7 +54,10 @@ def exchanged(instance: FabricInstance, sent: Sequence[Message], pieces: int = 1
     if instance.switching.mode == "store_and_forward":
         first = first[moves.route_start[:-1]]
     came = arrivals(instance, moves, schedule)
-    left = {(m.piece, m.source, m.step): int(first[i]) for i, m in enumerate(sent)}
+    left: dict[tuple[int, int, int], int] = {}
+    for i, m in enumerate(sent):
+        key = m.piece, m.source, m.step
+        left[key] = max(left.get(key, 0), int(first[i]))
     for i, m in enumerate(sent):
         if m.adds and any(left.get((m.piece, m.target, s), -1) >= came[i] for s in range(m.step + 1)):
             return None  # the target would send on what it is about to receive from another

@@ -4,11 +4,13 @@ NCCL's algorithms ``NVLS`` (one box) and ``NVLSTree`` (several; NCCL 2.17 and 2.
 In its box the NVSwitch adds up all ranks' parts of the share on their way to the owner (``multimem.ld_reduce``); the
 owners of equal place sum up and spread over double binary trees between boxes (those of
 :mod:`synth_models.fabric.references.double_tree`); every owner hands the sum to its box by one multicast
-(``multimem.st``). In a pipeline of chunks, whose number is the best of several.
+(``multimem.st``). In a pipeline of chunks, whose number is the best of several. NCCL's trees are the same for all
+channels, so that some boxes' NICs have more to do; with more than two boxes also pairs of trees that begin at every box
+are tried, which load all NICs alike.
 
 On one box of g ranks, M bytes, ports of b bytes/s and a latency of a a hop: about ``M / b + 4 a + 2 M / (g c b)`` in c
-chunks, as every port carries M each way. Between B boxes a NIC carries up to ``2 M / g`` each way in either of two
-trees' halves. Complexity: 4 B transfers a share and chunk.
+chunks, as every port carries M each way. Between B boxes a NIC carries up to ``2 M / g`` each way with two trees, and
+``2 (B - 1) / B M / g`` with two for every box. Complexity: 4 B transfers a share and chunk.
 """
 
 from __future__ import annotations
@@ -47,31 +49,48 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     if inside is None:
         return Outcome("unsupported", message=LACKING)
     boxes = len(instance.boxes)
-    halves = min(2, boxes)
-    shares = len(instance.boxes[0]) * halves
-    most = max(1, min(MOST_CHUNKS, instance.bytes // shares))
-    make = partial(_made, instance, inside, halves)
-    variant = chunks.Variant(make, 1, most, lambda count: shares * 4 * boxes * count, MOST_TRANSFERS)
-    found = chunks.most_promising(instance, options, [variant], quick_cut(instance).seconds)
+    sets = [trees_between(boxes, 1)] + ([trees_between(boxes, boxes)] if boxes > 2 else [])
+    variants = [_variant(instance, inside, trees) for trees in sets]
+    found = chunks.most_promising(instance, options, variants, quick_cut(instance).seconds)
     assert found is not None
-    _, count, schedule = found
-    words = f"{boxes} box{'es, two trees between them' if boxes > 1 else ''}, {chunks.in_words(count)} a share"
+    number, count, schedule = found
+    between = "" if boxes == 1 else f"es, {'two' if number == 0 else len(sets[number])} trees between them"
+    words = f"{boxes} box{between}, {chunks.in_words(count)} a share"
     return Outcome("finished", schedule, message=words + chunks.hurried(options))
 
 
-def _made(instance: FabricInstance, inside: BoxTrees, halves: int, count: int) -> Schedule:
-    """Every place's share, a half a tree, in ``count`` chunks."""
+def trees_between(boxes: int, starts: int) -> list[list[int]]:
+    """The parent of every box (-1: the root) in each tree: both of a pair, from as many boxes on."""
+    if boxes == 1:
+        return [[-1]]
+    found = []
+    for by in range(starts):
+        for t in (0, 1):
+            row = parents(boxes, t)
+            above = (row[(b - by) % boxes] for b in range(boxes))
+            found.append([p if p < 0 else (p + by) % boxes for p in above])
+    return found
+
+
+def _variant(instance: FabricInstance, inside: BoxTrees, trees: list[list[int]]) -> chunks.Variant:
+    boxes, shares = len(instance.boxes), len(instance.boxes[0]) * len(trees)
+    most = max(1, min(MOST_CHUNKS, instance.bytes // shares))
+    make = partial(_made, instance, inside, trees)
+    return chunks.Variant(make, 1, most, lambda count: shares * 4 * boxes * count, MOST_TRANSFERS)
+
+
+def _made(instance: FabricInstance, inside: BoxTrees, trees: list[list[int]], count: int) -> Schedule:
+    """The share of every place and tree, in ``count`` chunks."""
     boxes, width = len(instance.boxes), len(instance.boxes[0])
-    above = [parents(boxes, t) if boxes > 1 else [-1] for t in range(halves)]
-    shares = [(place, t) for t in range(halves) for place in range(width)]
+    shares = [(place, above) for above in trees for place in range(width)]
     total, parts = instance.bytes, len(shares) * count
     ends = [total * k // parts for k in range(parts + 1)]
     rows, size = Rows(), list[int]()
     for k in range(parts):
         if ends[k + 1] > ends[k]:
-            place, t = shares[k % len(shares)]
+            place, above = shares[k % len(shares)]
             size.append(ends[k + 1] - ends[k])
-            _share(rows, inside, len(size) - 1, place, above[t], k // len(shares) * 4 * boxes)
+            _share(rows, inside, len(size) - 1, place, above, k // len(shares) * 4 * boxes)
     order = np.argsort(np.argsort(np.array(rows.rank), kind="stable"))
     adds = np.array(rows.adds, dtype=bool)
     return timed(instance, Transfers.of([0] * len(size), size, rows.piece, rows.route, rows.before, order, adds))

@@ -227,7 +227,7 @@ class Planner:
                         RunOptions(None).started_now(),
                         self._references.sent,
                     )
-                    routed = sent if name in ("direct", "two_step") else None
+                    routed = sent if name in ("direct", "two_step") and not self._references.others else None
                     outcome = self._call(name, on, options) if routed is None else best_paths(on, options, name, routed)
                     found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found

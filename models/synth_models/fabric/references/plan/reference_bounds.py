@@ -1,8 +1,9 @@
 """What the references take for a demand at least: quicker than to run them, so that only those run that may be quicker.
 
-``direct`` and ``two_step``: their routes, as they choose them; for ``two_step`` between equal boxes at first only those
-that have no equal, with all that goes over them. Whatever the number of chunks, a link is occupied for all bytes that
-go over it, or for those of farther ways only, after the latencies of the way there and before those of the way on.
+``direct`` and ``two_step``: their routes, as they choose them, of ``direct`` also the even ones; for ``two_step``
+between equal boxes at first only those that have no equal, with all that goes over them. Whatever the number of chunks,
+a link is occupied for all bytes that go over it, or for those of farther ways only, after the latencies of the way
+there and before those of the way on.
 ``fast``: its stages on one rail, each of which waits for the one before; what stays in a box goes over its
 ranks' links.
 ``spread_out``: a chain of transfers that wait for each other, each of which takes the quickest way or longer.
@@ -21,6 +22,7 @@ from synth.kernels import jit
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.plans.demands.decomposition import Stages, decomposed
 from synth_models.fabric.plans.demands.layout import Layout
+from synth_models.fabric.plans.even_ways import PARTS, evenly
 from synth_models.fabric.plans.pair_edges import by_rail_then_inside, step_after_step, straight_to_goals
 from synth_models.fabric.plans.pair_paths import once
 from synth_models.fabric.references.plan.load_rows import Carried, heads_and_tails, longest_row, over_own_rails
@@ -53,18 +55,31 @@ class ReferenceBounds:
     def __init__(self, machine: FabricInstance, layout: Layout | None) -> None:
         self._machine, self._layout = machine, layout
         self.sent: Transfers | None = None  # of the reference that was asked for last, if its routes were looked for
+        self.others = False  # whether it has other routes too
 
     def least(self, name: str, demand: Demand, enough: float) -> float:
         """What a reference takes at least; nothing better is looked for than ``enough``. Raises
         :class:`synth.errors.UnsupportedError` where it has no way."""
-        self.sent = None
+        self.sent, self.others = None, False
+        if name == "direct":
+            return self._of_direct(demand, enough)
         if name == "fast":
             return self._of_fast(demand, enough)
         if name == "spread_out":
             return self._of_spread_out(demand, enough)
-        if name == "two_step":
-            return self._of_two_step(demand, enough)
-        return self._of_routes(demand, straight_to_goals, enough)
+        return self._of_two_step(demand, enough)
+
+    def _of_direct(self, demand: Demand, enough: float) -> float:
+        """By its routes, whichever of them have least to do."""
+        least = self._of_routes(demand, straight_to_goals, enough)
+        edges = straight_to_goals(self._machine, demand.origin, demand.goal)
+        for parts in PARTS:
+            even = evenly(self._machine, demand.size, edges, parts)
+            if even is None:
+                break
+            self.others = True
+            least = min(least, self._of_transfers(even, enough))
+        return least
 
     def _of_two_step(self, demand: Demand, enough: float) -> float:
         """By the sums over routes that have no equal; where these are not enough, by all routes."""
@@ -88,7 +103,11 @@ class ReferenceBounds:
         self, demand: Demand, edges: Callable[[FabricInstance, IntArray, IntArray], Edges], enough: float
     ) -> float:
         """By the longest row of loads. Raises :class:`synth.errors.UnsupportedError` where there is no way."""
-        self.sent = sent = once(self._machine, demand.size, edges(self._machine, demand.origin, demand.goal))
+        self.sent = once(self._machine, demand.size, edges(self._machine, demand.origin, demand.goal))
+        return self._of_transfers(self.sent, enough)
+
+    def _of_transfers(self, sent: Transfers, enough: float) -> float:
+        """By the longest row of loads of these transfers."""
         head, left = heads_and_tails(sent.route_start, sent.link, _after(sent), self._latency)
         return self._by_rows(Carried(sent.piece_bytes[sent.piece], sent.route_start, sent.link, head, left), enough)
 

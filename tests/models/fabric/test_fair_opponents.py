@@ -1,0 +1,178 @@
+"""What others run, as strong as its best published form; and for twice the bytes never more than twice the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from models.fabric.small_machines import machine
+
+import synth
+from synth.options import RunOptions
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.family import FAMILY
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.even_ways import evenly
+from synth_models.fabric.plans.pair_edges import straight_to_goals
+from synth_models.fabric.references import nvls
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+EACH = {"bandwidth": "25GB/s", "latency": "0.5us"}
+
+
+def made(collective: str, size: int, **keys: Any) -> FabricInstance:
+    instance = synth.make("fabric", collective=collective, bytes=size, **keys)
+    assert isinstance(instance, FabricInstance)
+    return instance
+
+
+def seconds(method: str, instance: FabricInstance) -> float | None:
+    """The replayed time, None where the method does not suit the machine."""
+    found = FAMILY.methods[method].load()(instance, RunOptions().started_now())
+    if found.termination == "unsupported":
+        return None
+    verdict = check_schedule(instance, found.solution)
+    assert verdict.faults == []
+    assert verdict.value is not None
+    return verdict.value
+
+
+def taken(method: str, instance: FabricInstance) -> float:
+    found = seconds(method, instance)
+    assert found is not None
+    return found
+
+
+def grid(rates: tuple[int, ...], sides: tuple[int, ...], around: bool) -> Iterator[tuple[int, int, int]]:
+    """Ends and rate of every link one way, along each side in turn."""
+    number = np.arange(prod(sides)).reshape(sides)
+    for at in product(*map(range, sides)):
+        for axis, side in enumerate(sides):
+            there = (*at[:axis], (at[axis] + 1) % side, *at[axis + 1 :])
+            if at[axis] + 1 < side or around:
+                yield int(number[at]), int(number[there]), rates[axis]
+
+
+# of the tests of astra-sim/tacos @1811f1f: sides, whether they close, GiB/s along them, us a link, MiB, its time in us
+TACOS = {
+    "mesh 5x5": ((5, 5), False, (50, 50), 0.5, 1024, 9606.0),
+    "mesh 10x10": ((10, 10), False, (100, 100), 1.0, 1024, 5049.0),
+    "mesh 8x5, two speeds": ((8, 5), False, (35, 80), 1.0, 1024, 8595.43),
+    "mesh 3x3x3": ((3, 3, 3), False, (50,) * 3, 0.5, 1024, 6671.17),
+    "mesh 3x4x5": ((3, 4, 5), False, (50,) * 3, 0.5, 2048, 13353.33),
+    "mesh 4x2x3": ((4, 2, 3), False, (50,) * 3, 0.5, 3072, 19178.17),
+    "torus 3x3x3": ((3, 3, 3), True, (50,) * 3, 0.5, 1024, 3706.20),
+    "torus 3x4x5": ((3, 4, 5), True, (50,) * 3, 0.5, 2048, 6676.67),
+}
+QUICK = ("mesh 5x5", "torus 3x3x3")
+
+
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in TACOS if name not in QUICK)]
+)
+def test_tacos_is_as_quick_as_its_own_program(name: str, tmp_path: Path) -> None:
+    """Allgather in its own tests, which allow it a hundredth."""
+    sides, around, rates, latency, size, its_us = TACOS[name]
+    rows = {(a, b, rate) for u, v, rate in grid(rates, sides, around) for a, b in ((u, v), (v, u))}
+    file = tmp_path / "links.csv"
+    lines = [f"{u},{v},{rate * GIB},{latency}us" for u, v, rate in sorted(rows)]
+    file.write_text("\n".join(["src,dst,bandwidth,latency", *lines]) + "\n")
+    ranks = prod(sides)
+    assert taken("tacos", made("allgather", -(-size * MIB // ranks) * ranks, links=file)) <= 1.01e-6 * its_us
+
+
+def test_direct_allreduce_of_few_bytes_is_one_shot() -> None:
+    """Whole buffers to all at once: a hop over the switch, 0.7 us, and 7 messages of 1 KiB at 300 GB/s."""
+    found = taken("direct", made("allreduce", KIB, machine="dgx-a100"))
+    assert found == pytest.approx(0.7e-6 + 7 * KIB / 300e9, rel=1e-9)
+
+
+def evenness(instance: FabricInstance, parts: int) -> float:
+    """The mean load of a link over the largest."""
+    edges = straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
+    found = evenly(instance, instance.blocks.bytes, edges, parts)
+    assert found is not None
+    load = np.bincount(found.link, found.piece_bytes[found.piece], instance.machine.links)
+    least = int(np.sum(instance.blocks.bytes)) * hops_of(instance)
+    assert load.sum() == pytest.approx(least)  # none goes further than it must
+    return float(load.mean() / load.max())
+
+
+def hops_of(instance: FabricInstance) -> float:
+    """Links on the way of a block, in the mean."""
+    net = instance.machine.network
+    far = np.full((net.nodes, net.nodes), np.inf)
+    np.fill_diagonal(far, 0)
+    far[net.src, net.dst] = 1
+    for w in range(net.nodes):
+        far = np.minimum(far, far[:, [w]] + far[w])
+    return float(far[instance.blocks.origin, instance.blocks.goal].mean())
+
+
+CUBE: dict[str, Any] = {"network": "hypercube", "dimension": 4, **EACH}
+TORUS: dict[str, Any] = {"network": "torus", "rows": 4, "cols": 4, **EACH}
+
+
+@pytest.mark.parametrize("keys", [CUBE, TORUS], ids=["cube", "torus"])
+def test_direct_alltoall_uses_all_links_alike(keys: dict[str, Any]) -> None:
+    """All links alike carry all that has to pass any: on a network that looks alike from everywhere that is most."""
+    instance = made("alltoall", 64 * MIB, **keys)
+    assert evenness(instance, 4) > 0.95
+    least = hops_of(instance) * float(np.sum(instance.blocks.bytes)) / (instance.machine.links * 25e9)
+    assert least <= taken("direct", instance) <= 1.12 * least
+
+
+def test_a_pair_of_trees_a_box_loads_all_nics_alike() -> None:
+    """Between 4 boxes of 2 GPUs, one NIC each of 50 GB/s: 2 (B - 1) / B of half the data leaves a NIC. With NCCL's two
+    trees some NICs carry a third more."""
+    instance = made("allreduce", GIB, machine="dgx-h100-nvls", boxes=4, gpus="2")
+    least = 2 * 3 / 4 * (GIB / 2) / 50e9
+    assert least <= taken("nvls", instance) <= 1.02 * least
+
+
+def test_trees_of_nvls_are_nccls_from_every_box_on() -> None:
+    for boxes in (2, 3, 4, 5, 8):
+        same, all_of = nvls.trees_between(boxes, 1), nvls.trees_between(boxes, boxes)
+        assert all_of[:2] == same
+        assert len(all_of) == 2 * boxes
+        for above in all_of:
+            [root] = [box for box, up in enumerate(above) if up < 0]
+            for box in range(boxes):
+                passed = 0
+                while box != root:
+                    box, passed = above[box], passed + 1
+                    assert passed < boxes
+        sent = np.zeros(boxes, dtype=int)
+        for above in all_of:
+            for box, up in enumerate(above):
+                if up >= 0:
+                    sent[[box, up]] += 1  # the sum one way, the result the other
+        assert np.ptp(sent) == 0
+
+
+@pytest.mark.parametrize(("rates", "least"), [((1.0, 1.0), 6.0), ((1.0, 2.0), 4.0), ((1.0, 0.001), 12.0)])
+def test_sharp_uses_all_rails(rates: tuple[float, float], least: float) -> None:
+    """Four ranks joined to two switches: 12 bytes over both trees at once, each as much as its links carry of it; of a
+    rail that would only get less than a byte, none."""
+    links = [(a, b, rates[k], 0.0) for k in (0, 1) for r in range(4) for a, b in ((r, 4 + k), (4 + k, r))]
+    switching = {"mode": "cut_through", "multicast": True, "adds": True}
+    assert taken("sharp", machine(6, links, (4, 5), collective="allreduce", bytes=12, switching=switching)) == least
+
+
+METHODS = (
+    "direct", "pat", "bfb", "tacos", "nvls", "sharp", "two_level", "bruck", "recursive_doubling", "double_tree", "fast",
+    "two_step", "spread_out",
+)  # fmt: skip
+MACHINES: dict[str, dict[str, Any]] = {
+    "mesh 2x4": {"network": "mesh", "rows": 2, "cols": 4, **EACH},
+    "fat tree": {"network": "fat_tree", "leaves": 2, "hosts": 4, "spines": 2, **EACH},
+    "dgx1": {"machine": "dgx1"},
+    "two boxes": {"machine": "dgx-a100", "boxes": 2, "gpus": "4"},
+    "nvls": {"machine": "dgx-h100-nvls", "boxes": 2, "gpus": "2"},
+}
+COLLECTIVES = ("allgather", "allreduce", "alltoall", "broadcast")
