@@ -291,6 +291,9 @@ class _Assembly:
         self._pci()
         for node, port, rate, latency in self.found.ports:
             self.built.ports.append(Port(self.inner[node], port, rate, latency))
+        ranks = [(gpu.host, self.number[gpu.host, gpu.bus]) for gpu in self.gpus]
+        every = [tuple(rank for own, rank in ranks if own == host) for host in self.hosts]
+        self.built.boxes += [box for box in every if box]
         self._words()
         return replace(self.built.machine(name, "nccl", self._source()), left_out=tuple(self.found.left_out))
 
@@ -387,8 +390,10 @@ class _Assembly:
         if sms:
             rates = ", ".join(f"{(nvlink_rate(sm) or 0) / 1e9:g} GB/s (sm {sm})" for sm in sms)
             built.assumed.append(f"one NVLink carries {rates}: what NCCL reckons with, not the data sheet")
+            built.about[built.assumed[-1]] = ("NV",)
         if any(link.kind == "PCI" and link.bandwidth is not None for link in built.links):
             built.assumed.append("PCIe carries what NCCL reckons with, 12 GB/s for 16 lanes of 8 GT/s")
+            built.about[built.assumed[-1]] = ("PCI",)
 
     def _source(self) -> str:
         hosts = f", {len(self.hosts)} hosts" if self.several else ""

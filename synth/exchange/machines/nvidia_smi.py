@@ -65,6 +65,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
     _add_nvlinks(built, matrix, number, hints)
     built.about |= dict.fromkeys(built.assumed, ("NV",))
     _add_pcie(built, matrix, number)
+    built.boxes.append(tuple(number.values()))
     nics = len(matrix.devices) - len(matrix.gpus)
     words = f"nvidia-smi topo -m, {counted(len(matrix.gpus), 'GPU')}" + (f" and {counted(nics, 'NIC')}" if nics else "")
     return built.machine(name, "nvidia-smi", words)
