@@ -157,6 +157,14 @@ class FabricInstance(Instance):
             domain = (network.domain or 1) if isinstance(network, OwnSpec) else 1
         return len({box.get(rank, -domain * (1 + rank)) // domain for rank in self.members}) if box else 1
 
+    @property
+    def numbering(self) -> list[tuple[int, str, str, str]]:
+        """A row a node of the whole machine: number, name, rank or switch, and the box of a rank in one."""
+        machine, box = built(self.network), self._box_of_rank
+        words = ["switch" if switch else "rank" for switch in machine.is_switch.tolist()]
+        pairs = enumerate(zip(machine.names, words, strict=True))
+        return [(v, name, word, str(box.get(v, ""))) for v, (name, word) in pairs]
+
     @cached_property
     def _box_of_rank(self) -> dict[int, int]:
         """The box of every rank that is in one."""

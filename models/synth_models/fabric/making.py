@@ -243,8 +243,8 @@ class FabricKeys(NetworkKeys):
         faults = cls._machine_faults(values) if "machine" in values else cls._network_faults(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
-        if "" in map(str.strip, values.get("ranks", "0").split(",")):
-            faults.append(Fault("ranks", "must be nodes by number or name, such as 0,1,4-7", values["ranks"], True))
+        if values.get("ranks") is not None:
+            faults += _guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
         mode = mode_of(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
@@ -411,10 +411,10 @@ def _built(network: Mapping[str, Any]) -> Machine | None:
         return None
 
 
-def _names(network: Mapping[str, Any]) -> Sequence[str]:
-    """What the nodes are called; none where the network is wrong."""
+def _names(network: Mapping[str, Any]) -> Sequence[str] | None:
+    """What the nodes are called; None where the network is wrong, which the instance's own validation then says."""
     machine = _built(network)
-    return () if machine is None else machine.names
+    return None if machine is None else machine.names
 
 
 def _guarded(read: Any) -> list[Fault]:

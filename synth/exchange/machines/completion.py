@@ -51,7 +51,7 @@ def several(machine: Machine, boxes: int) -> Machine:
     many nodes."""
     if boxes == 1:
         ways = listed(port.name for port in machine.ports)
-        words = (f"{ways}: they lead out of this one box (--boxes 2 joins two such boxes)",) if ways else ()
+        words = (f"{ways}: they lead out of this one box (boxes=2 joins two such boxes)",) if ways else ()
         return replace(machine, left_out=machine.left_out + words)
     if boxes > MOST_BOXES:
         raise InputError([Fault("--boxes", f"must be at most {MOST_BOXES}", boxes, True)])
@@ -221,8 +221,8 @@ def _effect(rows: Sequence[Link | Port], what: str, kind: str) -> tuple[list[str
     if not stated:
         return [], False
     if stated < len(mine):
-        return [f"--{what} {kind}=… fills gaps only: {counted(stated, 'stated number')} of {kind} stay"], False
-    return [f"--{what} {kind}=… takes the place of {counted(stated, 'stated number')} of {kind}"], True
+        return [f"--{what} {kind} fills gaps only, beside {counted(stated, 'stated number')}"], False
+    return [f"--{what} {kind} takes the place of {counted(stated, 'stated number')}"], True
 
 
 def missing(machine: Machine) -> list[Fault]:

@@ -67,6 +67,9 @@ class MachineSpec(Part):
     bandwidths: Mapping[str, Bandwidth] | None = None
     latencies: Mapping[str, Latency] | None = None
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
     @property
     def variant_words(self) -> list[str]:
         """What is not as in the machine's file, in words for names."""

@@ -105,7 +105,7 @@ def described(part: str | InputFile | dict[str, Any]) -> Described:
 def name_of(machine: Any) -> str:
     """What a machine is called in names of instances."""
     if isinstance(machine, Mixture):
-        words = [name_of(part) + (f"x{count}" if count > 1 else "") for part, count in machine.parts]
+        words = [name_of(part) + (f"-x{count}" if count > 1 else "") for part, count in machine.parts]
         return "-".join(words)
     found = described(machine)
     return found.name if isinstance(found, MachineFile) else str(found["name"])
@@ -186,7 +186,7 @@ def _as_stated(raw: dict[str, Any], asked: Asked) -> Expanded:
     """A machine file's network, with other numbers by class of link."""
     network, notes = dict(raw["network"]), list[str]()
     kinds = raw.get("classes")
-    for what, _ in WHATS:
+    for what in WHATS:
         if not asked.numbers.get(what):
             continue
         links = network.get("links")
@@ -208,7 +208,7 @@ def _data(parts: Sequence[tuple[Described, int]], asked: Asked) -> tuple[list[Ma
     data: list[MachineFile] = []
     for part, _ in parts:
         kinds = _classes(part)
-        own = replace(asked, numbers={what: concerning(asked.numbers.get(what, {}), kinds) for what, _ in WHATS})
+        own = replace(asked, numbers={what: concerning(asked.numbers.get(what, {}), kinds) for what in WHATS})
         made, told = _with_numbers(part, own) if isinstance(part, MachineFile) else box_of(part, own, several)
         data.append(made)
         notes += [note for note in told if note not in notes]
@@ -243,7 +243,7 @@ def _classes(part: Described) -> list[str]:
 
 def _demand_classes(asked: Asked, kinds: list[str]) -> None:
     """Raises :class:`InputError` for a class of links that no box has."""
-    for what, _ in WHATS:
+    for what in WHATS:
         for word in asked.numbers.get(what, {}):
             if word:
                 try:
@@ -255,7 +255,7 @@ def _demand_classes(asked: Asked, kinds: list[str]) -> None:
 def _with_numbers(data: MachineFile, asked: Asked) -> tuple[MachineFile, list[str]]:
     """Boxes as data with the numbers asked for. Raises :class:`InputError`."""
     notes: list[str] = []
-    for what, _ in WHATS:
+    for what in WHATS:
         if asked.numbers.get(what):
             try:
                 data, told = data.with_numbers(what, asked.numbers[what], asked.called[what])
@@ -348,7 +348,7 @@ def _raw(cluster: Cluster) -> dict[str, Any]:
 def unknown_classes(machine: str, asked: Asked) -> Iterator[Fault]:
     """What is wrong with the numbers by class for a machine by name."""
     kinds = _classes(machine_file(machine))
-    for what, _ in WHATS:
+    for what in WHATS:
         for word in asked.numbers.get(what, {}):
             called = asked.called[what][word]
             if not word:

@@ -11,7 +11,7 @@ from synth.exchange.machines.file import checked
 from synth_models.fabric.problem.box_data import MachineFile, MachineLink
 from synth_models.fabric.problem.link_classes import Stated, What, changed, concerning, meant
 
-WHATS: tuple[tuple[What, str], ...] = (("bandwidth", "25GB/s"), ("latency", "0.7us"))
+WHATS: tuple[What, ...] = ("bandwidth", "latency")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _above(port: Mapping[str, Any]) -> str:
 def _completed(rows: list[dict[str, Any]], asked: Asked) -> tuple[list[dict[str, Any]], list[str]]:
     """The rows with the numbers asked for, and what that did. Raises :class:`InputError` for what is still unknown."""
     notes, faults = list[str](), list[Fault]()
-    for what, example in WHATS:
+    for what in WHATS:
         stated = [Stated(row["class"], row.get(what), row.get("lanes", 1)) for row in rows]
         numbers = concerning(asked.numbers.get(what, {}), [row.kind for row in stated])
         if all(row.value is not None for row in stated):
@@ -95,7 +95,7 @@ def _completed(rows: list[dict[str, Any]], asked: Asked) -> tuple[list[dict[str,
         rows = [row | {what: value} for row, value in zip(rows, found, strict=True)]
         gone = list(dict.fromkeys(row["class"] for row in rows if row[what] is None))
         if gone:
-            words = f"unknown for {', '.join(gone)}: say {what}={','.join(f'{kind}={example}' for kind in gone)}"
+            words = f"unknown for {', '.join(gone)}: say {what}={','.join(f'{kind}=…' for kind in gone)}"
             faults.append(Fault(what, words))
     if faults:
         raise InputError(faults)

@@ -62,9 +62,10 @@ def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
     return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
 
 
-def nodes_meant(text: str, key: str, names: Sequence[str]) -> list[int]:
-    """``0,1,4-7`` or ``0/gpu0,1/gpu0`` as numbers; a name comes before a number. Raises :class:`InputError`."""
-    number = {name: place for place, name in enumerate(names)}
+def nodes_meant(text: str, key: str, names: Sequence[str] | None) -> list[int]:
+    """``0,1,4-7`` or ``0/gpu0,1/gpu0`` as numbers; a name comes before a number. Names are left out where no machine
+    says what they mean. Raises :class:`InputError`."""
+    number = {name: place for place, name in enumerate(names or ())}
     found: list[int] = []
     for part in map(str.strip, text.split(",")):
         first, dash, last = part.partition("-")
@@ -72,16 +73,16 @@ def nodes_meant(text: str, key: str, names: Sequence[str]) -> list[int]:
             found.append(number[part])
         elif _digits(first) and (not dash or (_digits(last) and int(first) <= int(last) < 2**20)):
             found += range(int(first), int(last or first) + 1)
-        else:
+        elif names is not None or not part:
             there = f"; the nodes are {listed(names)}" if names else ""
             raise InputError([Fault(key, f"must be nodes by number or name, such as 0,1,4-7{there}", part, True)])
     return found
 
 
-def node_meant(text: str, key: str, names: Sequence[str]) -> int:
+def node_meant(text: str, key: str, names: Sequence[str] | None) -> int:
     """One node by name or number. Raises :class:`InputError`."""
-    found = nodes_meant(text, key, names)
-    if len(found) != 1:
+    found = nodes_meant(text, key, names) or [0]
+    if len(found) != 1 or "," in text:
         raise InputError([Fault(key, "must be one node, by number or name", text, True)])
     return found[0]
 
@@ -90,7 +91,7 @@ def _digits(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 10
 
 
-def collective_rows(file: InputFile, names: Sequence[str] = ()) -> tuple[list[dict[str, Any]], list[int]]:
+def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or by name."""
 
     def nodes(text: str) -> list[int]:
@@ -112,7 +113,9 @@ def collective_rows(file: InputFile, names: Sequence[str] = ()) -> tuple[list[di
     return [{key: value for key, value in row.items() if key != "line"} for row in rows], [row["line"] for row in rows]
 
 
-def _in_cell(read: Callable[[str, str, Sequence[str]], T], text: str, key: str, names: Sequence[str]) -> T:
+def _in_cell(
+    read: Callable[[str, str, Sequence[str] | None], T], text: str, key: str, names: Sequence[str] | None
+) -> T:
     """What a cell means. Raises ``ValueError``."""
     try:
         return read(text, key, names)
