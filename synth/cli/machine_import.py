@@ -218,7 +218,8 @@ def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:
 def _describe(machine: Machine, to_errors: bool) -> None:
     """What was read: nodes, links by class, what is unknown, what is assumed."""
     from synth.exchange.machines.completion import described, parted
-    from synth.text.quantities import counted
+    from synth.exchange.machines.machine import listed
+    from synth.text.quantities import counted, shown
 
     out = errors if to_errors else console
     out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)
@@ -230,9 +231,14 @@ def _describe(machine: Machine, to_errors: bool) -> None:
     for title in ("given", "assumed", "unknown", "left_out"):
         for word in getattr(machine, title):
             out.print(f"{title.replace('_', ' ')}: {word}", markup=False, soft_wrap=True)
-    words = parted(machine)
-    if words:
-        out.print(f"note: {words}", markup=False, soft_wrap=True)
+    if machine.box is not None:
+        ports = machine.box.ports
+        known = {"unknown" if one.bandwidth is None else shown(one.bandwidth, "bytes/s"): 0 for one in ports}
+        words = f"box: {counted(len(ports), 'way')} out of it (NET), {listed(known)}: boxes=N joins N such boxes"
+        out.print(words, markup=False, soft_wrap=True)
+    parts = parted(machine)
+    if parts:
+        out.print(f"note: {parts}", markup=False, soft_wrap=True)
 
 
 def _write(machine: Machine, parameters: list[str], family: str | None, output: Path | None) -> None:

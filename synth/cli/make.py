@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 from synth.cli import complete
 from synth.cli.output import console, errors, write_examples
 
+ANY = {"collective": "broadcast", "bytes": "1"}  # something to do on a machine
 FAMILY = "synth.cli.make.family"  # in the context: the family whose keys the help ends with
 
 
@@ -47,6 +48,21 @@ def write_keys(name: str, formatter: Any) -> None:
     write_examples([f"synth make {name} {example}" for example in keys.examples], formatter)
 
 
+def _list_names(name: str, given: dict[str, Any]) -> None:
+    """Print the numbering of a family's machine as CSV; what is to be scheduled on it need not be said."""
+    from synth.cli.common import bad_option
+    from synth.family import get_family
+    from synth.making import make as make_instance
+
+    family = get_family(name)
+    if not family.can("planning"):
+        raise bad_option("--names", "is for families whose machines name their nodes", name)
+    instance: Any = make_instance(family, ANY | given)
+    typer.echo("number,name,kind,box")
+    for row in instance.numbering:
+        typer.echo(",".join(map(str, row)))
+
+
 def make(
     family: str = typer.Argument(..., help="The family, see `synth families`.", autocompletion=complete.families),
     parameters: list[str] = typer.Argument(
@@ -54,6 +70,9 @@ def make(
     ),
     output: Path = typer.Option(
         None, "-o", "--output", help="Where to write it; - for standard output. Default: NAME.json."
+    ),
+    names: bool = typer.Option(
+        False, "--names", help="Write nothing; list the nodes' numbers and names, as ranks= and root= take either."
     ),
 ) -> None:
     """Make an instance file, e.g. `synth make xtree network=equimesh rows=4 cols=6 chunks=4`."""
@@ -63,7 +82,11 @@ def make(
     from synth.options import split_pairs
 
     try:
-        instance = make_instance(get_family(family), split_pairs(parameters or [], f"synth make {family}"))
+        given = split_pairs(parameters or [], f"synth make {family}")
+        if names:
+            _list_names(family, given)
+            return
+        instance = make_instance(get_family(family), given)
     except InputError as error:
         if family in family_names():
             error.hint = f"what each key means: synth make {family} --help"

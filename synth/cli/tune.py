@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 SIZES = {"synth tune": "--sizes", "synth drill": "--size"}
+INSTEAD = {
+    "boxes": ": say boxes=2",
+    "bandwidth": ": say nic=12.5GB/s, nvlink=…, or bandwidth=CLASS=…",
+    "latency": ": say nic_latency=1us, nvlink_latency=…, or latency=CLASS=…",
+}  # of options that a key stands for
 FOR = (
     "What will run: msccl:azure, msccl, mscclpp, scheduled, chakra-fifo, fair; or nccl, ompi, ucc: the file by which "
     "that library chooses among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
@@ -151,7 +156,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     """From a collective and bytes to an instance on the machine. Raises :class:`InputError`."""
     from synth.errors import InputError
     from synth.exchange.machines import completion
-    from synth.exchange.machines.file import FORMAT, as_raw
+    from synth.exchange.machines.file import as_raw
     from synth.family import families
     from synth.making import asked_by, make
     from synth.options import split_pairs
@@ -166,7 +171,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
         _demand_defaults(file)
     else:
         keys["machine"] = machine
-        if path.is_file() and FORMAT not in path.read_bytes()[:4096].decode(errors="replace"):
+        if path.is_file() and not _is_ours(path, file.format_name):
             from synth.exchange.machines.formats import read
 
             read_in = file.completed(read(path, file.format_name, file.hints()))
@@ -176,11 +181,27 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
         else:
             _demand_defaults(file)
 
+    told: set[str] = set()
+
     def made(collective: str, size: int | str) -> Instance:
         with asked_by(command):
-            return make(family, {**keys, "collective": collective, "bytes": str(size)})
+            instance = make(family, {**keys, "collective": collective, "bytes": str(size)})
+        for note in instance.notes:
+            if note not in told and not note.startswith("bytes="):
+                told.add(note)
+                errors.print(f"note: {note}", markup=False, soft_wrap=True)
+        return instance
 
     return made
+
+
+def _is_ours(path: Path, format_name: str | None) -> bool:
+    """Whether the file holds a machine as ``synth make`` takes it: a machine file, or one box as data."""
+    from synth.exchange.machines.file import FORMAT
+    from synth.exchange.machines.formats import recognised, text_of
+
+    text = text_of(path)
+    return FORMAT in text[:4096] or (format_name is None and path.suffix == ".json" and recognised(text) is None)
 
 
 def _demand_defaults(file: MachineFile) -> None:
@@ -189,7 +210,7 @@ def _demand_defaults(file: MachineFile) -> None:
         value = getattr(file, one.name)
         if value != one.default:
             option = "--format" if one.name == "format_name" else f"--{one.name.replace('_', '-')}"
-            instead = ": say boxes=2" if one.name == "boxes" else ""
+            instead = INSTEAD.get(one.name, "")
             raise bad_option(option, f"is for another tool's file of a machine{instead}", str(value))
 
 

@@ -107,7 +107,7 @@ def test_keys_that_do_not_fit_an_imported_machine(tmp_path: Path) -> None:
             synth.make("fabric", **keys)
         return str(caught.value)
 
-    assert "boxes = 2: has no meaning with machine" in faults(machine=machine, boxes=2, bytes=8)
+    assert "boxes: the machine file shows no way out of its box" in faults(machine=machine, boxes=2, bytes=8)
     assert "rows = 2: has no meaning with machine" in faults(machine=machine, rows=2, bytes=8)
     assert "No such file" in faults(machine=str(tmp_path / "none.json"), bytes=8)
     raw = json.loads((tmp_path / "m.json").read_text())

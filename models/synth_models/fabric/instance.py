@@ -25,7 +25,7 @@ from synth_models.fabric.problem.blocks import (
 )
 from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.network_spec import FabricSpec, built, own_faults
+from synth_models.fabric.problem.network_spec import FabricSpec, OwnSpec, built, own_faults
 from synth_models.fabric.problem.place_faults import place_faults, rows_of_three, whole
 from synth_models.fabric.problem.several import (
     MOST_COLLECTIVES,
@@ -139,14 +139,39 @@ class FabricInstance(Instance):
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
-        """The members by box, in the order of the group: those of a named machine; elsewhere every rank alone."""
-        if not isinstance(self.network, MachineSpec):
-            return [(rank,) for rank in self.members]
-        box = np.repeat(np.arange(self.network.boxes), self.network.box_sizes).tolist()
+        """The members by box, in the order of the group; where the network states no boxes every rank alone."""
+        box = self._box_of_rank
         found: dict[int, list[int]] = {}
         for rank in self.members:
-            found.setdefault(box[rank], []).append(rank)
+            found.setdefault(box.get(rank, -1 - rank), []).append(rank)
         return [tuple(box) for box in found.values()]
+
+    @cached_property
+    def hosts(self) -> int:
+        """What NCCL calls nodes: NVLink domains that have members, whose topologies it fuses (src/graph/topo.cc); 1
+        where the network states no boxes."""
+        network, box = self.network, self._box_of_rank
+        if isinstance(network, MachineSpec):
+            domain = network.data.domain
+        else:
+            domain = (network.domain or 1) if isinstance(network, OwnSpec) else 1
+        return len({box.get(rank, -domain * (1 + rank)) // domain for rank in self.members}) if box else 1
+
+    @property
+    def numbering(self) -> list[tuple[int, str, str, str]]:
+        """A row a node of the whole machine: number, name, rank or switch, and the box of a rank in one."""
+        machine, box = built(self.network), self._box_of_rank
+        words = ["switch" if switch else "rank" for switch in machine.is_switch.tolist()]
+        pairs = enumerate(zip(machine.names, words, strict=True))
+        return [(v, name, word, str(box.get(v, ""))) for v, (name, word) in pairs]
+
+    @cached_property
+    def _box_of_rank(self) -> dict[int, int]:
+        """The box of every rank that is in one."""
+        if isinstance(self.network, MachineSpec):
+            return dict(enumerate(np.repeat(np.arange(self.network.boxes), self.network.box_sizes).tolist()))
+        stated = self.network.boxes if isinstance(self.network, OwnSpec) else None
+        return {rank: number for number, ranks in enumerate(stated or ()) for rank in ranks}
 
     @cached_property
     def machine(self) -> Machine:

@@ -4,44 +4,57 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, InstanceOf
 
 from synth.errors import Fault, InputError, one_of
-from synth.exchange.machines.completion import missing
-from synth.exchange.machines.file import as_raw, checked, provenance, read_machine_file
+from synth.exchange.machines.completion import by_class, missing
+from synth.exchange.machines.file import as_raw
 from synth.exchange.machines.machine import Machine as ReadMachine
-from synth.exchange.machines.machine import listed
 from synth.instance import Part
-from synth.making import Count, Flag, Listed, Rate, Size
+from synth.making import Count, Flag, Listed, Rate, Seconds, Size
 from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
+from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
+from synth.text import amounts
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import rounded_size
-from synth_models.fabric.problem.box_machine import MachineSpec, machine_file, machine_names
+from synth_models.fabric.problem.box_data import machine_names
+from synth_models.fabric.problem.box_machine import MachineSpec
+from synth_models.fabric.problem.described_machine import (
+    CLASSES,
+    OF_BOXES,
+    Expanded,
+    Mixture,
+    asked_of,
+    expanded,
+    mixture_of,
+    mode_of,
+    name_of,
+    source_of,
+    unknown_classes,
+)
 from synth_models.fabric.problem.failures import failures, in_words, read_statements
+from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
-from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, node_numbers, of_line
+from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, node_meant, nodes_meant, of_line
 
-_SHORT = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
-_SIDES = ("rows", "cols", "layers", "nodes", "dimension", "degree", "leaves", "hosts", "spines", "groups", "routers")
-_OF_TREE = ("leaf", "rails", "oversubscription", "spines")
+_RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
 _OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
-# what is usual, and where else it has a meaning
-_PLAIN = {"multicast": False, "buffer": False, "copies": True, "adds": False, "streams": None, "add_rate": None}
 _ONLY_WITH = dict.fromkeys(("multicast", "streams", "add_rate"), "cut_through")
 _ONLY_WITH |= dict.fromkeys(("buffer", "copies"), "store_and_forward")
 
 
 def _raw_machine(value: Any) -> Any:
     """What the readers of topology formats return, as a machine file holds it; a path as the file it names."""
-    if isinstance(value, str) and value not in machine_names() and (value.endswith(".json") or "/" in value):
-        return InputFile(value)
+    if isinstance(value, str) and value not in machine_names():
+        mixture = mixture_of(value)
+        return mixture or (InputFile(value) if value.endswith(".json") or "/" in value else value)
     if not isinstance(value, ReadMachine):
         return value
     unknown = missing(value)
@@ -59,6 +72,34 @@ def _gpus(value: Any) -> Any:
     if not re.fullmatch(r"[0-9]{1,6}(\+[0-9]{1,6})*", value):
         raise ValueError("must be GPUs of a box such as 4, or of every box such as 4+6")
     return tuple(map(int, value.split("+")))
+
+
+def _as_word(value: Any) -> Any:
+    """A node's number or name as text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _number(read: Callable[[str], float]) -> BeforeValidator:
+    """``25GB/s``, or by class of link ``NV=25GB/s,PIX=12GB/s``."""
+
+    def number(value: Any) -> Any:
+        if isinstance(value, str):
+            found = by_class(value, read)
+            return found[""] if list(found) == [""] else found
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return read(str(value))
+        return value
+
+    return BeforeValidator(number)
+
+
+def _of(form: str) -> Any:
+    """A number whose form the help names."""
+    return Field(json_schema_extra={"format": form})
+
+
+ByClass = dict[str, float]
+_SLOWEST = "the slowest, others in proportion; one direction"
 
 
 class FabricKeys(NetworkKeys):
@@ -87,15 +128,20 @@ class FabricKeys(NetworkKeys):
         "network=fat_tree leaves=4 hosts=8 spines=2 collective=alltoall bytes=64MiB",
         "links=my-links.csv latency=0.7us switches=8,9 collective=allreduce bytes=64KB failed=broken.txt",
         "machine=imported.json collective=allgather bytes=1GiB",
+        "machine=dgx-a100 boxes=2 nic=12.5GB/s collective=allreduce bytes=1GiB",
+        "machine=dgx-h100*2+dgx-a100*2 collective=allreduce bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
         "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
     )
     GROUPS: ClassVar[bool] = True
     SWITCHES: ClassVar[bool] = True
-    machine: Annotated[str | InputFile | dict[str, Any] | None, BeforeValidator(_raw_machine)] = Field(
-        None,
-        description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`; from Python also what "
-        "synth.exchange.machines.formats.read has read",
+    machine: Annotated[str | InputFile | InstanceOf[Mixture] | dict[str, Any] | None, BeforeValidator(_raw_machine)] = (
+        Field(
+            None,
+            description=f"one of {', '.join(machine_names())}, or a FILE.json of `synth import`, or one box as those "
+            "machines are; several kinds of boxes such as a.json*2+b.json*2; from Python also what "
+            "synth.exchange.machines.formats.read has read",
+        )
     )
     boxes: Count | None = Field(None, description="boxes of the machine (default 1)")
     gpus: Annotated[tuple[Count, ...] | None, BeforeValidator(_gpus)] = Field(
@@ -110,6 +156,22 @@ class FabricKeys(NetworkKeys):
     )
     oversubscription: Annotated[float, Field(ge=1, le=1024)] | None = Field(
         None, description="with leaf: bandwidth to a leaf's boxes over that to the spines (default 1)"
+    )
+    nic: Rate | None = Field(None, description=f"with machine: of its NICs, {_SLOWEST}")
+    nic_latency: Seconds | None = Field(None, description="with machine: of the links of its NICs, each")
+    nvlink: Rate | None = Field(None, description=f"with machine: of its NVLinks, {_SLOWEST}")
+    nvlink_latency: Seconds | None = Field(None, description="with machine: of its NVLinks, each")
+    xgmi: Rate | None = Field(None, description=f"with machine: of its xGMI links, {_SLOWEST}")
+    xgmi_latency: Seconds | None = Field(None, description="with machine: of its xGMI links, each")
+    pcie: Rate | None = Field(None, description=f"with machine: of its PCIe links, {_SLOWEST}")
+    pcie_latency: Seconds | None = Field(None, description="with machine: of its PCIe links, each")
+    bandwidth: Annotated[Annotated[float, _of("rate")] | ByClass | None, _number(amounts.rate)] = Field(  # type: ignore[assignment]
+        None,
+        description=f"of every link, bytes/s (default {DEFAULT_BANDWIDTH:g}); with links: of those that state none; "
+        "with machine: by class of link, NV=25GB/s,NET=50GB/s, of classes with gaps only the gaps",
+    )
+    latency: Annotated[Annotated[float, _of("time")] | ByClass | None, _number(amounts.duration)] = Field(  # type: ignore[assignment]
+        None, description=f"likewise, seconds (default {DEFAULT_LATENCY:g})"
     )
     links: Links = Field(None, description=f"instead of a machine, {LINKS_HELP}; links of one group take turns")
     network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
@@ -136,8 +198,12 @@ class FabricKeys(NetworkKeys):
         description="as nccl-tests count (allgather: what every rank ends with; alltoall: what every rank sends); a "
         "size that does not divide among the ranks is rounded down as they do, and a note says so; a demand's: its sum",
     )
-    root: int | None = Field(None, ge=0, description="of broadcast, reduce, gather, scatter (default: the first rank)")
-    ranks: Listed | None = Field(None, description="process group, node numbers such as 0,1,4-7 (default: all ranks)")
+    root: Annotated[str, BeforeValidator(_as_word)] | None = Field(
+        None, description="of broadcast, reduce, gather, scatter, by number or name (default: the first rank)"
+    )
+    ranks: Listed | None = Field(
+        None, description="process group, nodes by number or name such as 0,1,4-7 or 0/gpu0,1/gpu0 (default: all ranks)"
+    )
     relay: Flag = Field(False, description="whether ranks outside the group forward data")
     demand: InputFile | None = Field(
         None, description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB)"
@@ -145,7 +211,7 @@ class FabricKeys(NetworkKeys):
     collectives: InputFile | None = Field(
         None,
         description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,"
-        'priority] (ranks such as "0,1,4-7", release such as 20us)',
+        'priority] (ranks such as "0,1,4-7" or "a,b", release such as 20us)',
     )
     objective: Objective | None = Field(
         None, description="with collective=several: last_end (default), or weighted_ends (the mean, by priority)"
@@ -169,7 +235,7 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", "boxes", "gpus", "leaf", "rails", "oversubscription", "network", "links", "switches"]
+        first = ["machine", *OF_BOXES[:5], *_RATES, "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
@@ -177,11 +243,11 @@ class FabricKeys(NetworkKeys):
         faults = cls._machine_faults(values) if "machine" in values else cls._network_faults(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
-        if "ranks" in values:
-            faults += _guarded(lambda: node_numbers(values["ranks"], "ranks"))
-        mode = _mode(values.get("machine"), values.get("switching"))
+        if values.get("ranks") is not None:
+            faults += _guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
+        mode = mode_of(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
-            if values.get(key) not in (None, _PLAIN[key]) and mode not in (None, needed):
+            if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
         for key, reader in (("demand", demand_rows), ("failed", read_statements), ("collectives", collective_rows)):
@@ -192,9 +258,12 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         faults = list(super().faults_in(values))
-        for key in ("boxes", "gpus", "leaf", "rails", "oversubscription"):
+        for key in (*OF_BOXES[:5], *_RATES):
             if key in values:
                 faults.append(Fault(key, "has no meaning without machine", values[key], True))
+        for key in ("bandwidth", "latency"):
+            if isinstance(values.get(key), dict):
+                faults.append(Fault(key, "has classes of links only with machine", ",".join(values[key]), True))
         needed = "machine=NAME, network=SHAPE or links=FILE.csv"
         if "network" not in values and "links" not in values:
             return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
@@ -202,16 +271,17 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
-        imported = _is_imported(values["machine"])
-        own = {"network", "links", *cls.OF_NETWORK, *(("boxes", "gpus", *_OF_TREE) if imported else ())}
-        if "leaf" in values and not imported:
-            own -= {"spines"}
+        named = isinstance(values["machine"], str)
+        own = {"network", "links", *cls.OF_SHAPE} - ({"spines"} if "leaf" in values else set())
         faults = [Fault(key, "has no meaning with machine", values[key], True) for key in values if key in own]
-        if imported:
-            faults += _guarded(lambda: _imported(values["machine"]))
+        if not named:
+            faults += _guarded(lambda: name_of(values["machine"]))
         elif values["machine"] not in machine_names():
             known = one_of(values["machine"], machine_names())
-            faults.append(Fault("machine", f"unknown; {known}, or FILE.json", values["machine"], True))
+            words = f"unknown; {known}, or FILE.json, or several such as a.json*2+b.json"
+            faults.append(Fault("machine", words, values["machine"], True))
+        else:
+            faults += unknown_classes(values["machine"], asked_of(values))
         return faults
 
     @classmethod
@@ -221,25 +291,26 @@ class FabricKeys(NetworkKeys):
             return []
         faults = super().links_faults(values)
         if not faults and values.get("links") is not None and "switches" in values:
-            faults += _guarded(lambda: _named(values["switches"], "switches", cls.table(values).names))
+            faults += _guarded(lambda: nodes_meant(values["switches"], "switches", cls.table(values).names))
         return faults
 
     def raw_network(self) -> dict[str, Any]:
-        """The network as it stands in an instance file. Raises :class:`InputError` for a links file that is wrong."""
+        """The network as it stands in an instance file. Raises :class:`InputError` for a file that is wrong."""
+        return self.expanded().network
+
+    def expanded(self) -> Expanded:
+        """The network as it stands in an instance file, and what was replaced or filled in it. Raises
+        :class:`InputError` for a file that is wrong."""
         if self.machine is not None:
-            if _is_imported(self.machine):
-                return dict(_imported(self.machine)["network"])
-            tree = {key: getattr(self, key) for key in _OF_TREE if key in self.given}
-            boxes = self.boxes or len(self.gpus or (0,))
-            own = {} if self.gpus is None else {"gpus": list(self.gpus * (boxes if len(self.gpus) == 1 else 1))}
-            return {"kind": "machine", "name": self.machine, "boxes": boxes, **own, **tree}
+            asked = asked_of({key: getattr(self, key) for key in self.given})
+            return expanded(self.machine, asked)
         raw = super().raw_network()
         if self.links is not None:
             table = table_of_links(self.links)
             marked = [table.names.index(name) for name in table.switches]
-            switches = marked if self.switches is None else _named(self.switches, "switches", table.names)
+            switches = marked if self.switches is None else nodes_meant(self.switches, "switches", table.names)
             raw |= {"switches": switches} if switches else {}
-        return raw
+        return Expanded(raw, [])
 
 
 def _missing(values: Mapping[str, Any]) -> Iterator[Fault]:
@@ -255,27 +326,31 @@ def _missing(values: Mapping[str, Any]) -> Iterator[Fault]:
 
 def make(keys: FabricKeys) -> FabricInstance:
     """An instance of these keys. Raises :class:`InputError` listing every fault."""
-    network = keys.raw_network()
+    found = keys.expanded()
+    network = found.network
     raw: dict[str, Any] = {"network": network, "collective": keys.collective}
     lines = _read_tables(keys, network, raw)
-    raw |= {key: getattr(keys, key) for key in ("objective", "root") if getattr(keys, key) is not None}
+    raw |= {"objective": keys.objective} if keys.objective is not None else {}
+    names = _names(network)
+    if keys.root is not None:
+        raw["root"] = node_meant(keys.root, "root", names)
     if keys.ranks is not None:
-        raw["ranks"] = node_numbers(keys.ranks, "ranks")
+        raw["ranks"] = nodes_meant(keys.ranks, "ranks", names)
     if keys.relay:
         raw["relay"] = True
     raw["switching"] = _switching(keys)
-    notes = keys.network_notes()
+    notes = [*found.notes, *keys.network_notes()]
     if keys.failed is not None:
         raw["failed"], told = _failed(keys.failed, network)
         notes += told
     if keys.bytes is not None:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
-    if _is_imported(keys.machine):
+    if not isinstance(keys.machine, str | None):
         own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
-        raw["source"] = f"{provenance(_imported(keys.machine))}. {' '.join(own)}"
+        raw["source"] = ". ".join([source_of(keys.machine), " ".join(own), *found.notes])
     try:
-        return keys.instance("fabric", FabricInstance, _name(keys, network, raw.get("bytes", 0)), notes=notes, **raw)
+        return keys.instance("fabric", FabricInstance, instance_name(keys, raw), notes=notes, **raw)
     except InputError as error:
         raise InputError([_of_table(keys, fault, lines) for fault in error.faults], error.source) from None
 
@@ -288,7 +363,7 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
             raw["demand"], lines = demand_rows(keys.demand, _built(network))
             raw["bytes"] = sum(amount for _, _, amount in raw["demand"])
         if keys.collectives is not None:
-            raw["collectives"], lines = collective_rows(keys.collectives)
+            raw["collectives"], lines = collective_rows(keys.collectives, _names(network))
             raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
     except InputError as error:
         raise InputError(_with_source(error)) from None
@@ -315,84 +390,9 @@ def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) 
     return size, [f"bytes={asked} does not divide among {ranks} ranks: rounded down to {size}, as nccl-tests does"]
 
 
-def _is_imported(machine: Any) -> bool:
-    """Whether it is a machine that ``synth import`` has read: its file or, from the command itself, its data."""
-    return isinstance(machine, (dict, InputFile))
-
-
-def _imported(machine: Any) -> dict[str, Any]:
-    """The data of such a machine. Raises :class:`InputError`."""
-    return checked(machine, "machine") if isinstance(machine, dict) else machine.once(read_machine_file)
-
-
 def _switching(keys: FabricKeys) -> dict[str, Any]:
-    mode = _mode(keys.machine, keys.switching)
-    return {"mode": mode} | {key: getattr(keys, key) for key in _PLAIN if key in keys.given}
-
-
-def _mode(machine: Any, switching: str | None) -> str | None:
-    """How the switches forward; None for a machine that nobody knows."""
-    if switching is not None or machine is None:
-        return switching or "cut_through"
-    if _is_imported(machine):
-        try:
-            return str(_imported(machine)["switching"])
-        except InputError:
-            return None
-    return machine_file(machine).switching if machine in machine_names() else None
-
-
-def _name(keys: FabricKeys, network: Mapping[str, Any], size: int) -> str:
-    place = _place(keys, network)
-    extra = "-failed" if keys.failed is not None else ""
-    extra += f"-r{len(node_numbers(keys.ranks, 'ranks'))}" if keys.ranks is not None else ""
-    extra += f"-root{keys.root}" if keys.root is not None else ""
-    extra += "-oneway" if network.get("bidirectional") is False else ""
-    extra += "".join(f"-{word}" for word in _unusual(keys))
-    what = f"{keys.collective.replace('_', '')}-{_short(size)}"
-    if keys.collectives is not None:
-        what = "several-" + (re.sub(r"[^A-Za-z0-9]+", "-", keys.collectives.stem).strip("-") or "collectives")
-    return f"{place or 'links'}-{what}{extra}"
-
-
-def _place(keys: FabricKeys, network: Mapping[str, Any]) -> str:
-    """The machine or shape, as names of instances begin."""
-    if _is_imported(keys.machine):
-        return re.sub(r"[^A-Za-z0-9]+", "-", _imported(keys.machine)["name"]).strip("-")[:60]
-    if isinstance(keys.machine, str):
-        spec = MachineSpec.model_construct(**network)  # what is wrong in it is said where the instance is read
-        place = "-".join([keys.machine, *([f"x{spec.boxes}"] if spec.boxes > 1 else []), *spec.variant_words])
-    elif network["kind"] == "links":
-        place = re.sub(r"[^A-Za-z0-9]+", "-", keys.links.stem if isinstance(keys.links, InputFile) else "links").strip(
-            "-"
-        )
-    else:
-        sides = "x".join(str(network[key]) for key in _SIDES if key in network)
-        place = f"{network['kind'].replace('_', '')}-{sides}"
-    return place
-
-
-def _unusual(keys: FabricKeys) -> Iterator[str]:
-    """What of the machine's ways is not as usual, in words for a name."""
-    if keys.relay:
-        yield "relay"
-    if keys.switching is not None and keys.switching != _mode(keys.machine, None):
-        yield "stored" if keys.switching == "store_and_forward" else "cutthrough"
-    for key, usual in _PLAIN.items():
-        value = getattr(keys, key)
-        if value != usual:
-            yield (
-                (key if value else f"no{key}")
-                if isinstance(value, bool)
-                else f"{key.replace('_', '')}{value:g}".replace("+", "")
-            )
-
-
-def _short(size: int) -> str:
-    for word, unit in _SHORT:
-        if size and size % unit == 0:
-            return f"{size // unit}{word}"
-    return f"{size}B"
+    mode = mode_of(keys.machine, keys.switching)
+    return {"mode": mode} | {key: getattr(keys, key) for key in PLAIN if key in keys.given}
 
 
 def _failed(file: InputFile, network: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -411,18 +411,10 @@ def _built(network: Mapping[str, Any]) -> Machine | None:
         return None
 
 
-def _named(text: str, key: str, names: Sequence[str]) -> list[int]:
-    """Nodes by name, or by number as :func:`node_numbers`. Raises :class:`InputError`."""
-    number = {name: index for index, name in enumerate(names)}
-    found: list[int] = []
-    for part in map(str.strip, text.split(",")):
-        if part in number:
-            found.append(number[part])
-        elif re.fullmatch("[0-9]+(-[0-9]+)?", part):
-            found += node_numbers(part, key)
-        else:
-            raise InputError([Fault(key, f"no such node; there are {listed(names)}", part, True)])
-    return found
+def _names(network: Mapping[str, Any]) -> Sequence[str] | None:
+    """What the nodes are called; None where the network is wrong, which the instance's own validation then says."""
+    machine = _built(network)
+    return None if machine is None else machine.names
 
 
 def _guarded(read: Any) -> list[Fault]:

@@ -3,15 +3,19 @@
 JSON with the keys ``format``, ``name``, ``source`` (file and format), ``given``, ``assumed``, ``unknown`` and
 ``left_out`` (lists of texts), ``switching``, ``classes`` (a class of link for each link) and ``network``: ``kind``
 "links", ``nodes``, ``names``, ``switches``, ``links`` with ``src``, ``dst``, ``bandwidth`` (bytes/s), ``latency``
-(s) and perhaps ``group``.
+(s) and perhaps ``group``, and ``boxes`` (the ranks of every box) where the file knows them. Perhaps also ``box``: the
+one box that it is made of, whose ``ports`` are its ways out. It has ``names``, ``switches``, ``links`` with ``class``,
+and ``ports`` with ``node`` and ``name``; a bandwidth or latency that nobody stated is not there, ``lanes`` are bonded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines.machine import Machine, Switching
+from synth.exchange.machines.hardened import unknown_keys
+from synth.exchange.machines.machine import Link, Machine, Port, Switching
 from synth.instance import parse_json
 from synth.text.files import dumps
 from synth.text.input_file import InputFile
@@ -42,8 +46,31 @@ def as_raw(machine: Machine) -> dict[str, Any]:
             "names": list(machine.names),
             "switches": sorted(machine.switches),
             "links": links,
+            **({"boxes": [list(ranks) for ranks in machine.boxes]} if machine.boxes else {}),
         },
+        **({} if machine.box is None else {"box": _box(machine.box)}),
     }
+
+
+def _box(box: Machine) -> dict[str, Any]:
+    """One box and its ways out."""
+    return {
+        "names": list(box.names),
+        "switches": sorted(box.switches),
+        "links": [
+            {"src": link.src, "dst": link.dst, "class": link.kind, **_numbers(link)}
+            | ({} if link.lanes == 1 else {"lanes": link.lanes})
+            | ({} if link.group is None else {"group": link.group})
+            for link in box.links
+        ],
+        "ports": [{"node": port.node, "name": port.name, **_numbers(port)} for port in box.ports],
+    }
+
+
+def _numbers(row: Link | Port) -> dict[str, float]:
+    """What is known of bandwidth and latency."""
+    both = {"bandwidth": row.bandwidth, "latency": row.latency}
+    return {key: value for key, value in both.items() if value is not None}
 
 
 def to_text(machine: Machine) -> str:
@@ -69,9 +96,56 @@ def checked(raw: Any, source: str) -> dict[str, Any]:
     network = raw.get("network")
     if not isinstance(network, dict) or network.get("kind") != "links":
         faults.append(Fault("network", "must be an object of the kind links"))
+    if "box" in raw:
+        faults += _box_faults(raw["box"])
     if faults:
         raise InputError(faults, source)
     return raw
+
+
+def _box_faults(box: Any) -> Iterator[Fault]:
+    """What is wrong with a box."""
+    if not isinstance(box, dict):
+        yield Fault("box", "must be an object")
+        return
+    names, switches = box.get("names"), box.get("switches")
+    if not isinstance(names, list) or not all(map(_text, names)) or len(set(names)) < len(names) or not names:
+        yield Fault("box.names", "must be a list of texts, each once")
+        return
+    if not isinstance(switches, list) or not all(_whole(v, len(names)) for v in switches):
+        yield Fault("box.switches", f"must be numbers of nodes below {len(names)}")
+    for key, ends, word in (("links", ("src", "dst"), "class"), ("ports", ("node",), "name")):
+        rows = box.get(key)
+        if not isinstance(rows, list) or not rows:
+            yield Fault(f"box.{key}", "must be a list of objects")
+            continue
+        for i, row in enumerate(rows):
+            yield from _row_faults(row, f"box.{key}[{i}]", ends, word, len(names))
+
+
+def _row_faults(row: Any, path: str, ends: tuple[str, ...], word: str, nodes: int) -> Iterator[Fault]:
+    if not isinstance(row, dict):
+        yield Fault(path, "must be an object")
+        return
+    yield from unknown_keys(row, (*ends, word, "bandwidth", "latency", "lanes", "group"), f"{path}.")
+    for end in ends:
+        if not _whole(row.get(end), nodes):
+            yield Fault(f"{path}.{end}", f"must be the number of a node below {nodes}", row.get(end), end in row)
+    if not _text(row.get(word)):
+        yield Fault(f"{path}.{word}", "must be a text", row.get(word), word in row)
+    if "group" in row and not _text(row["group"]):
+        yield Fault(f"{path}.group", "must be a text", row["group"], True)
+    if "lanes" in row and (not _whole(row["lanes"], 2**20) or not row["lanes"]):
+        yield Fault(f"{path}.lanes", "must be a whole number", row["lanes"], True)
+    for key, least in (("bandwidth", 1e-3), ("latency", 0.0)):
+        value = row.get(key, 1.0)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not number or not least <= value <= 1e18:
+            yield Fault(f"{path}.{key}", f"must be a number from {least:g} on", value, True)
+
+
+def _whole(value: Any, below: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below
 
 
 def provenance(raw: dict[str, Any]) -> str:

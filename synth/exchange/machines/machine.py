@@ -14,6 +14,7 @@ from synth.errors import Fault, InputError
 from synth.network.links_table import too_large
 from synth.text.visible import visible
 
+NET = "NET"  # the class of ports, and of the links that they become
 Switching = Literal["cut_through", "store_and_forward"]
 
 
@@ -49,7 +50,8 @@ class Machine:
     all others are ranks. ``format`` and ``source`` say what was read, in words. ``switching``: how switches forward.
     ``unknown`` is what the file does not say, ``assumed`` what the reader takes for granted, ``given`` what a person
     supplied, ``left_out`` what of the file is not in the machine. ``about``: the classes of links that a text of the
-    first two is about, where it is about some alone.
+    first two is about, where it is about some alone. ``boxes``: the ranks of every box, none where the file knows
+    none. ``box``: the one box, with its ports and what leads to them, that this machine is made of.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Machine:
     given: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    boxes: tuple[tuple[int, ...], ...] = ()
+    box: Machine | None = None
 
     @property
     def nodes(self) -> int:
@@ -80,6 +84,11 @@ class Machine:
     def kinds(self) -> list[str]:
         """Classes of links, in the order of their first."""
         return list(dict.fromkeys(link.kind for link in self.links))
+
+    @property
+    def classes(self) -> list[str]:
+        """The same, and the class of its ports."""
+        return list(dict.fromkeys([*self.kinds, *([NET] if self.ports else [])]))
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ class Builder:
     unknown: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
     about: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    boxes: list[tuple[int, ...]] = field(default_factory=list)
 
     def rank(self, name: str) -> int:
         """A rank's number."""
@@ -154,6 +164,7 @@ class Builder:
         return Machine(
             name, format_name, source, tuple(self.names), frozenset(self.switches), tuple(self.links),
             tuple(self.ports), tuple(self.unknown), tuple(self.assumed), switching, about=self.about,
+            boxes=tuple(self.boxes),
         )  # fmt: skip
 
     def _node(self, name: str) -> int:

@@ -37,6 +37,7 @@ def read(dialect: Dialect, text: str, name: str, hints: Hints) -> Machine:
         never = f" ({dialect.tree.removeprefix('nvidia-smi ')} never does)" if dialect.tree else ""
         built.unknown.append(f"whether there are {dialect.links}: no pair of GPUs shows any" + never)
     _add_pcie(built, matrix, number)
+    built.boxes.append(tuple(number.values()))
     nics = len(matrix.devices) - len(matrix.gpus)
     gpus = counted(len(matrix.gpus), "NPU" if matrix.gpus[0].startswith(("NPU", "Phy")) else "GPU")
     words = f"{dialect.command}, {gpus}" + (f" and {counted(nics, 'NIC')}" if nics else "")

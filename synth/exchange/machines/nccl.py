@@ -311,6 +311,9 @@ class _Assembly:
         self._pci()
         for node, port, rate, latency in self.found.ports:
             self.built.ports.append(Port(self.inner[node], port, rate, latency))
+        ranks = [(gpu.host, self.number[gpu.host, gpu.bus]) for gpu in self.gpus]
+        every = [tuple(rank for own, rank in ranks if own == host) for host in self.hosts]
+        self.built.boxes += [box for box in every if box]
         self._words()
         return replace(self.built.machine(name, "nccl", self._source()), left_out=tuple(self.found.left_out))
 
@@ -423,8 +426,10 @@ class _Assembly:
             words = ", ".join(f"{rate / 1e9:g} GB/s ({gpu})" for gpu, rate in sorted(rates.items(), key=str))
             if rates:
                 built.assumed.append(f"one {link} carries {words}: what {who} reckons with, not the data sheet")
+                built.about[built.assumed[-1]] = (kind,)
         if any(link.kind == "PCI" and link.bandwidth is not None for link in built.links):
             built.assumed.append("PCIe carries what NCCL reckons with, 12 GB/s for 16 lanes of 8 GT/s")
+            built.about[built.assumed[-1]] = ("PCI",)
 
     def _source(self) -> str:
         hosts = f", {len(self.hosts)} hosts" if self.several else ""

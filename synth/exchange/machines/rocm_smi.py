@@ -73,6 +73,7 @@ def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
         built.link(number[a], number[b], "XGMI", rate, lanes=lanes)
     if pcie:
         _add_pcie(built, tables, number)
+    built.boxes.append(tuple(number.values()))
     words = f"rocm-smi --showtopo, {counted(len(tables.gpus), 'GPU')}"
     return built.machine(name, "rocm-smi", words)
 

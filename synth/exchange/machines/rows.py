@@ -4,7 +4,7 @@ and units, faults by where a link stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from synth.errors import Fault
 from synth.exchange.machines.machine import Builder, Hints, Link, Machine, listed
@@ -40,7 +40,21 @@ def machine_of_table(
     for link in table.links:
         built.add(Link(link.src, link.dst, link.kind, link.bandwidth, link.latency, link.group))
     built.assumed += assumed
+    built.boxes = boxes_by_name(table.names, switches)
+    if built.boxes:
+        built.assumed.append(f"{len(built.boxes)} boxes: the ranks whose names begin alike, up to the /, are one")
     return built.machine(name, format_name, source)
+
+
+def boxes_by_name(names: Sequence[str], switches: Collection[str]) -> list[tuple[int, ...]]:
+    """The ranks by box where every rank is called BOX/NAME, there are several boxes and one has several; else none."""
+    found: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        if name not in switches:
+            box, slash, _ = name.partition("/")
+            found.setdefault(box if slash else "", []).append(number)
+    several = len(found) > 1 and "" not in found and max(map(len, found.values())) > 1
+    return [tuple(ranks) for ranks in found.values()] if several else []
 
 
 def switches_of(nodes: Mapping[str, bool | None], hints: Hints, faults: list[Fault]) -> set[str]:

@@ -136,7 +136,7 @@ def _choice(library: str, known: Mapping[str, str], instance: Instance, run: Run
         raise InputError(f"none of {library}'s algorithms runs here: {'; '.join(refused)}", instance.name)
     bound = run(instance, "bound").bound if "bound" in available else None
     members = getattr(instance, "members", ())
-    nodes = int(getattr(getattr(instance, "network", None), "boxes", 1) or 1)
+    nodes = int(getattr(instance, "hosts", 1))
     size = int(getattr(instance, "bytes", 0))
     return SizeChoice(str(getattr(instance, "collective", "")), size, len(members), nodes, seconds, methods, bound)
 

@@ -28,7 +28,7 @@ def test_a_number_for_a_class_is_that_of_one_nvlink() -> None:
     assert made.names == tuple(f"gpu{i}" for i in range(8))
     assert missing(made) == []
     assert made.left_out == (
-        "mlx5_0, mlx5_1, mlx5_2, mlx5_3: they lead out of this one box (--boxes 2 joins two such boxes)",
+        "mlx5_0, mlx5_1, mlx5_2, mlx5_3: they lead out of this one box (boxes=2 joins two such boxes)",
         "links of the classes PIX, PHB, SYS (--only NV)",
     )
 

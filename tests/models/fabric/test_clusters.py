@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from models.fabric.making import faults, made
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.box_machine import machine_file
+from synth_models.fabric.problem.box_data import machine_file
 
 
 def rates(instance: FabricInstance) -> Counter[tuple[str, str]]:

@@ -15,7 +15,7 @@ import synth
 from synth.errors import InputError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
-from synth_models.fabric.problem.box_machine import machine_names
+from synth_models.fabric.problem.box_data import machine_names
 
 PEERS = Path(__file__).resolve().parents[4] / "shared/data/peers/topologies.json"
 
@@ -266,7 +266,10 @@ def test_the_same_instance_from_its_file(tmp_path: Path) -> None:
             {"machine": "dgx-a100", "bytes": 8, "ranks": "0,8,99,1,1"},
             ["ranks[1] = 8: is a switch", "ranks[2] = 99: no such node", "ranks: names node 1 2 times"],
         ),
-        ({"machine": "dgx1", "bytes": 8, "ranks": "0-x"}, ["ranks = '0-x': must be node numbers such as 0,1,4-7"]),
+        (
+            {"machine": "dgx1", "bytes": 8, "ranks": "0-x"},
+            ["ranks = '0-x': must be nodes by number or name, such as 0,1,4-7; the nodes are gpu0"],
+        ),
         ({"machine": "dgx1", "collective": "demand"}, ["demand: is missing"]),
         ({"machine": "teccl-dgx2-2", "boxes": 2, "bytes": 64}, ["is known for boxes=1 at most"]),
         ({"network": "full", "nodes": 4000, "bytes": 4000}, ["nodes"]),
@@ -317,10 +320,10 @@ def test_bad_files(tmp_path: Path) -> None:
 def test_faults_of_keys_and_files_are_said_together(tmp_path: Path) -> None:
     links = tmp_path / "l.csv"
     links.write_text("src,dst,bandwidth,latency\n0,1,25GB,1e-6\n1,0,0,-1\n0,-1,inf,nan\n")
-    text = "\n".join(faults(links=links, bytes=0, ranks="a"))
+    text = "\n".join(faults(links=links, bytes=0, ranks="a,,b"))
     for word in (
         "bytes = 0: must be >= 1",
-        "ranks = 'a'",
+        "ranks = 'a,,b'",
         "l.csv), line 2, bandwidth = '25GB': must be a rate",
         "l.csv), line 3, bandwidth = '0': must be in 0.001..1e+18 bytes/s",
         "l.csv), line 3, latency = '-1': must be in 0..1e+06 s",

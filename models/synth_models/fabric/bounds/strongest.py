@@ -32,7 +32,8 @@ from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.box_machine import MachineSpec, caution
+from synth_models.fabric.problem.box_data import caution
+from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.exact import float_below
 
 SHARE = 0.4  # of the time that is left, for every argument but the last

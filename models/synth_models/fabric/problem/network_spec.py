@@ -26,7 +26,8 @@ from synth.network.spec import (
     Side,
 )
 from synth_models.fabric.problem.abilities import Ability
-from synth_models.fabric.problem.box_machine import MachineLink, MachineSpec
+from synth_models.fabric.problem.box_data import MachineLink
+from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.link_rows import LinkRows
 from synth_models.fabric.problem.machine import Machine
 
@@ -176,7 +177,8 @@ class OwnAbility(Ability):
 
 class OwnSpec(Part):
     """Any machine, link by link. ``switches`` are node numbers; all other nodes are ranks. ``abilities``: what single
-    switches copy and add."""
+    switches copy and add. ``boxes``: the ranks of every box (none: each is alone), of which ``domain`` that follow one
+    another are one NVLink domain."""
 
     kind: Literal["links"]
     nodes: Annotated[int, Field(ge=1, le=MOST_NODES)]
@@ -185,6 +187,8 @@ class OwnSpec(Part):
     names: tuple[str, ...] | None = None
     positions: tuple[tuple[float, float], ...] | None = None
     abilities: tuple[OwnAbility, ...] | None = None
+    boxes: tuple[Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)], ...] | None = None
+    domain: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
     def build(self) -> Machine:
         rows = LinkRows()
@@ -274,6 +278,7 @@ def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
         return []
     faults = [*_link_faults(raw.get("links"), nodes, path), *_switch_faults(raw.get("switches"), nodes, path)]
     faults += _ability_faults(raw.get("abilities"), raw.get("switches"), path)
+    faults += _box_faults(raw.get("boxes"), raw.get("switches"), nodes, path)
     for key in ("names", "positions"):
         value = raw.get(key)
         if isinstance(value, (list, tuple)) and len(value) != nodes:
@@ -296,6 +301,18 @@ def _link_faults(links: Any, nodes: int, path: str) -> Iterator[Fault]:
                 yield Fault(f"{path}.links[{i}].{end}", message, node, True)
         if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
             yield Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True)
+
+
+def _box_faults(boxes: Any, switches: Any, nodes: int, path: str) -> Iterator[Fault]:
+    others = set(filter(_is_number, switches if isinstance(switches, (list, tuple)) else ()))
+    seen: set[int] = set()
+    for i, box in enumerate(boxes if isinstance(boxes, (list, tuple)) else ()):
+        for node in filter(_is_number, box if isinstance(box, (list, tuple)) else ()):
+            if node >= nodes or node in others:
+                yield Fault(f"{path}.boxes[{i}]", "is no rank of the network", node, True)
+            elif node in seen:
+                yield Fault(f"{path}.boxes[{i}]", "is a rank that stands twice", node, True)
+            seen.add(node)
 
 
 def _ability_faults(abilities: Any, switches: Any, path: str) -> Iterator[Fault]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from synth.errors import Fault, InputError
+from synth.exchange.machines.machine import listed
 from synth.text import amounts
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
@@ -16,6 +17,7 @@ from synth_models.fabric.problem.failures import node_number
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.several import MOST_PRIORITY
 
+T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -60,30 +62,65 @@ def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
     return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
 
 
-def node_numbers(text: str, key: str) -> list[int]:
-    """``0,1,4-7`` as numbers. Raises :class:`InputError`."""
+def nodes_meant(text: str, key: str, names: Sequence[str] | None) -> list[int]:
+    """``0,1,4-7`` or ``0/gpu0,1/gpu0`` as numbers; a name comes before a number. Names are left out where no machine
+    says what they mean. Raises :class:`InputError`."""
+    number = {name: place for place, name in enumerate(names or ())}
     found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and not int(first) <= int(last) < 2**20):
-            raise InputError([Fault(key, "must be node numbers such as 0,1,4-7", text, True)])
-        found += range(int(first), int(last or first) + 1)
+    for part in map(str.strip, text.split(",")):
+        first, dash, last = part.partition("-")
+        if part in number:
+            found.append(number[part])
+        elif _digits(first) and (not dash or (_digits(last) and int(first) <= int(last) < 2**20)):
+            found += range(int(first), int(last or first) + 1)
+        elif names is not None or not part:
+            there = f"; the nodes are {listed(names)}" if names else ""
+            raise InputError([Fault(key, f"must be nodes by number or name, such as 0,1,4-7{there}", part, True)])
     return found
 
 
-def collective_rows(file: InputFile) -> tuple[list[dict[str, Any]], list[int]]:
-    """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or ``0-7``."""
+def node_meant(text: str, key: str, names: Sequence[str] | None) -> int:
+    """One node by name or number. Raises :class:`InputError`."""
+    found = nodes_meant(text, key, names) or [0]
+    if len(found) != 1 or "," in text:
+        raise InputError([Fault(key, "must be one node, by number or name", text, True)])
+    return found[0]
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
+    """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or by name."""
+
+    def nodes(text: str) -> list[int]:
+        return _in_cell(nodes_meant, text, "ranks", names)
+
+    def node(text: str) -> int:
+        return _in_cell(node_meant, text, "root", names)
+
     readers = {
         "name": _name,
         "collective": _known,
         "bytes": amounts.whole_bytes,
-        "ranks": _ranks,
-        "root": whole_cell(2**31),
+        "ranks": nodes,
+        "root": node,
         "release": lambda text: 0.0 if text.strip() == "0" else amounts.duration(text),
         "priority": whole_cell(MOST_PRIORITY, 1),
     }
     rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line")
     return [{key: value for key, value in row.items() if key != "line"} for row in rows], [row["line"] for row in rows]
+
+
+def _in_cell(
+    read: Callable[[str, str, Sequence[str] | None], T], text: str, key: str, names: Sequence[str] | None
+) -> T:
+    """What a cell means. Raises ``ValueError``."""
+    try:
+        return read(text, key, names)
+    except InputError as error:
+        raise ValueError("; ".join(fault.message for fault in error.faults)) from None
 
 
 def of_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
@@ -106,10 +143,3 @@ def _known(text: str) -> str:
     if word not in COLLECTIVES or word == "demand":
         raise ValueError(f"must be one of {', '.join(name for name in COLLECTIVES if name != 'demand')}")
     return word
-
-
-def _ranks(text: str) -> list[int]:
-    try:
-        return node_numbers(text, "ranks")
-    except InputError:
-        raise ValueError("must be node numbers such as 0,1,4-7") from None

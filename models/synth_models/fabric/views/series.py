@@ -10,7 +10,17 @@ from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.network_spec import OwnSpec
 from synth_models.fabric.problem.several import SEVERAL
 
-NEWER = ("leaf", "rails", "oversubscription", "spines", "layers")  # keys of networks that older instances do not have
+NEWER = (
+    "leaf",
+    "rails",
+    "oversubscription",
+    "spines",
+    "layers",
+    "bandwidths",
+    "latencies",
+    "boxes",
+    "domain",
+)  # keys of networks that older instances do not have
 
 
 def series(instance: FabricInstance) -> tuple[str, float] | None:
@@ -26,7 +36,9 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
         words += [network.name, *([f"x{network.boxes}"] if network.boxes > 1 else []), *network.variant_words]
         plain = plain and instance.switching.mode == "cut_through"
     else:
-        sides = network.model_dump(exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches"})
+        sides = network.model_dump(
+            exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches", "domain"}
+        )
         words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
         plain = plain and not isinstance(network, OwnSpec)
     if not plain:
