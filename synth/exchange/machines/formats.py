@@ -10,7 +10,18 @@ from types import ModuleType
 from typing import IO
 
 from synth.errors import Fault, InputError
-from synth.exchange.machines import astra_sim, graphml, hardened, links_csv, nccl, node_link, nvidia_smi, taccl, teccl
+from synth.exchange.machines import (
+    astra_sim,
+    graphml,
+    hardened,
+    links_csv,
+    matrix_tools,
+    nccl,
+    node_link,
+    rocm_smi,
+    taccl,
+    teccl,
+)
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
 from synth.text.files import decode
 from synth.text.visible import visible
@@ -31,16 +42,25 @@ class TopologyFormat:
     read: Callable[[str, str, Hints], Machine]
 
 
-def _format(name: str, module: ModuleType, most_bytes: int, summary: str) -> TopologyFormat:
+def _format(name: str, module: ModuleType | matrix_tools.Tool, most_bytes: int, summary: str) -> TopologyFormat:
     return TopologyFormat(name, summary, most_bytes, module.looks_like, module.read)
 
 
 _MIB = 2**20
 FORMATS = (
     _format(
-        "nvidia-smi", nvidia_smi, 4 * _MIB, "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers"
+        "nvidia-smi",
+        matrix_tools.nvidia_smi,
+        4 * _MIB,
+        "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers",
     ),
-    _format("nccl", nccl, 16 * _MIB, "NCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"),
+    _format(
+        "nccl", nccl, 16 * _MIB, "NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"
+    ),
+    _format("rocm-smi", rocm_smi, 4 * _MIB, "rocm-smi --showtopo or --showtopoweight, amd-smi topology: XGMI, PCIe"),
+    _format("mthreads-gmi", matrix_tools.mthreads_gmi, 4 * _MIB, "mthreads-gmi topo -m: MTLinks, PCIe levels, NICs"),
+    _format("npu-smi", matrix_tools.npu_smi, 4 * _MIB, "npu-smi info -t topo: HCCS, SIO, PCIe levels"),
+    _format("xpu-smi", matrix_tools.xpu_smi, 4 * _MIB, "xpu-smi topology -m: Xe Links, dies of a card, PCIe levels"),
     _format(
         "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
     ),
@@ -99,10 +119,6 @@ def text_in(stream: IO[bytes], source: str) -> str:
         raise InputError(f"is no text: {error.reason} at byte {error.start}", source) from None
 
 
-def _csv_header(file_name: str) -> str:
-    return "; csv begins with the line src,dst,bandwidth[,latency]" if file_name.lower().endswith(".csv") else ""
-
-
 def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HINTS) -> Machine:
     """The machine in a file of any of the formats, told by its content unless named.
 
@@ -112,7 +128,7 @@ def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HIN
     return read_text(text_of(path), path.name, format_name, hints, str(path))
 
 
-def _told(text: str, file_name: str, source: str) -> TopologyFormat:
+def _told(text: str, source: str) -> TopologyFormat:
     """The format as the content tells it. Raises :class:`InputError` with what the text is, if it is known."""
     own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
     if own is not None:
@@ -123,7 +139,7 @@ def _told(text: str, file_name: str, source: str) -> TopologyFormat:
     if found is None:
         words = "is empty" if not text.strip() else "is of no topology format that is known"
         known = ", ".join(one.name for one in FORMATS)
-        raise InputError(f"{words}; --format names one of {known}{_csv_header(file_name)}", source)
+        raise InputError(f"{words}; --format names one of {known}; {links_csv.ALWAYS_READ}", source)
     return found
 
 
@@ -140,7 +156,7 @@ def read_text(
 ) -> Machine:
     """As :func:`read`, from a text; the machine is named after the file."""
     source = source or file_name
-    chosen = _told(text, file_name, source) if format_name is None else _named(format_name)
+    chosen = _told(text, source) if format_name is None else _named(format_name)
     if len(text) > chosen.most_bytes:
         raise InputError(f"is larger than {chosen.most_bytes:,} characters, the most for {chosen.name}", source)
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(file_name).stem).strip("-")[:60] or "machine"

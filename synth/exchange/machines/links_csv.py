@@ -9,6 +9,8 @@ from synth.exchange.machines.rows import machine_of_table, switches_of
 from synth.network.links_table import columns_of, read_csv
 from synth.text.quantities import counted
 
+ALWAYS_READ = "a table with the first line src,dst,bandwidth (links CSV) always works"
+
 
 def looks_like(text: str) -> bool:
     """Whether the first line is such a header."""

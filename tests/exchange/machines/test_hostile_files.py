@@ -67,7 +67,11 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     for name, data, message in [
         ("a.csv", b"\xff\xff\xff", "is no text"),
         ("b.csv", b"", "is empty; --format names one of nvidia-smi, nccl,"),
-        ("b2.csv", b"a,b,1e9\n", "graphml, csv; csv begins with the line src,dst,bandwidth"),
+        (
+            "b2.csv",
+            b"a,b,1e9\n",
+            "graphml, csv; a table with the first line src,dst,bandwidth .links CSV. always works",
+        ),
         ("c2.json", b'{"format": "synth-record/1"}', "is a record: synth show FILE, synth export FILE"),
         ("b3.csv", b"src,dst,bandwidth\n" + b"a,b,x\n" * 20000, "1,000 faults and more: the rest was not read"),
         ("b4.csv", b"src,dst,bandwidth\n" + b"a,b\n" * 20000, "1,000 faults and more: the rest was not read"),
