@@ -3,7 +3,7 @@
 Known: ``mpirun --tag-output`` (``[1,0]<stdout>:``), ``mpiexec -prepend-rank`` (``[0] ``), ``srun -l`` (``0: ``), pdsh
 (``node1: ``), ``kubectl logs --timestamps`` and ``--prefix`` (``2024-09-18T12:00:01.5Z ``, ``[pod/name/box] ``),
 torchrun (``[rank0]:``), and several of them one after the other. A prefix counts where most lines carry one of its kind
-(a tag where any does): lines of another program between them stay as they are.
+(a tag where any does, a host where it writes two lines or more): lines of another program between them stay.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 _TIMES = re.compile(r"\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?:[ \t]|$)")
 _TAGS = re.compile(r"[^<>#]{0,80}<std(?:out|err|diag)>:[ \t]?")
+_HOSTS = re.compile(r"[A-Za-z0-9][\w.-]{0,62}:(?:[ \t]|$)")
 _WRITERS = (
     re.compile(r"\[[ \t]{0,6}[\w.@/:,-]{1,160}\](?::[ \t]?|[ \t]|$)"),
     re.compile(r"[ \t]{0,9}\d{1,6}:(?:[ \t]|$)"),
-    re.compile(r"[A-Za-z0-9][\w.-]{0,62}:(?:[ \t]|$)"),
+    _HOSTS,
 )
 MOST_PREFIXES = 3  # one before the other
 
@@ -42,8 +43,10 @@ def without_prefixes(lines: Sequence[str]) -> list[Written]:
 
 def _before_most(kind: re.Pattern[str], lines: Sequence[Written]) -> bool:
     full = [line.text for line in lines if line.text.strip()]
-    with_it = sum(bool(kind.match(text)) for text in full)
-    return with_it > 0 if kind is _TAGS else 3 * with_it > 2 * len(full)
+    found = [match[0] for text in full if (match := kind.match(text))]
+    if kind is _TAGS:
+        return bool(found)
+    return 3 * len(found) > 2 * len(full) and (kind is not _HOSTS or 2 * len(set(found)) <= len(found))
 
 
 def _stripped(kind: re.Pattern[str], line: Written) -> Written:

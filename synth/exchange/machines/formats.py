@@ -22,7 +22,8 @@ from synth.exchange.machines import (
     taccl,
     teccl,
 )
-from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
+from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
+from synth.exchange.machines.pasted import Part, parts, trimmed
 from synth.text.files import decode
 from synth.text.visible import visible
 
@@ -86,6 +87,7 @@ _OURS = {
     '"synth-record/1"': "a record: synth show FILE, synth export FILE",
 }
 _HEAD = 1000
+_AS_THEY_ARE = ("csv", "node-link", "graphml", "teccl", "taccl")  # formats of files, whose names are not a terminal's
 
 
 def format_named(name: str) -> TopologyFormat | None:
@@ -128,19 +130,22 @@ def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HIN
     return read_text(text_of(path), path.name, format_name, hints, str(path))
 
 
-def _told(text: str, source: str) -> TopologyFormat:
-    """The format as the content tells it. Raises :class:`InputError` with what the text is, if it is known."""
+def _told(text: str, source: str) -> tuple[TopologyFormat, list[Part]]:
+    """The format as the content tells it, and the parts that hold it: the whole text, or what each writer wrote once
+    prefixes and prompts are away. Raises :class:`InputError` with what the text is, if it is known."""
     own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
     if own is not None:
         raise InputError(f"is {own}", source)
-    found = recognised(text)
-    if found is None and hardened.root_name(text) in _NOT_MACHINES:
+    if found := recognised(text):
+        return found, [Part("", text if found.name in _AS_THEY_ARE else trimmed(text))]
+    if hardened.root_name(text) in _NOT_MACHINES:
         raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
-    if found is None:
-        words = "is empty" if not text.strip() else "is of no topology format that is known"
-        known = ", ".join(one.name for one in FORMATS)
-        raise InputError(f"{words}; --format names one of {known}; {links_csv.ALWAYS_READ}", source)
-    return found
+    known = [(one, part) for part in parts(text) if (one := recognised(part.text))]
+    if known:
+        return known[0][0], [part for one, part in known if one is known[0][0]]
+    words = "is empty" if not text.strip() else "is of no topology format that is known"
+    names = ", ".join(one.name for one in FORMATS)
+    raise InputError(f"{words}; --format names one of {names}; {links_csv.ALWAYS_READ}", source)
 
 
 def _named(name: str) -> TopologyFormat:
@@ -156,12 +161,17 @@ def read_text(
 ) -> Machine:
     """As :func:`read`, from a text; the machine is named after the file."""
     source = source or file_name
-    chosen = _told(text, source) if format_name is None else _named(format_name)
+    if format_name is None:
+        chosen, pieces = _told(text, source)
+    else:
+        chosen = _named(format_name)
+        found = [] if chosen.looks_like(text) else [part for part in parts(text) if chosen.looks_like(part.text)]
+        pieces = found or [Part("", text)]
     if len(text) > chosen.most_bytes:
         raise InputError(f"is larger than {chosen.most_bytes:,} characters, the most for {chosen.name}", source)
     name = re.sub(r"[^A-Za-z0-9]+", "-", Path(file_name).stem).strip("-")[:60] or "machine"
     try:
-        machine = chosen.read(text, name, hints)
+        machine = _one_of([(part, chosen.read(part.text, name, hints)) for part in pieces])
     except InputError as error:
         raise InputError(
             [replace(f, path=visible(f.path), message=visible(f.message)) for f in error.faults], source
@@ -174,3 +184,21 @@ def read_text(
         left_out=tuple(map(visible, machine.left_out)),
         about={visible(text): kinds for text, kinds in machine.about.items()},
     )
+
+
+def _one_of(found: list[tuple[Part, Machine]]) -> Machine:
+    """The machine that all writers show. Raises :class:`InputError` where they differ."""
+    (part, machine), others = found[0], found[1:]
+    for other, another in others:
+        if (another.names, another.links, another.ports) != (machine.names, machine.links, machine.ports):
+            words = (
+                f"what {other.writer or 'no prefix'} wrote is another machine than {part.writer or 'no prefix'} shows"
+            )
+            raise InputError([Fault(f"line {_first_line(other.text)}", f"{words}: one machine a file")])
+    writers = [*part.same, *(writer for other, _ in others for writer in (other.writer, *other.same))]
+    said = (f"what {listed(writers)} wrote: the same machine",) if writers else ()
+    return replace(machine, left_out=machine.left_out + said)
+
+
+def _first_line(text: str) -> int:
+    return next((n for n, line in enumerate(text.split("\n"), 1) if line.strip()), 1)

@@ -46,12 +46,7 @@ def read(dialect: Dialect, text: str, name: str, hints: Hints) -> Machine:
 
 def _add_bonds(built: Builder, matrix: Matrix, kind: str, number: Mapping[str, int], hints: Hints) -> None:
     """The bonded links of a class: direct, or an island's to a switch."""
-    bonds: nx.Graph[str] = nx.Graph()
-    for a, b in combinations(matrix.gpus, 2):
-        found = matrix.dialect.bond(matrix.cell(a, b))
-        if found and found[0] == kind and found[1]:
-            bonds.add_edge(a, b, count=found[1])
-    switches = 0
+    bonds, switches = _bonds(matrix, kind), 0
     called, limit = ("nvswitch" if kind == "NV" else f"{kind.lower()}-switch"), matrix.dialect.most
     for island in nx.connected_components(bonds):
         part = bonds.subgraph(sorted(island, key=lambda gpu: number[gpu]))
@@ -67,6 +62,16 @@ def _add_bonds(built: Builder, matrix: Matrix, kind: str, number: Mapping[str, i
             f"the {'NVSwitches' if kind == 'NV' else 'switches'} of an {matrix.dialect.links.removesuffix('s')} domain "
             "are one switch that passes on all it gets"
         )
+
+
+def _bonds(matrix: Matrix, kind: str) -> nx.Graph[str]:
+    """GPUs that links of the class join, with how many."""
+    bonds: nx.Graph[str] = nx.Graph()
+    for a, b in combinations(matrix.gpus, 2):
+        found = matrix.dialect.bond(matrix.cell(a, b))
+        if found and found[0] == kind and found[1]:
+            bonds.add_edge(a, b, count=found[1])
+    return bonds
 
 
 def _join_directly(

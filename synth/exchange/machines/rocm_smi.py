@@ -10,7 +10,7 @@ as RCCL has it. Classes: XGMI, and where any pair is joined by PCIe: PCI (GPU to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine, l
 from synth.text.amounts import scaled_rate
 from synth.text.quantities import counted
 
-DIRECT_WEIGHTS = (13, 15, 41)
+DIRECT_WEIGHTS, TWO_HOPS = (13, 15, 41), 30
 MOST_GPUS = 512
 _TABLES = {
     "weight": re.compile(r"weight (?:between two|table)", re.IGNORECASE),
@@ -37,6 +37,10 @@ _MARKS = re.compile(
     r"weight table:|hops table:|numa bw table:|\(Topology\) Numa Node",
     re.IGNORECASE,
 )
+_NEEDED = {
+    ("weight", "hops"): "which pairs are one hop apart",
+    ("weight", "type"): "which pairs XGMI joins",
+}  # what is not known where none of these tables is there
 _WAYS = ("XGMI", "PCIE")
 Pair: TypeAlias = tuple[str, str]
 Bond: TypeAlias = tuple[int, float | None]  # links, and bytes/s of all
@@ -101,25 +105,32 @@ def _tables(text: str) -> _Tables:
     table = ""
     columns: list[str] = []
     for n, line in enumerate(text.splitlines(), 1):
+        title = _title(line)
         words = line.replace("|", " ").replace("*", " ").split()
-        title = next((kind for kind, marks in _TABLES.items() if marks.search(line)), None)
-        numa = _NUMA.search(line)
         if title is not None:
             table, columns = title, []
-        elif numa:
+        elif numa := _NUMA.search(line):
             found.numa[int(numa[1])] = int(numa[2])
-        elif _OTHER_TABLE.match(line.strip()):
-            table = ""
-        elif table and words and all(_GPU.fullmatch(word) for word in words) and not columns:
+        elif table and words and _GPU.fullmatch(words[0]) and columns:
+            _row(found, table, columns, words, n)
+        elif table and words and all(map(_GPU.fullmatch, words)):
             columns = words
             _new_columns(found, table, columns, n)
-        elif table and columns and words and _GPU.fullmatch(words[0]):
-            _row(found, table, columns, words, n)
-    for kind, cells in found.cells.items():
-        without = [gpu for gpu in found.gpus if not any(row == gpu for row, _ in cells)]
-        if without:
-            found.faults.append(Fault(f"table of {kind}", f"the rows {listed(without)} are missing"))
+    found.faults += [fault for kind in found.cells for fault in _missing(found, kind)]
     return found
+
+
+def _title(line: str) -> str | None:
+    """The table that a line begins; empty for one that is not read; None where it begins none."""
+    title = next((kind for kind, marks in _TABLES.items() if marks.search(line)), None)
+    return "" if title is None and _OTHER_TABLE.match(line.strip()) else title
+
+
+def _missing(found: _Tables, kind: str) -> Iterator[Fault]:
+    rows = {row for row, _ in found.cells[kind]}
+    without = [gpu for gpu in found.gpus if gpu not in rows]
+    if without and len(found.gpus) > 1:
+        yield Fault(f"table of {kind}", f"the rows {listed(without)} are missing")
 
 
 def _new_columns(found: _Tables, table: str, columns: list[str], n: int) -> None:
@@ -171,35 +182,42 @@ def _wrong(table: str, word: str) -> str | None:
 
 def _pairs(tables: _Tables) -> tuple[dict[Pair, Bond], list[Pair]]:
     """The pairs joined by XGMI, with how many links and bytes/s where the text says, and those joined by PCIe."""
-    kind = next((kind for kind in ("weight", "hops") if kind in tables.cells), None)
-    if kind is None:
-        raise InputError(
-            "does not say which pairs are one hop apart: rocm-smi --showtopo prints the tables of weights and hops too"
-        )
-    one_hop: Callable[[int], bool] = DIRECT_WEIGHTS.__contains__ if kind == "weight" else (1).__eq__
-    cells, types, faults = tables.cells[kind], tables.cells.get("type", {}), []
-    bonds: dict[Pair, Bond] = {}
-    pcie = []
-    for a, b in combinations(tables.gpus, 2):
-        for table in tables.cells.values():
-            if table.get((a, b), "").upper() != table.get((b, a), "").upper():
-                words = f"{table.get((a, b))} one way, {table.get((b, a))} back (line {_line(tables, table, b)})"
-                faults.append(Fault(f"line {_line(tables, table, a)}, {a}-{b}", words))
-        cell, way = cells[a, b], types.get((a, b), "").upper()
-        direct = cell.isdigit() and one_hop(int(cell)) and (way == "XGMI" if types else kind == "weight")
-        if direct:
-            bonds[a, b] = _bond(tables.cells.get("bandwidth", {}).get((a, b), ""))
-        elif way == "PCIE" or (not types and cell.isdigit() and int(cell) != 30 and kind == "weight"):
-            pcie.append((a, b))
-    if not types and kind == "hops":
-        raise InputError("does not say which pairs XGMI joins: rocm-smi --showtopo prints the table of types too")
+    needed = next((words for kinds, words in _NEEDED.items() if not set(kinds) & set(tables.cells)), None)
+    if needed is not None:
+        raise InputError(f"does not say {needed}: rocm-smi --showtopo prints the tables of weights, hops and types")
+    faults = [fault for kind in tables.cells for fault in _one_way(tables, kind)]
     if faults:
         raise InputError(faults)
+    bonds: dict[Pair, Bond] = {}
+    pcie = []
+    for pair in combinations(tables.gpus, 2):
+        way = _way(tables, pair)
+        if way == "XGMI":
+            bonds[pair] = _bond(tables.cells.get("bandwidth", {}).get(pair, ""))
+        elif way == "PCIE":
+            pcie.append(pair)
     return bonds, pcie
 
 
-def _line(tables: _Tables, table: Mapping[tuple[str, str], str], row: str) -> int:
-    return next(tables.lines[kind, row] for kind, cells in tables.cells.items() if cells is table)
+def _way(tables: _Tables, pair: Pair) -> str:
+    """What joins a pair: XGMI directly, PCIE, or nothing of its own."""
+    kind = "weight" if "weight" in tables.cells else "hops"
+    cell = tables.cells[kind][pair]
+    number = int(cell) if cell.isdigit() else -1
+    if "type" not in tables.cells:
+        return "XGMI" if number in DIRECT_WEIGHTS else "PCIE" if number not in (-1, TWO_HOPS) else ""
+    stated = tables.cells["type"].get(pair, "").upper()
+    return stated if stated != "XGMI" or number in (DIRECT_WEIGHTS if kind == "weight" else (1,)) else ""
+
+
+def _one_way(tables: _Tables, kind: str) -> Iterator[Fault]:
+    """Pairs whose cells in the two rows differ."""
+    cells = tables.cells[kind]
+    for a, b in combinations(tables.gpus, 2):
+        there, back = cells[a, b], cells[b, a]
+        if there.upper() != back.upper():
+            words = f"{there} one way, {back} back (line {tables.lines[kind, b]})"
+            yield Fault(f"line {tables.lines[kind, a]}, {a}-{b}", words)
 
 
 def _bond(bandwidth: str) -> Bond:
