@@ -12,7 +12,7 @@ and a reduction is added up where its routes meet. Complexity: N^2 transfers a c
 
 from __future__ import annotations
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import Trees, best_of, empty, too_large

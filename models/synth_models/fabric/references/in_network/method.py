@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import SAME, FloatArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
