@@ -30,7 +30,13 @@ PEERS = {"synth_peers.sccl", "synth_peers.teccl"}  # one joins the methods and t
 METHODS = {"program": "programs", "reference": "references", "bound": "bounds"}
 PROBLEM = {"instance", "solution", "parts", "problem", "scheduling"}
 PIPELINE = {"plans", "routes", "race"}  # of the largest family: what methods propose and share, what alone calls them
-CALLS = {"synth.family.get_family", "synth.family.load", "synth.family.families", "importlib.import_module"}
+CALLS = {
+    "synth.family.get_family",
+    "synth.family.load",
+    "synth.method.load",
+    "synth.family.families",
+    "importlib.import_module",
+}
 # who may import whom within a family, in the end; a room may be a file while one file is enough
 ARROWS = {
     "__init__": {"family"},

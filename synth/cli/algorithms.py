@@ -21,7 +21,7 @@ def import_algorithm(
     from synth.exchange.file_check import check_file
 
     found = check_file(file)
-    console.print(f"{file}: {found.summary}", markup=False, soft_wrap=True)
+    console.print(f"{file}: {found.summary}")
     if found.faults:
         from synth.errors import InputError
 
@@ -29,8 +29,6 @@ def import_algorithm(
     if machine is None:
         console.print(
             f"its time: {command('import', file)} --machine INSTANCE, or --machine dgx1 bytes=1GiB",
-            markup=False,
-            soft_wrap=True,
         )
         return
     _run(file, machine, given, output, results)
@@ -49,11 +47,11 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     if instance.file is None and (output is not None or results is not None):  # so that the record can be checked again
         output = output or Path(f"{instance.name}.json")
         write_atomically(output, instance.to_json().encode())
-        console.print(f"{output}: the instance; ours: {command('solve', output)}", markup=False, soft_wrap=True)
+        console.print(f"{output}: the instance; ours: {command('solve', output)}")
         instance = read_instance(output)
     record = imported_algorithm.run(file, instance)
     if record.value is None:
-        console.print(f"no schedule here: {record['message']}", markup=False, soft_wrap=True)
+        console.print(f"no schedule here: {record['message']}")
         raise typer.Exit(EXIT_NO_SOLUTION)
     bound = imported_algorithm.bound_of(instance, BOUND_S)
     least = None if bound is None else bound.bound
@@ -61,7 +59,6 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
     console.print(
         f"on {instance.name}: {shown(record.value, unit)}, proven bound {shown(least, unit)}, gap "
         f"{percent(gap(record.value, least))}",
-        markup=False, soft_wrap=True,
     )  # fmt: skip
     if results is None:
         return
@@ -69,4 +66,4 @@ def _run(file: Path, machine: str, given: Mapping[str, str], output: Path | None
         if one is not None:
             path = records.record_path(results, instance.family, instance.name, one["method"], None, one.question)
             records.write(one, path)
-            console.print(f"{path} written", markup=False, soft_wrap=True)
+            console.print(f"{path} written")

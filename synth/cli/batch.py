@@ -68,7 +68,7 @@ def submit(
         prepared = study.prepare(folder)
         runs = list(prepared.runs)
         for text in prepared.left_out:
-            errors.print(f"left out: {text}", markup=False)
+            errors.print(f"left out: {text}")
     demand_records("--folder", runs)
     with nullcontext() if wanted.dry_run else lock.held(folder, "batch"):
         if (folder / plan.FILE).exists():
@@ -128,7 +128,7 @@ def _sent_again(batch: Batch, engine: str | None, time_limit: str | None, wanted
         batch = replace(batch, entries=tuple(entries))
     submission = plan.submission(batch, chosen, [run.index for run in missing], resources)
     for text in repeat.the_same_again(before, batch, missing, submission):
-        errors.print(text, markup=False)
+        errors.print(text)
     return _send(batch, submission, wanted.dry_run)
 
 
@@ -154,14 +154,14 @@ def show_status(
     console.print(_counted(found))
     for why, number in found.stuck().items():
         text = f"{number} of the queued: {why}; `scontrol release` or `scancel` the job"
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text)
     bad = found.missing()
     if bad:
         rows = [(str(batch.entries[run.index]), run.state, run.kind, run.why) for run in bad[:LISTED]]
         console.print(table("run", "", "kind", "why", rows=rows))
         if len(bad) > LISTED:
             console.print(f"and {len(bad) - LISTED} more (--json names all)")
-        console.print(f"send these again: {command('batch', 'resubmit', folder)}", markup=False, soft_wrap=True)
+        console.print(f"send these again: {command('batch', 'resubmit', folder)}")
 
 
 @app.command("collect")
@@ -182,7 +182,7 @@ def collect(folder: Path = FOLDER) -> None:
         print_tables(done)
         with (folder / "table.csv").open("w", newline="") as stream:
             write_csv(done, stream)
-        console.print(f"{folder / 'table.csv'} written", markup=False, soft_wrap=True)
+        console.print(f"{folder / 'table.csv'} written")
     print_messages(done)
 
 
@@ -209,7 +209,7 @@ def _collect_study(batch: Batch, target: str) -> None:
     with chdir(batch.directory):
         made = collect(load(target).prepare(folder))
     for path in made.files:
-        console.print(f"{batch.folder / path.relative_to(folder)} written", markup=False, soft_wrap=True)
+        console.print(f"{batch.folder / path.relative_to(folder)} written")
 
 
 def _engine(name: str) -> Engine:
@@ -275,12 +275,12 @@ def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
                 whole = whole.with_jobs(slurm.submit(whole, group, submission.resources))
                 whole.write()
     except OSError as error:
-        errors.print(f"synth: cannot write {batch.folder / plan.FILE}: {error.strerror}", style="red", markup=False)
+        errors.print(f"synth: cannot write {batch.folder / plan.FILE}: {error.strerror}", style="red")
         raise typer.Exit(EXIT_FAILED) from None
     if submission.engine == "slurm":
         ids = sorted({(task.job or "").partition("_")[0] for task in whole.submissions[-1].tasks})
-        console.print(f"submitted: {'job' if len(ids) == 1 else 'jobs'} {', '.join(ids)}", soft_wrap=True)
-        console.print(f"how far: {command('batch', 'status', batch.folder)}", markup=False, soft_wrap=True)
+        console.print(f"submitted: {'job' if len(ids) == 1 else 'jobs'} {', '.join(ids)}")
+        console.print(f"how far: {command('batch', 'status', batch.folder)}")
         return None
     return whole
 
@@ -331,4 +331,4 @@ def _counted(found: BatchStatus) -> str:
 
 def _warn_of_queue(found: BatchStatus) -> None:
     if not found.queue_known:
-        errors.print("squeue does not answer here: what is shown as running or queued may be lost", markup=False)
+        errors.print("squeue does not answer here: what is shown as running or queued may be lost")

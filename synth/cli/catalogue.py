@@ -46,7 +46,7 @@ def families(
         rows = [(_family_row(family, shipped[family.name]), origins.get(family.name)) for family in installed()]
         console.print(_with_origins(FAMILY_COLUMNS, rows, right=FAMILY_COLUMNS[2:]))
         _speak_of_strangers()
-        console.print("a family's methods and their parameters: synth families FAMILY", markup=False)
+        console.print("a family's methods and their parameters: synth families FAMILY")
         return
     family = get_family(name)
     methods = [
@@ -135,7 +135,7 @@ def solvers() -> None:
     columns = ("solver", "", "installed", "takes", "with", "licence", "to install")
     console.print(_with_origins(columns, rows))
     for need, words in WORDS.items():
-        console.print(f"{need}: {words}", markup=False)
+        console.print(f"{need}: {words}")
 
 
 def instances(

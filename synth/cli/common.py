@@ -82,8 +82,8 @@ def ending_early(again: str = "--resume") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        errors.print(f"synth: interrupted; finished records are kept, {again} goes on from them", markup=False)
+        errors.print(f"synth: interrupted; finished records are kept, {again} goes on from them")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except WriteFailedError as error:
-        errors.print(f"synth: {error}", style="red", markup=False)
+        errors.print(f"synth: {error}", style="red")
         raise typer.Exit(EXIT_FAILED) from None

@@ -97,12 +97,12 @@ def drill(
     rows, files = page.write(prepared, out, title)
     console.print(table(*page.HEAD, rows=page.cells(rows), right=page.HEAD[1:6]))
     for words in page.parted(rows):
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(words)
     found = cover.cover(prepared, RunOptions(60.0, solver="highs"))
     contents = drawer.write(prepared, found, out / DRAWER)
-    console.print(_covered(contents), markup=False, soft_wrap=True)
+    console.print(_covered(contents))
     names = ", ".join(file.name for file in files)
-    console.print(f"{out}: {names}, records, {DRAWER}/{drawer.INDEX}", markup=False, soft_wrap=True)
+    console.print(f"{out}: {names}, records, {DRAWER}/{drawer.INDEX}")
     if prepared.whole.seconds is None or contents.unanswered:
         raise typer.Exit(common.EXIT_NO_SOLUTION)
 
@@ -136,7 +136,7 @@ def _run(prepared: Drill, jobs: int, resume: bool) -> None:
     from synth.drill import search
 
     runs = search.runs_of(prepared)
-    errors.print(f"{len(prepared.cases)} failures that symmetry tells apart, at most {len(runs)} runs", markup=False)
+    errors.print(f"{len(prepared.cases)} failures that symmetry tells apart, at most {len(runs)} runs")
     with common.ending_early(), Progress(len(runs)) as progress:
         search.solve(prepared, jobs, resume, progress.done, progress.start)
 
@@ -162,15 +162,15 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     if found.row is None:
         cut = found.breakable.cut(found.breakable.find(found.failure, found.contents.share))
         assert cut is not None
-        console.print(f"{found.failure}: {cut}", markup=False, soft_wrap=True)
+        console.print(f"{found.failure}: {cut}")
         raise typer.Exit(common.EXIT_INFEASIBLE)
     words = f"{found.failure}: {found.file}, {shown(found.row.seconds, 's')}"
     if found.row.bound_seconds is not None:
         words += f" (no schedule takes less than {shown(found.row.bound_seconds, 's')})"
-    console.print(words, markup=False, soft_wrap=True)
+    console.print(words)
     if found.moves:
         moves = ", ".join(f"{old} is {new}" for old, new in found.moves.items())
-        console.print(f"renumbered: {moves}", markup=False, soft_wrap=True)
+        console.print(f"renumbered: {moves}")
     if out is None:
         found.solution()  # it uses nothing that failed
         return
@@ -178,4 +178,4 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
 
     made = found.record()
     records.write(made, out, compressed=False)  # somebody waits for it
-    console.print(f"{out} written (replayed: {shown(made.value, 's')})", markup=False, soft_wrap=True)
+    console.print(f"{out} written (replayed: {shown(made.value, 's')})")

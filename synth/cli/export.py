@@ -71,7 +71,7 @@ def export(
     else:
         _demand_plain(modelling, chosen)
         _schedule(record, chosen, out, running)
-    console.print(f"{out} written ({chosen.name}: {chosen.summary})", markup=False, soft_wrap=True)
+    console.print(f"{out} written ({chosen.name}: {chosen.summary})")
 
 
 def _demand_plain(group: Running | Modelling, chosen: Format) -> None:
@@ -100,7 +100,7 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
         method_name=which.method,
     )
     for note in notes:
-        errors.print(note, markup=False, soft_wrap=True)
+        errors.print(note)
 
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
@@ -109,12 +109,12 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
 
     transfers = moves_of(record) if chosen.of in ("transfers", "traces") else transfers_of(record)
     moves = count(len(transfers.piece))
-    errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves", markup=False)
+    errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves")
     wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
-        errors.print(note, markup=False, soft_wrap=True)
+        errors.print(note)
     if how.check and chosen.of in ("algorithm", "plan"):
         from synth.exchange.imported_algorithm import compared
 
         if words := compared(out, record):
-            errors.print(words, markup=False, soft_wrap=True)
+            errors.print(words)

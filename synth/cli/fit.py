@@ -91,7 +91,7 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
         words = ("unknown", "", "") if value is None else tuple(shown(end, unit) for end in value)
         numbers.append((name, *words))
     logs = ", ".join(one.label for one in members)
-    console.print(f"{logs}: noise {percent(found.spread)}", markup=False, soft_wrap=True)
+    console.print(f"{logs}: noise {percent(found.spread)}")
     console.print(table("", "fitted", "from", "to", rows=numbers, right=("fitted", "from", "to")))
     rows: list[tuple[str, ...]] = []
     for one, left in zip(members, found.residuals, strict=True):
@@ -103,7 +103,6 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
             errors.print(
                 f"note: {one.label}: neighbouring sizes deviate alike (correlation {left.alike:.2f}): the cost is not "
                 "latency + bytes / bandwidth throughout (a protocol changes); the intervals are too narrow",
-                markup=False,
             )
     columns = ("log", "test", "ranks", "samples", "left out", "largest residual", "at")
     console.print(table(*columns, rows=rows, right=("ranks", "samples", "left out", "largest residual")))

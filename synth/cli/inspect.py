@@ -52,7 +52,7 @@ def check(
     count: Counter[str] = Counter()
     for record in read_all(paths):
         _check_record(record, summary, count)
-    console.print(_count_in_words(count), markup=False, soft_wrap=True)
+    console.print(_count_in_words(count))
     if count["failed"] or count["unreadable"]:
         raise typer.Exit(1 if count["failed"] else 2)
 
@@ -69,20 +69,20 @@ def _check_record(record: Record | InputError, summary: bool, count: Counter[str
     except InputError as error:
         count["unreadable"] += 1
         for line in str(error).splitlines():
-            errors.print(f"synth: {line}", markup=False, soft_wrap=True)
+            errors.print(f"synth: {line}")
         return
     if verdict.faults:
         count["failed"] += 1
-        console.print(f"FAILED {record.path}", markup=False, soft_wrap=True)
+        console.print(f"FAILED {record.path}")
         for fault in verdict.faults:
-            console.print(f"  {fault}", markup=False, soft_wrap=True)
+            console.print(f"  {fault}")
         return
     count["good"] += 1
     count[record.evidence or "no value"] += 1
     count["method"] += "method" in verdict.facts
     count[f"bound {record.grade or 'unproven'}" if record.stated_bound is not None else "no bound"] += 1
     if not summary:
-        console.print(f"ok     {record.path}: {_checked(record, verdict)}", markup=False, soft_wrap=True)
+        console.print(f"ok     {record.path}: {_checked(record, verdict)}")
 
 
 def _check_algorithms(
@@ -99,12 +99,12 @@ def _check_algorithms(
         except InputError as error:
             unreadable += 1
             for line in str(error).splitlines():
-                errors.print(f"synth: {line}", markup=False, soft_wrap=True)
+                errors.print(f"synth: {line}")
             continue
         failed += bool(found.faults)
         if found.faults:
             lines = str(InputError(found.faults)).splitlines()
-            console.print(f"FAILED {path}: {found.summary}", markup=False, soft_wrap=True)
+            console.print(f"FAILED {path}: {found.summary}")
             lines += found.notes
             console.print(*(f"  {line}" for line in lines), sep="\n")
         elif not summary:
@@ -114,7 +114,7 @@ def _check_algorithms(
     words = f"{hold}: no deadlock, no race, every output complete in every order they may run in"
     words += f"; {failed} FAILED" if failed else ""
     words += f"; {unreadable} could not be read" if unreadable else ""
-    console.print(f"{words}.", markup=False, soft_wrap=True)
+    console.print(f"{words}.")
     if failed or unreadable:
         raise typer.Exit(1 if failed else 2)
     if last:
@@ -173,9 +173,9 @@ def pack(
             errors.lines(f"synth: {error}", style="red")
             raise typer.Exit(1) from None
         except OSError as error:
-            errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red", markup=False)
+            errors.print(f"synth: {folder}: cannot be written: {error.strerror}", style="red")
             raise typer.Exit(1) from None
-        console.print(f"{folder}: {count} records packed", markup=False, soft_wrap=True)
+        console.print(f"{folder}: {count} records packed")
 
 
 @grouped
@@ -229,7 +229,7 @@ def show(
     if text is not None:
         console.lines(text)
         words = f"the whole solution as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(words)
 
 
 def _matching(plot: Path | None, csv: bool, flows: bool, drawn: Drawing) -> None:
@@ -252,7 +252,7 @@ def _print_form(record: Record, form: str) -> None:
         words += f"; {found.program.thread_blocks} thread blocks a gpu"
         words += f", {found.program.how}" if found.program.how else ""
     words += f" (as it is, it does not fit: {found.refused})" if found.refused else ""
-    console.print(words, markup=False, soft_wrap=True)
+    console.print(words)
 
 
 def _print_certificate(record: Record) -> None:
@@ -279,7 +279,7 @@ def _draw(figure: Callable[[], Any], path: Path, style: FigureStyle) -> None:
             save(figure(), path)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
-    console.print(f"{path} written", markup=False, soft_wrap=True)
+    console.print(f"{path} written")
 
 
 def _show_algorithm(path: Path, drawing: Path | None, csv: bool, style: FigureStyle) -> None:
@@ -300,11 +300,11 @@ def _show_algorithm(path: Path, drawing: Path | None, csv: bool, style: FigureSt
         title = f"{path.name}: {read.algorithm.collective}"
         _draw(lambda: plot(read.algorithm, verdict.level, title), drawing, style)
         return
-    console.print(f"{path}: {describe(read, verdict)}", markup=False, soft_wrap=True)
+    console.print(f"{path}: {describe(read, verdict)}")
     for line in str(InputError(verdict.faults)).splitlines() if verdict.faults else ():
-        console.print(f"  fault: {line}", markup=False, soft_wrap=True)
+        console.print(f"  fault: {line}")
     words = f"its steps as one table: {command('show', path, '--csv')}; drawn: --plot FILE"
-    console.print(words, markup=False, soft_wrap=True)
+    console.print(words)
 
 
 def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
@@ -320,12 +320,12 @@ def _show_plan(path: Path, drawing: Path | None, csv: bool) -> None:
         table(read(path)).to_csv(sys.stdout, index=False)
         return
     summary, faults, notes = judge(path)
-    console.print(f"{path}: {summary}", markup=False, soft_wrap=True)
+    console.print(f"{path}: {summary}")
     for line in str(InputError(faults)).splitlines() if faults else ():
-        console.print(f"  fault: {line}", markup=False, soft_wrap=True)
+        console.print(f"  fault: {line}")
     for note in notes:
-        console.print(f"  note: {note}", markup=False, soft_wrap=True)
-    console.print(f"its operations as one table: {command('show', path, '--csv')}", markup=False, soft_wrap=True)
+        console.print(f"  note: {note}")
+    console.print(f"its operations as one table: {command('show', path, '--csv')}")
 
 
 def _print_summary(record: Record) -> None:

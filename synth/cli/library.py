@@ -86,7 +86,7 @@ def _make(folder: Path) -> None:
     save(figure.draw(rows), folder / figure.NAME, bbox_inches="tight", dpi=110)
     closed = sum(row.status == "closed" for row in rows)
     words = f"{folder / best_known.NAME}: {len(rows)} instances, {closed} closed"
-    console.print(words, markup=False, soft_wrap=True)
+    console.print(words)
 
 
 def _number(text: str) -> float | None:
@@ -105,7 +105,7 @@ def _table(rows: list[Row]) -> None:
     columns = ("family", "instance", "size", "best", "by", "bound", "proof", "gap", "status")
     console.print(table(*columns, rows=cells, right=("size", "best", "bound", "gap")))
     closed = sum(row.status == "closed" for row in rows)
-    console.print(f"{len(rows)} instances, {closed} closed", markup=False)
+    console.print(f"{len(rows)} instances, {closed} closed")
 
 
 def _show(row: Row, folder: Path) -> None:
@@ -169,7 +169,7 @@ def _write(rows: list[Row], folder: Path, out: Path) -> None:
         twice = sum(other.instance == row.instance for other in rows) > 1
         name = f"{row.instance}-{row.sha256[:8]}.json" if twice else f"{row.instance}.json"
         write_atomically(out / name, instance_bytes(instance, folder / (row.record or row.bound_record)))
-    console.print(f"{out}: {counted(len(rows), 'instance')} written", markup=False, soft_wrap=True)
+    console.print(f"{out}: {counted(len(rows), 'instance')} written")
 
 
 def instance_bytes(instance: object, record: Path) -> bytes:

@@ -157,8 +157,8 @@ def import_(
     unknown = completion.missing(machine)
     if output is None and not parameters:
         for fault in unknown:
-            console.print(f"needed: {fault}", markup=False, soft_wrap=True)
-        console.print(f"next: {'with these, ' if unknown else ''}-o MACHINE.json writes it", markup=False)
+            console.print(f"needed: {fault}")
+        console.print(f"next: {'with these, ' if unknown else ''}-o MACHINE.json writes it")
         return
     if unknown:
         error = InputError(unknown, str(file))
@@ -183,10 +183,10 @@ def _bring_back(file: Path, solution: Path, how: Otherwise) -> None:
         made, said = record_of(
             record, given, sender, number=how.number, solver=how.solver, parameters=own, method_name=how.method
         )
-        console.print(said, markup=False, soft_wrap=True)
+        console.print(said)
         keep(made, how.results or Path("results"), None)
     except RefusedError as error:
-        errors.print(f"refused: {error}", markup=False, soft_wrap=True)
+        errors.print(f"refused: {error}")
         raise typer.Exit(EXIT_FAILED) from None
 
 
@@ -222,23 +222,23 @@ def _describe(machine: Machine, to_errors: bool) -> None:
     from synth.text.quantities import counted, shown
 
     out = errors if to_errors else console
-    out.print(f"{machine.name}: {machine.source}", markup=False, soft_wrap=True)
+    out.print(f"{machine.name}: {machine.source}")
     sizes = (("rank", len(machine.ranks)), ("switch", len(machine.switches)), ("link", len(machine.links)))
     counts = ", ".join(counted(number, what) for what, number in sizes)
-    out.print(counts, markup=False)
+    out.print(counts)
     rows = [(kind, f"{count:,}", rate, wait) for kind, count, rate, wait in described(machine)]
     out.print(table("class", "links", "bandwidth", "latency", rows=rows, right=("links",)))
     for title in ("given", "assumed", "unknown", "left_out"):
         for word in getattr(machine, title):
-            out.print(f"{title.replace('_', ' ')}: {word}", markup=False, soft_wrap=True)
+            out.print(f"{title.replace('_', ' ')}: {word}")
     if machine.box is not None:
         ports = machine.box.ports
         known = {"unknown" if one.bandwidth is None else shown(one.bandwidth, "bytes/s"): 0 for one in ports}
         words = f"box: {counted(len(ports), 'way')} out of it (NET), {listed(known)}: boxes=N joins N such boxes"
-        out.print(words, markup=False, soft_wrap=True)
+        out.print(words)
     parts = parted(machine)
     if parts:
-        out.print(f"note: {parts}", markup=False, soft_wrap=True)
+        out.print(f"note: {parts}")
 
 
 def _write(machine: Machine, parameters: list[str], family: str | None, output: Path | None) -> None:
@@ -250,7 +250,7 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
         _put(to_text(machine), output, "machine file")
         if output != STDOUT:
             then = command("tune", output, "--collective", "allgather", "-o", "tuned")
-            console.print(f"next: {then}", markup=False, soft_wrap=True)
+            console.print(f"next: {then}")
         return
     from synth.family import get_family
     from synth.making import asked_by, make
@@ -263,7 +263,7 @@ def _write(machine: Machine, parameters: list[str], family: str | None, output: 
     with asked_by("synth import"):
         instance = make(chosen, {key: as_raw(machine), **split_pairs(parameters, "synth import")})
     for note in instance.notes:
-        errors.print(f"note: {note}", markup=False, soft_wrap=True)
+        errors.print(f"note: {note}")
     path = output or Path(f"{instance.name}.json")
     _put(instance.to_json(), path, f"{instance.family} instance {instance.name}")
 

@@ -92,7 +92,7 @@ def make(
             error.hint = f"what each key means: synth make {family} --help"
         raise
     for note in instance.notes:
-        errors.print(f"note: {note}", markup=False, soft_wrap=True)
+        errors.print(f"note: {note}")
     if output is not None and str(output) == "-":
         typer.echo(instance.to_json(), nl=False)
         return

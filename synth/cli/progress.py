@@ -53,9 +53,9 @@ class Progress:
         self._bar.stop()
         if self._last:
             for line in self._last:
-                errors.print(line, markup=False)
+                errors.print(line)
             if self._log is not None:
-                errors.print(f"a line for every run: {self._log}", markup=False)
+                errors.print(f"a line for every run: {self._log}")
 
     def start(self, run: Run) -> None:
         """A run starts."""
@@ -75,7 +75,7 @@ class Progress:
     def _tell(self, line: str) -> None:
         """Print a run's line; of many runs only a counter now and then, the lines into the log."""
         if self._total < MANY:
-            errors.print(line, markup=False)
+            errors.print(line)
             return
         self._last.append(line)
         if self._log is not None:
@@ -87,7 +87,7 @@ class Progress:
                 self._log = None
         if self._done * COUNTS // self._total != (self._done - 1) * COUNTS // self._total:
             failed = f", {self._failed} failed" if self._failed else ""
-            errors.print(f"{datetime.now():%H:%M:%S} {self._done}/{self._total} runs done{failed}", markup=False)
+            errors.print(f"{datetime.now():%H:%M:%S} {self._done}/{self._total} runs done{failed}")
 
     def _line(self, run: Run, record: Record) -> str:
         """Time, done of all, instance, method, value and bound, how it ended, seconds."""

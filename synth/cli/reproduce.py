@@ -99,7 +99,7 @@ def reproduce(
         started = time.monotonic()
 
         def say(line: str, name: str = name, started: float = started) -> None:
-            errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}", markup=False)
+            errors.print(f"{name} {time.monotonic() - started:6.1f} s  {line}")
 
         page, path = (
             Reproduction(
@@ -146,7 +146,7 @@ def _make(page: Reproduction, known: Page, path: Path, stored: bool) -> None:
             write_page(page, known, path, opening)
             page.pack()
     except (RuntimeError, WriteFailedError, OSError) as error:  # a failed check; a full disk
-        errors.print(f"synth: {known.name}: {error}", style="red", markup=False)
+        errors.print(f"synth: {known.name}: {error}", style="red")
         raise typer.Exit(1) from None
 
 
@@ -193,14 +193,14 @@ def _findings(folder: Path, records: Path, quick: bool, instances: Path, data: P
     started = time.monotonic()
 
     def say(line: str) -> None:
-        errors.print(f"{FINDINGS} {time.monotonic() - started:6.1f} s  {line}", markup=False)
+        errors.print(f"{FINDINGS} {time.monotonic() - started:6.1f} s  {line}")
 
     with TemporaryDirectory() as scratch:
         page = Reproduction(Path(scratch) / FINDINGS, quick, instances, data, say)
         try:
             path, shown = make(folder, records, page)
         except (RuntimeError, OSError) as error:
-            errors.print(f"synth: {FINDINGS}: {error}", style="red", markup=False, soft_wrap=True)
+            errors.print(f"synth: {FINDINGS}: {error}", style="red")
             raise typer.Exit(1) from None
     console.lines(_count(path, [one for group in shown.values() for one in group], time.monotonic() - started))
 

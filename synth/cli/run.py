@@ -141,8 +141,8 @@ def _print(report: Report, as_json: bool) -> None:
         print(json.dumps(report.as_json()))
         return
     for fault in report.faults:
-        console.print(fault, markup=False, soft_wrap=True)
+        console.print(fault)
     row = report.row()
     console.print(table(*row, rows=[list(row.values())], right=("ranks", "transfers", "moved")))
     if note := report.note():
-        errors.print(note, markup=False, soft_wrap=True)
+        errors.print(note)

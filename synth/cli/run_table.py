@@ -72,7 +72,7 @@ def print_contradictions(done: Done) -> int:
     found = _standings(done)
     texts = [text for standing in found.values() for text in standing.messages()]
     for text in texts:
-        errors.print(f"synth: {text}", style="red", markup=False)
+        errors.print(f"synth: {text}", style="red")
     return len(texts)
 
 
@@ -123,6 +123,6 @@ def print_messages(done: Done) -> None:
         ):
             if len(done) > 4 and record["termination"] in ("unsupported", "time_limit"):
                 continue  # the tables say it; the records have the words
-            errors.print(f"{where}: {record['termination']}: {record['message']}", markup=False)
+            errors.print(f"{where}: {record['termination']}: {record['message']}")
         for fault in record["verified"]["faults"]:
-            errors.print(f"{where}: check failed: {fault}", style="red", markup=False)
+            errors.print(f"{where}: check failed: {fault}", style="red")

@@ -128,7 +128,7 @@ def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:
     best = best_schedule(done)
     if best is not None:
         words = f"the best schedule: {command('show', best.path)}; all records: {best.results}"
-        errors.print(words, markup=False, soft_wrap=True)
+        errors.print(words)
 
 
 def best_schedule(done: Sequence[tuple[Run, Record]]) -> Run | None:
@@ -148,7 +148,7 @@ def _announce(runs: Sequence[Run], at_once: int) -> None:
         most = sum(limit or 0.0 for limit in limits) / at_once
         text += f", each stopped after {shown(max(limits, key=lambda limit: limit or 0.0), 's')}: "
         text += f"{shown(most, 's')} at the very most (bounds and references take a moment each)"
-    errors.print(text, markup=False)
+    errors.print(text)
 
 
 def exit_code(done: Sequence[tuple[Run, Record]]) -> int:

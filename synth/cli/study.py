@@ -146,8 +146,8 @@ def run_study(
     from synth.study.run import run_study as run_all
 
     for text in one.left_out:
-        errors.print(f"left out: {text}", markup=False)
-    errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}", markup=False)
+        errors.print(f"left out: {text}")
+    errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}")
     with ending_early(), Progress(len(one.runs), lines=True, log=one.folder) as progress:
 
         def ended(run: Run, record: Record, reused: bool) -> None:
@@ -169,23 +169,23 @@ def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:
     told = made.table.assign(group=made.table["label"]) if look.each_seed else made.table
     _print(summary(told), "family", "label", "kind")
     if common := options_in_common(made.table):
-        console.print(f"all runs: {common}", markup=False)
+        console.print(f"all runs: {common}")
     for text in stated_baselines(made.table):
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text)
     for text in alarms(made.table):
-        errors.print(text, style="red", markup=False)
+        errors.print(text, style="red")
     failed = made.table[made.table["status"] == "failed"]
     for row in failed.to_dict("records"):
         why = row["faults"] or row["message"]
-        errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}", markup=False)
+        errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}")
     for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
-        errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}", markup=False)
+        errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}")
     files = ", ".join(path.relative_to(one.folder).as_posix() for path in made.files)
-    console.print(f"{one.folder}: {files}", markup=False, soft_wrap=True)
+    console.print(f"{one.folder}: {files}")
     if page is not None:
-        console.print(f"{page}: {len(write_page(one, made, page)) - 1} files beside it", markup=False, soft_wrap=True)
+        console.print(f"{page}: {len(write_page(one, made, page)) - 1} files beside it")
     if all(path.suffix != ".parquet" for path in made.files):
-        errors.print("no table.parquet: pip install 'collective-synth[parquet]'", markup=False)
+        errors.print("no table.parquet: pip install 'collective-synth[parquet]'")
     return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 

@@ -69,7 +69,7 @@ def submit(
     try:
         keep(what.record(instance, sender), results, library)
     except RefusedError as error:
-        errors.print(f"refused: {error}", markup=False, soft_wrap=True)
+        errors.print(f"refused: {error}")
         raise typer.Exit(EXIT_FAILED) from None
 
 
@@ -90,5 +90,5 @@ def keep(record: Record, results: Path, library: Path | None) -> None:
     where = record["family"], record["instance"], record["method"], None, record.question
     written = records.write(record, records.record_path(results, *where))
     for line in said:
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(f"{written.path} written; {command('check', written.path)}", markup=False, soft_wrap=True)
+        console.print(line)
+    console.print(f"{written.path} written; {command('check', written.path)}")

@@ -41,11 +41,11 @@ def tour(
     done = run_study(study, jobs, resume, on_end=FamilyTables(study.runs).ended)
     contradictions = print_contradictions(done)
     collect(study, "synth tour", Look(formats=()))  # figures for print would take longer than half the runs
-    console.print(f"the same with pictures, one page: {results / 'report.html'}", markup=False, soft_wrap=True)
+    console.print(f"the same with pictures, one page: {results / 'report.html'}")
     best = best_schedule(done)
     shown = "RECORD" if best is None else best.path
-    console.print(f"the best schedule of an instance: {command('show', shown)}", markup=False, soft_wrap=True)
-    console.print(f"check all of them: {command('check', results / 'records')}", markup=False, soft_wrap=True)
+    console.print(f"the best schedule of an instance: {command('show', shown)}")
+    console.print(f"check all of them: {command('check', results / 'records')}")
     if contradictions or any(not record.ok for _, record in done):
         raise typer.Exit(EXIT_FAILED)
 

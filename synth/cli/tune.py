@@ -99,7 +99,7 @@ def tune(
     for name in names:
         make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
     demand_folder("--out", out)
-    rows = search(asked, lambda words: errors.print(words, markup=False, soft_wrap=True))
+    rows = search(asked, lambda words: errors.print(words))
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
@@ -112,13 +112,13 @@ def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:
     from synth.exchange.forms import FORMS, LOADED
 
     names = [file.name for file in files]
-    console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time", markup=False)
-    console.print(f"{len(files)} files in {out}: {', '.join(names)}", markup=False, soft_wrap=True)
+    console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time")
+    console.print(f"{len(files)} files in {out}: {', '.join(names)}")
     written = [name for name in names if name in set(table["algorithm"])]
     if form in LOADED and written:
         how = LOADED[form].format(folder="FOLDER", files=":".join(written))
         words = f"to run them: copy {' '.join(written)} to the cluster, into a FOLDER that holds nothing else; {how}"
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(words)
 
 
 def _variation(aim: Aim, seed: int) -> Variation | None:
@@ -147,9 +147,7 @@ def _for_library(
     found = [one for name in names for one in choices(library, make, name, sizes)]
     _, files = library_files.write(library, found, out, machine)
     console.print(drawn(*library_files.HEAD, rows=library_files.cells(found), right=("time", "algbw", "bound", "gap")))
-    console.print(
-        f"{len(files)} files in {out}: {', '.join(file.name for file in files)}", markup=False, soft_wrap=True
-    )
+    console.print(f"{len(files)} files in {out}: {', '.join(file.name for file in files)}")
 
 
 def maker(command: str, machine: str, parameters: list[str], file: MachineFile) -> Callable[[str, int | str], Instance]:

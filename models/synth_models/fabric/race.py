@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from synth.clock.deadline import OutOfTime
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.family import Outcome, Target, get_family, load
+from synth.family import get_family
+from synth.method import Outcome, Target, load
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance

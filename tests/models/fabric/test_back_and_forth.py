@@ -17,8 +17,9 @@ from synth_models.fabric.plans.near_groups import near_groups
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.symmetric import method as symmetric
 from synth_models.fabric.scheduling import back_and_forth, chunks
-from synth_models.fabric.scheduling.back_and_forth import again, transfers_of, turned
+from synth_models.fabric.scheduling.back_and_forth import again, transfers_of
 from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.reversal import reversed_in_time
 
 ALL = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}
@@ -68,7 +69,7 @@ def test_turned_twice_is_the_same() -> None:
     instance = made("allreduce", 20 * 512, **DRAGONFLY)
     found = race.hierarchical(instance, RunOptions()).solution
     forth = transfers_of(instance.machine, found)
-    twice = turned(turned(forth))
+    twice = reversed_in_time(reversed_in_time(forth))
     assert np.array_equal(twice.link, forth.link)
     for i in range(len(forth.piece)):
         rows = [sorted(one.before[one.before_start[i] : one.before_start[i + 1]]) for one in (forth, twice)]

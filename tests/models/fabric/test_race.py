@@ -13,7 +13,7 @@ from models.fabric.small_several import ONE_LINK, several
 import synth
 from synth.clock.deadline import OutOfTime
 from synth.errors import InputError, UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.records import record as records
 from synth.records.contents import demand_contents

@@ -11,7 +11,8 @@ import pytest
 
 import synth
 from synth import api
-from synth.family import Outcome, Verdict, get_family
+from synth.family import get_family
+from synth.method import Outcome, Verdict
 from synth.options import RunOptions
 from synth.records.record import Record
 from synth.records.summary import InstanceRow, rows_by_instance

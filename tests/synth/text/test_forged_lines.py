@@ -30,7 +30,8 @@ import synth
 from synth import api
 from synth.batch import plan
 from synth.errors import InputError
-from synth.family import get_family, load
+from synth.family import get_family
+from synth.method import load
 from synth.records.contents import Contents
 from synth.records.folder import pack
 from synth.study.definition import _File

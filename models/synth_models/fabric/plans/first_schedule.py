@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.family import Outcome
 from synth.graph.shortest_paths import PathTrees
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance

@@ -20,7 +20,7 @@ import numpy as np
 from synth.arrays import FloatArray
 from synth.clock.deadline import OutOfTime
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance

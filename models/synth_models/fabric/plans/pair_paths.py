@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.routes.routes_in_turn import Edges

@@ -14,6 +14,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 from synth_models.fabric.scheduling.gathering import parts_from_its_hub
+from synth_models.fabric.scheduling.list_scheduling import Transfers
 
 MOST_HUBS = 512
 
@@ -94,8 +95,9 @@ def _way(routes: Routes, source: int, target: int) -> list[int]:
     return list(found)
 
 
-class Rows:
-    """Transfers as they are listed; ``rank``: when it is their turn, the least first."""
+class SwitchTransfers:
+    """Transfers over switches that add and copy, as they are listed; ``rank``: when it is their turn, the least
+    first."""
 
     def __init__(self) -> None:
         self.piece: list[int] = []
@@ -111,6 +113,11 @@ class Rows:
         self.adds.append(adds)
         self.rank.append(rank)
         return len(self.piece) - 1
+
+    def transfers(self, piece_bytes: Sequence[int]) -> Transfers:
+        """All that were listed, of pieces of one block."""
+        order = np.argsort(np.argsort(np.array(self.rank), kind="stable"))
+        return Transfers.of([0] * len(piece_bytes), piece_bytes, self.piece, self.route, self.before, order, self.adds)
 
     def share(self, inside: BoxTrees, piece: int, chunk: int, home: int, place: int, boxes: int) -> None:
         """One chunk of the share of the rank of this place in the box ``home``."""

@@ -28,9 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, IntArray
-from synth.family import Outcome
 from synth.graph.hops import hops
 from synth.graph.max_flow import MaximumFlow
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent

@@ -15,7 +15,7 @@ used evenly, as by routing in all orders of a torus's dimensions. Complexity: N^
 
 from __future__ import annotations
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.even_ways import PARTS, evenly

@@ -25,7 +25,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.double_trees import parents

@@ -15,8 +15,8 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import UnsupportedError
-from synth.family import Outcome
 from synth.kernels import jit
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.demands.balanced_plan import Plan, in_turn, schedule_of

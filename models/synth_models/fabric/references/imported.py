@@ -17,7 +17,7 @@ from pathlib import Path
 from synth.errors import InputError
 from synth.exchange import msccl_xml, mscclpp, validity
 from synth.exchange.file_kinds import is_plan
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.records.packed import is_record
 from synth.records.record import read

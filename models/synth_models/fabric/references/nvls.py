@@ -18,17 +18,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.double_trees import parents
 from synth_models.fabric.plans.out_trees import empty, refusal
-from synth_models.fabric.plans.switch_trees import BoxTrees, Rows, box_trees
+from synth_models.fabric.plans.switch_trees import BoxTrees, SwitchTransfers, box_trees
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allreduce",)
@@ -85,18 +83,16 @@ def _made(instance: FabricInstance, inside: BoxTrees, trees: list[list[int]], co
     shares = [(place, above) for above in trees for place in range(width)]
     total, parts = instance.bytes, len(shares) * count
     ends = [total * k // parts for k in range(parts + 1)]
-    rows, size = Rows(), list[int]()
+    rows, size = SwitchTransfers(), list[int]()
     for k in range(parts):
         if ends[k + 1] > ends[k]:
             place, above = shares[k % len(shares)]
             size.append(ends[k + 1] - ends[k])
             _share(rows, inside, len(size) - 1, place, above, k // len(shares) * 4 * boxes)
-    order = np.argsort(np.argsort(np.array(rows.rank), kind="stable"))
-    adds = np.array(rows.adds, dtype=bool)
-    return timed(instance, Transfers.of([0] * len(size), size, rows.piece, rows.route, rows.before, order, adds))
+    return timed(instance, rows.transfers(size))
 
 
-def _share(rows: Rows, inside: BoxTrees, piece: int, place: int, above: Sequence[int], turn: int) -> None:
+def _share(rows: SwitchTransfers, inside: BoxTrees, piece: int, place: int, above: Sequence[int], turn: int) -> None:
     """Sums in all boxes, up the tree, down again and out to all boxes."""
     level = [0] * len(above)
     for b in range(len(above)):

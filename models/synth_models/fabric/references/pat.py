@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import Kind, Trees, best_of, empty, refusal

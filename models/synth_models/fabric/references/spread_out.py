@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import empty, refusal

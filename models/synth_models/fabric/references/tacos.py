@@ -23,10 +23,10 @@ import numpy as np
 
 from synth.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from synth.clock.deadline import demand_time, left
-from synth.family import Outcome
 from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth.kernels.clock import now as read_clock
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent

@@ -31,7 +31,7 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.double_trees import parents

@@ -7,7 +7,7 @@ Complexity: two transfers a block and chunk.
 
 from __future__ import annotations
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import empty, refusal

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.catalogue import require
 from synth.solvers.horizon import NO_INCUMBENT, HorizonProgram, Incumbent, Proven, fewest

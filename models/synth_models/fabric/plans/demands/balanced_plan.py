@@ -19,6 +19,7 @@ from synth_models.fabric.plans.demands.timeline import (
     inside_boxes,
     placed,
 )
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.solution import Schedule
 
 CELLS = 32  # of the time on the rails, that no piece is longer than,
@@ -147,9 +148,6 @@ def _rounded(matrix: IntArray) -> IntArray:
 def schedule_of(plan: Plan, block: IntArray) -> Schedule:
     """The plan's transfers; ``block``: the number of every pair's block, shape (ranks, ranks)."""
     routes, transfers = plan.routes, plan.transfers
-    length = np.diff(routes.row)[transfers.route]
-    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    entry = np.arange(start[-1]) - np.repeat(start[:-1] - routes.row[transfers.route], length)
     return Schedule(
         plan.ticks_per_s,
         block[plan.pieces.origin, plan.pieces.goal],
@@ -157,6 +155,5 @@ def schedule_of(plan: Plan, block: IntArray) -> Schedule:
         transfers.start,
         transfers.piece,
         np.zeros(len(transfers.start), dtype=bool),
-        start,
-        routes.link[entry],
+        *picked((routes.row, routes.link), transfers.route),
     )

@@ -11,6 +11,7 @@ from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.plans.node_symmetries import Symmetries
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.programs.flow.arcs import Arcs
 from synth_models.fabric.programs.flow.model import Demand, Flow
 
@@ -135,9 +136,8 @@ def _sorted(routes: FlowPaths, arcs: Arcs) -> FlowPaths:
     share /= np.bincount(np.unique(pair, return_inverse=True)[1], share)[np.unique(pair, return_inverse=True)[1]]
     by = np.lexsort((routes.kind[first], -share, goal, source))
     kept = first[by]
-    start = np.concatenate([[0], np.cumsum(length[kept])]).astype(np.int64)
-    at = np.repeat(routes.start[kept] - start[:-1], length[kept]) + np.arange(start[-1])
-    return FlowPaths(source[by], goal[by], share[by], routes.kind[kept], start, routes.link[at])
+    rows = picked((routes.start, routes.link), kept)
+    return FlowPaths(source[by], goal[by], share[by], routes.kind[kept], *rows)
 
 
 def _without_circles(arcs: Arcs, start: IntArray, path: IntArray) -> tuple[IntArray, IntArray]:

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.bounds.gossip import quick_bound

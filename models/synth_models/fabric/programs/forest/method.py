@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RELATIVE_GAP, RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.bounds.gossip import quick_bound

@@ -25,13 +25,13 @@ from functools import partial
 import numpy as np
 
 from synth.arrays import SAME, FloatArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import empty, refusal
-from synth_models.fabric.plans.switch_trees import BoxTrees, Rows, box_trees, hub_routes
+from synth_models.fabric.plans.switch_trees import BoxTrees, SwitchTransfers, box_trees, hub_routes
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.in_network import far_first
 from synth_models.fabric.references.in_network.tuned import MOST_CHUNKS, MOST_TRANSFERS
@@ -158,7 +158,7 @@ def _over_boxes(instance: FabricInstance, inside: BoxTrees, count: int) -> Sched
     """Every rank's share in ``count`` chunks."""
     boxes = len(instance.boxes)
     owners = [(box, place) for box in range(boxes) for place in range(len(instance.boxes[0]))]
-    rows = Rows()
+    rows = SwitchTransfers()
     size: list[int] = []
     total = instance.bytes
     ends = [total * k // (len(owners) * count) for k in range(len(owners) * count + 1)]
@@ -168,6 +168,4 @@ def _over_boxes(instance: FabricInstance, inside: BoxTrees, count: int) -> Sched
             if ends[k + 1] > ends[k]:
                 size.append(ends[k + 1] - ends[k])
                 rows.share(inside, len(size) - 1, chunk, home, place, boxes)
-    order = np.argsort(np.argsort(np.array(rows.rank), kind="stable"))
-    adds = np.array(rows.adds, dtype=bool)
-    return timed(instance, Transfers.of([0] * len(size), size, rows.piece, rows.route, rows.before, order, adds))
+    return timed(instance, rows.transfers(size))

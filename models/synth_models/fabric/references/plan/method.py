@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from synth.arrays import IntArray
 from synth.errors import InputError, UnsupportedError
-from synth.family import Outcome, Verdict
+from synth.method import Outcome, Verdict
 from synth.options import RunOptions
 from synth_models.fabric.bounds.many_demands import ManyDemands
 from synth_models.fabric.bounds.proven import Proven

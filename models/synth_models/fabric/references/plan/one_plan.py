@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Verdict
 from synth.kernels import jit
+from synth.method import Verdict
 from synth_models.fabric.plans.demands.balanced_plan import Plan
 from synth_models.fabric.plans.demands.layout import RouteTable
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed

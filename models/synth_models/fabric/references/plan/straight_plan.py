@@ -17,6 +17,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.demands.layout import LONGEST, ROUTE_SIZE, RouteTable, timed_routes
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed, placed_along
 from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.routes.search import Route, Routes
 
 CELLS = (1, 8, 32)  # no piece is longer than such a part of the busiest rank's bytes; each is tried
@@ -79,10 +80,7 @@ def straight_plan(straight: StraightRoutes, demand: IntArray, below: int) -> tup
 
 def _ways(straight: StraightRoutes, pieces: Pieces) -> tuple[IntArray, IntArray]:
     """The routes of the pieces: ``row`` and ``way``, those of piece p are ``way[row[p]:row[p + 1]]``."""
-    pair = pieces.origin * straight.ranks + pieces.goal
-    row = np.concatenate([[0], np.cumsum(np.diff(straight.row)[pair])]).astype(np.int64)
-    entry = np.arange(row[-1]) + np.repeat(straight.row[pair] - row[:-1], np.diff(row))
-    return row, straight.route[entry]
+    return picked((straight.row, straight.route), pieces.origin * straight.ranks + pieces.goal)
 
 
 @jit

@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth.schedule.collective import REDUCING
 from synth_models.fabric.instance import FabricInstance

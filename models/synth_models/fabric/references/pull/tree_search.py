@@ -12,6 +12,7 @@ from synth.clock.deadline import demand_time, left
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.references.pull.event_driven import spread
 from synth_models.fabric.references.pull.neighbourhood_search import build, improve
 from synth_models.fabric.references.pull.routing_state import (
@@ -184,11 +185,9 @@ def schedule_of(routing: Routing, pieces: Pieces, timetable: Timetable, adds: Bo
     the hops of a transfer together (a switch passes on what came last)."""
     order = np.lexsort((timetable.route, timetable.piece, timetable.start))
     piece, route, start, adding = timetable.piece[order], timetable.route[order], timetable.start[order], adds[order]
-    length = np.diff(routing.row)[route]
-    row = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    at = np.arange(row[-1]) - np.repeat(row[:-1] - routing.row[:-1][route], length)
-    link = routing.links[at]
+    row, link = picked((routing.row, routing.links), route)
     if routing.hop_by_hop:
+        length = np.diff(row)
         took = routing.latency[link] + _durations(routing, pieces, link, np.repeat(piece, length))
         before = np.cumsum(took) - took
         offset = before - np.repeat(before[row[:-1]], length) if len(link) else before

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from synth.errors import UnsupportedError
-from synth.family import Outcome
+from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.cuts import box_cut
 from synth_models.fabric.bounds.gossip import quick_bound

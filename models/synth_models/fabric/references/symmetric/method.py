@@ -27,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.family import Outcome
 from synth.graph.shallow_trees import shallower
 from synth.graph.torus_trees import depths, disjoint_trees
+from synth.method import Outcome
 from synth.network.symmetry import translations
 from synth.options import RunOptions
 from synth_models.fabric.bounds.arrays import Links
