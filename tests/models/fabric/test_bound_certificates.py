@@ -25,6 +25,7 @@ from synth_models.fabric.instance import FabricInstance
 
 STAR = {"kind": "star", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
 SLOW_SUMS = {"multicast": True, "adds": True, "add_rate": 4e8}
+DRAGONFLY = {"kind": "dragonfly", "groups": 3, "routers": 2, "hosts": 2, "bandwidth": 25e9, "latency": 1e-6}
 RING = {"kind": "ring", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
 
 
@@ -43,6 +44,7 @@ CASES = {
     "deliveries": instance_of(STAR, "broadcast", 400),
     "sums": instance_of(STAR, "allreduce", 400),
     "moments": instance_of(STAR, "broadcast", 3000),
+    "near_goals": instance_of(DRAGONFLY, "broadcast", 65_536),
 }
 
 

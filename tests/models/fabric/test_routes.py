@@ -247,11 +247,28 @@ def test_nothing_is_tried_once_the_bound_is_met() -> None:
     assert set(asked) == {(0, 1)}
 
 
-@pytest.mark.parametrize(("seconds", "others"), [(1005, False), (1011, True)])
-def test_others_are_not_tried_beside_what_is_near_the_bound(seconds: int, others: bool) -> None:
-    """A first variant within a hundredth of the bound goes on alone."""
-    _, asked = lasting([lambda k: seconds, lambda k: 1000], 4, 1000)
-    assert any(number == 1 for number, _ in asked) == others
+@pytest.mark.parametrize(
+    ("seconds", "each", "counts"),
+    [(1005, 10_001, []), (1005, 10_000, [1]), (1005, 5000, [1, 2]), (1011, 10_001, [1, 2, 4])],
+)
+def test_others_are_tried_beside_what_is_near_the_bound_while_they_are_small(
+    seconds: int, each: int, counts: list[int]
+) -> None:
+    """Beside a first variant within a hundredth of the bound, another is tried up to 10,000 transfers. It lasts 1012
+    seconds in one chunk and 1006 in two."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    asked: list[int] = []
+
+    def make(number: int, count: int) -> Schedule:
+        asked.extend([count] if number else [])
+        return timed(instance, Transfers.of([0], [1000 + 12 // count if number else seconds], [0], [[0]], [[]]))
+
+    tried = [
+        chunks.Variant(partial(make, 0), 1, 1),
+        chunks.Variant(partial(make, 1), 1, 4, lambda count: each * count),
+    ]
+    chunks.most_promising(instance, RunOptions(time_limit_s=None), tried, Fraction(1000))
+    assert asked == counts
 
 
 @pytest.mark.parametrize(("seconds", "large"), [(2004, False), (2020, True)])

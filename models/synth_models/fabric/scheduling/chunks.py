@@ -25,6 +25,7 @@ NEAR = 1.05  # times the best variant's seconds, within which a variant's number
 ROUNDS = 3  # of that
 NOTICEABLE = Fraction(1, 400)  # of the time: a gap below is not worth making a large schedule for
 ALMOST = Fraction(1, 50)  # of the time: a gap below is not worth beginning with another kind of large schedule
+FEW = 10_000  # transfers up to which a schedule is made in no time
 SOME = 100_000  # transfers from which on a first schedule is large
 LARGE = 300_000  # transfers from which on a schedule takes seconds to make
 SURELY = Fraction(5, 4)  # times what is to be reached
@@ -164,11 +165,11 @@ def most_promising(
     With the parameter ``transfers`` none of more transfers is looked for (one chunk always may have them).
     Once a schedule takes less than :data:`ALMOST` more than ``least``, no other variant begins with more than
     :data:`SOME` transfers.
-    Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on; once it
-    takes less than :data:`NOTICEABLE` more, no schedule of more than :data:`LARGE` transfers is made. Ends where one
-    takes ``least`` but for the gap asked for; at the time limit with the best so far. Raises :class:`UnsupportedError`
-    where every variant does. ``beat``: the seconds of a schedule that there is already; what cannot reach them by
-    :meth:`Variant.cannot_reach` does not go on.
+    Once a schedule takes less than :data:`WORTH` more than ``least``, a lower bound, only its variant goes on, and
+    others while their schedules have at most :data:`FEW` transfers; once it takes less than :data:`NOTICEABLE` more, no
+    schedule of more than :data:`LARGE` transfers is made. Ends where one takes ``least`` but for the gap asked for; at
+    the time limit with the best so far. Raises :class:`UnsupportedError` where every variant does. ``beat``: the
+    seconds of a schedule that there is already; what cannot reach them by :meth:`Variant.cannot_reach` does not go on.
     """
     race = _Race(instance, options, variants, least, beat)
     while (variant := race.ahead()) is not None:
@@ -245,7 +246,8 @@ class _Race:
             return None
         going = [variant for variant in self.variants if not variant.over and self._may_go_on(variant)]
         if self.best is not None and self._is_within(WORTH):
-            going = [variant for variant in going if variant is self.variants[self.best[0]]]
+            leader = self.variants[self.best[0]]
+            going = [variant for variant in going if variant is leader or variant.transfers(variant.next) <= FEW]
         best = self.least if self.seconds is None else self.seconds
         return min(going, key=lambda variant: variant.promised(self.least) if variant.tried else best, default=None)
 
