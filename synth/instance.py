@@ -16,7 +16,7 @@ from pydantic_core import CoreSchema, to_jsonable_python
 from synth.errors import Fault, InputError
 from synth.text.files import decode
 from synth.text.input_file import InputFile
-from synth.text.quantities import shown
+from synth.text.quantities import counted, shown
 from synth.views.notebook_html import card
 
 FORMAT: Literal["synth-instance/1"] = "synth-instance/1"
@@ -127,34 +127,43 @@ def faults_of(error: ValidationError, raw: Any, skip_whole: bool = False) -> Ite
         path, value, found = _locate(item["loc"], raw)
         if item["type"] == "too_short" and value:
             continue  # pydantic counts only the valid items; the invalid ones have their own faults
-        message = item["msg"].removeprefix("Value error, ")
-        context = item.get("ctx", {})
         match item["type"]:
             case "missing":
                 yield Fault(path, "is missing")
-                continue
             case "extra_forbidden":
                 yield Fault(path, "unknown key")
-                continue
-            case "greater_than":
-                message = f"must be > {context['gt']:g}"
-            case "greater_than_equal":
-                message = f"must be >= {context['ge']:g}"
-            case "less_than_equal":
-                message = f"must be <= {context['le']:g}"
             case "union_tag_invalid":
+                context = item["ctx"]
                 path = f"{path}.{str(context['discriminator']).strip(chr(39))}"
-                value, found = context["tag"], True
-                message = f"unknown; one of {context['expected_tags']}"
-            case "int_parsing" | "int_from_float":  # a text that should be a number
-                message = "must be a whole number"
-            case "finite_number":
-                message = "must be a finite number"
-            case "float_parsing":
-                message = "must be a number"
-            case "union_tag_not_found":
-                message = f"needs the key {context['discriminator']}"
-        yield Fault(path, message[:1].lower() + message[1:], value, found)
+                yield Fault(path, f"unknown; one of {context['expected_tags']}", context["tag"], True)
+            case _:
+                message = _words_of(item)
+                yield Fault(path, message[:1].lower() + message[1:], value, found)
+
+
+def _words_of(item: Mapping[str, Any]) -> str:
+    """What pydantic says of a value, in our words where it has others."""
+    context = item.get("ctx", {})
+    match item["type"]:
+        case "greater_than":
+            return f"must be > {context['gt']:g}"
+        case "greater_than_equal":
+            return f"must be >= {context['ge']:g}"
+        case "less_than_equal":
+            return f"must be <= {context['le']:g}"
+        case "int_parsing" | "int_from_float":  # a text that should be a number
+            return "must be a whole number"
+        case "finite_number":
+            return "must be a finite number"
+        case "float_parsing":
+            return "must be a number"
+        case "too_short":
+            return f"must have at least {counted(context['min_length'], 'item')}"
+        case "too_long":
+            return f"must have at most {counted(context['max_length'], 'item')}"
+        case "union_tag_not_found":
+            return f"needs the key {context['discriminator']}"
+    return str(item["msg"]).removeprefix("Value error, ")
 
 
 def _locate(location: Sequence[int | str], raw: Any) -> tuple[str, Any, bool]:

@@ -119,6 +119,7 @@ def test_the_good_file(tmp_path: Path) -> None:
         (put("network", "links", 1, "dst")(3),
          "network.links[1].dst = 3: node out of range, the network has nodes 0..2"),
         (put("network", "links", 1, "src")(-1), "network.links[1].src = -1: must be >= 0"),
+        (put("network", "links")([]), "network.links = []: must have at least 1 item"),
         (put("network", "links", 1)({"src": 1, "dst": 1}), "goes from a node to itself"),
         (put("network", "links")([{"src": 0, "dst": 1}, {"src": 1, "dst": 2}]),
          "network: disconnected: node 0 cannot be reached from node 1"),
