@@ -501,10 +501,12 @@ def machine_file(name, folder):
 def built_machine(network, folder):
     """Return (number of ranks, of switches, links, abilities of nodes) of a machine of one or more boxes."""
     cover(network.get("gpus") is None and network.get("rails", True), "boxes in part, leaves that rails share")
+    cover(not network.get("bandwidths") and not network.get("latencies"), "numbers by class of link")
     file, leaf = machine_file(network["name"], folder), network.get("leaf")
+    cover("domain" not in file and "ranks" not in file, "NVLink domains over several boxes")
     boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
-    several = ("box_switches", "shared_switches", "uplinks", "joins")
-    more, shared, uplinks, joins = (file.get(key, []) if boxes > 1 else [] for key in several)
+    several = ("box_switches", "shared_switches", "uplinks")
+    more, shared, uplinks = (file.get(key, []) if boxes > 1 else [] for key in several)
     share = boxes if leaf is None else whole(leaf, 1, 2**20, "network.leaf")
     names = ([f"gpu{i}" for i in range(file["gpus"])], file.get("switches", []) + more)
     nodes = [(b, name) for kind in names for b in range(boxes) for name in kind]  # a shared one: (group of boxes, name)
@@ -512,17 +514,10 @@ def built_machine(network, folder):
     nodes += leaves
     at, links = {name: number for number, name in enumerate(nodes)}, []
 
-    def add(link, b, c):
-        """Add a link from box b to box c, and the link back."""
-        u, v = (at[box // share if name in shared else box, name] for box, name in ((b, link["src"]), (c, link["dst"])))
+    for b, link in product(range(boxes), file.get("links", []) + uplinks):
+        u, v = (at[b // share if name in shared else b, name] for name in (link["src"], link["dst"]))
         for tail, head in ((u, v), (v, u)) if link.get("both", True) else ((u, v),):
             links.append(new_link(tail, head, link["bandwidth"], link.get("latency", 0)))
-
-    for b, link in product(range(boxes), file.get("links", []) + uplinks):
-        add(link, b, b)
-    for link in joins:
-        for b in range(1 if boxes == 2 and link.get("both", True) else boxes):
-            add(link, b, (b + 1) % boxes)
     ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
     over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
     most = max(1, round(boxes * len(ports) / over / 64))

@@ -11,6 +11,7 @@ import networkx as nx
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.file import FORMAT, checked, read_machine_file
+from synth.exchange.machines.machine import NET
 from synth.exchange.measurements.fitting import Fit, Interval
 from synth.text.input_file import InputFile
 from synth.text.quantities import shown
@@ -68,6 +69,7 @@ def with_classes(file: InputFile, fits: Mapping[str, Fit], logs: Sequence[str]) 
         raise InputError([Fault("LOG", f"no such class of links; the machine has {known}", kind, True)
                           for kind in unknown])  # fmt: skip
     given, intervals = list(raw["given"]), dict(raw.get("intervals") or {})
+    of_box = _rows_of_box(raw)
     for kind in sorted(fits, key=lambda one: _hops(raw, kinds, links, one).total()):
         latency, bandwidth = demanded(fits[kind], kind)
         path = _hops(raw, kinds, links, kind)
@@ -77,13 +79,19 @@ def with_classes(file: InputFile, fits: Mapping[str, Fit], logs: Sequence[str]) 
             for other, count in path.items()
         )
         ends = [max(end - others, 0.0) / mine for end in latency]
-        for link, name in zip(links, kinds, strict=True):
+        for link, name in [*zip(links, kinds, strict=True), *of_box]:
             if name == kind:
                 link["latency"], link["bandwidth"] = ends[0], bandwidth.value
         intervals[kind] = {"latency": ends[1:], "bandwidth": [bandwidth.low, bandwidth.high]}
         given.append(in_words(kind, latency, bandwidth))
     source = f"{raw['source']}; synth fit {' '.join(logs)}"
     return {**raw, "source": source, "given": given, "intervals": intervals}
+
+
+def _rows_of_box(raw: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
+    """The links and ports of the one box that a machine file is made of, with their classes."""
+    box = raw.get("box") or {"links": [], "ports": []}
+    return [*((link, link["class"]) for link in box["links"]), *((port, NET) for port in box["ports"])]
 
 
 def demanded(fit: Fit, kind: str) -> tuple[Interval, Interval]:

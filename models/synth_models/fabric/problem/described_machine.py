@@ -81,7 +81,7 @@ def mixture_of(text: str) -> Mixture | None:
 def read_described(file: InputFile) -> Described:
     """What a file holds. Raises :class:`InputError`."""
     raw = parse_json(file.data, str(file))
-    if isinstance(raw, dict) and "format" not in raw and {"gpus", "links"} & set(raw):
+    if isinstance(raw, dict) and "format" not in raw and {"gpus", "links", "like"} & set(raw):
         if "like" in raw:
             raw = like_another(raw, str(file))
         return parse(raw, MachineFile, str(file))
