@@ -47,6 +47,9 @@ RATES = "What the file does not say: 25GB/s, or by class of link NV=25GB/s,PIX=1
 NVLINKS = "How NVLinks join GPUs: direct or switch (default: as the counts say)."
 
 
+BOX = "For a network of hosts: the file of the box in each host's place, or HOSTS=FILE (n[01-04]=topo.txt; repeatable)."
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the file is to be read."""
@@ -57,6 +60,7 @@ class Reading:
     chunk: Annotated[str | None, Option(help="taccl: the size that beta is the time of, such as 1MB.")] = None
     time_unit: Annotated[str | None, Option(help="taccl: what alpha and beta count in, such as 1us.")] = None
     name: Annotated[str | None, Option(help="The machine's name (default: the file's).")] = None
+    box: Annotated[list[str] | None, Option(help=BOX)] = None
 
     def hints(self) -> Hints:
         """The same for the readers. Raises :class:`InputError` in words."""
@@ -202,9 +206,21 @@ def _read(file: Path, how: Reading) -> Machine:
         machine = read_text(text_in(sys.stdin.buffer, "standard input"), "stdin", form, hints, "standard input")
     else:
         machine = read(file, form, hints)
+    if how.box:
+        machine = _with_boxes(machine, how.box, hints)
     shown = "standard input" if file == STDOUT else shlex.quote(file.name)
     machine = replace(machine, source=" ".join(["synth import", shown, f"({machine.source})"]))
     return machine if how.name is None else replace(machine, name=how.name)
+
+
+def _with_boxes(network: Machine, words: list[str], hints: Hints) -> Machine:
+    """The network with the boxes of these files in its hosts' place."""
+    from synth.exchange.machines.formats import read
+    from synth.exchange.machines.joined import files_by_host, joined
+
+    files = files_by_host(words, network)
+    boxes = {path: read(path, hints=hints) for path in dict.fromkeys(files.values())}
+    return joined(network, {host: boxes[path] for host, path in files.items()})
 
 
 def _by_class(option: str, text: str | None, unit: str) -> dict[str, float]:

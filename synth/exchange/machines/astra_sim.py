@@ -15,9 +15,8 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-import yaml
-
 from synth.errors import Fault, InputError
+from synth.exchange.machines.hardened import yaml_value
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Machine
 from synth.network.links_table import too_large
 from synth.text.amounts import scaled_duration, scaled_rate
@@ -75,15 +74,7 @@ def _join(built: Builder, block: str, npus: list[int], dim: int, rate: float, la
 def _parsed(text: str) -> Mapping[str, Any]:
     if any(text.count(sign) > MOST_BRACKETS for sign in ("[", "{", "- ", "? ")):
         raise InputError("holds more lists than such a file needs")  # PyYAML's time grows with the square of the depth
-    try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise InputError("has aliases (*name), which such a file does not need and which can hide a huge one")
-        raw = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        where = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError([Fault(where, f"not valid YAML: {error.problem}")]) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"not valid YAML: {str(error).splitlines()[0]}") from None
+    raw = yaml_value(text)
     if not isinstance(raw, dict):
         raise InputError(f"must hold the keys {', '.join(KEYS)}")
     return raw

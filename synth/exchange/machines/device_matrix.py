@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from synth.errors import Fault, InputError
@@ -20,6 +20,7 @@ NOT_SHOWN = ("N/A", "NA", "UNK")
 PEER_ACCESS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U")  # what topo -p2p prints
 MOST_DEVICES = 512
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_NIC = re.compile(r"\s{0,9}(NIC[0-9]{1,4}): ([\w.-]{1,60})\s{0,9}")  # of the legend
 _AFTER_DEVICES = ("CPU", "NUMA", "GPU")  # first words of the columns that follow
 
 
@@ -72,12 +73,14 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The devices in the order of the header, their cells by row and column; ``left_out``: what else the text holds."""
+    """The devices in the order of the header, their cells by row and column. ``left_out``: what else the text holds;
+    ``called``: what the legend calls NICs that the header numbers."""
 
     dialect: Dialect
     devices: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
     left_out: tuple[str, ...] = ()
+    called: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def gpus(self) -> list[str]:
@@ -123,7 +126,9 @@ def parsed(dialect: Dialect, text: str) -> Matrix:
             words = f"a second matrix begins, unlike that of line {at + 1}: one machine a file; keep one of them in it"
             raise InputError([Fault(f"line {again + 1}", words)])
         left_out.append(f"the matrix of line {again + 1}: the same as that of line {at + 1}")
-    return Matrix(dialect, matrix.devices, matrix.cells, tuple(left_out[:3]))
+    legend = filter(None, map(_NIC.fullmatch, lines[end:]))
+    called = {found[1]: found[2] for found in legend}
+    return Matrix(dialect, matrix.devices, matrix.cells, tuple(left_out[:3]), called)
 
 
 def _is_access(dialect: Dialect, lines: list[str], at: int) -> bool:

@@ -14,11 +14,15 @@ from synth.exchange.machines import (
     astra_sim,
     graphml,
     hardened,
+    hwloc,
+    infiniband,
     links_csv,
     matrix_tools,
     nccl,
     node_link,
     rocm_smi,
+    simgrid,
+    slurm_topology,
     taccl,
     teccl,
 )
@@ -43,7 +47,9 @@ class TopologyFormat:
     read: Callable[[str, str, Hints], Machine]
 
 
-def _format(name: str, module: ModuleType | matrix_tools.Tool, most_bytes: int, summary: str) -> TopologyFormat:
+def _format(
+    name: str, module: ModuleType | matrix_tools.Tool | infiniband.Dump, most_bytes: int, summary: str
+) -> TopologyFormat:
     return TopologyFormat(name, summary, most_bytes, module.looks_like, module.read)
 
 
@@ -62,6 +68,14 @@ FORMATS = (
     _format("mthreads-gmi", matrix_tools.mthreads_gmi, 4 * _MIB, "mthreads-gmi topo -m: MTLinks, PCIe levels, NICs"),
     _format("npu-smi", matrix_tools.npu_smi, 4 * _MIB, "npu-smi info -t topo: HCCS, SIO, PCIe levels"),
     _format("xpu-smi", matrix_tools.xpu_smi, 4 * _MIB, "xpu-smi topology -m: Xe Links, dies of a card, PCIe levels"),
+    _format("ibnetdiscover", infiniband.ibnetdiscover, 64 * _MIB, "ibnetdiscover, also -p: hosts, switches, 4xHDR"),
+    _format("iblinkinfo", infiniband.iblinkinfo, 64 * _MIB, "iblinkinfo, also -l: the same"),
+    _format("subnet-lst", infiniband.subnet_list, 64 * _MIB, "opensm-subnet.lst, ibdiagnet2.lst: the same"),
+    _format("slurm", slurm_topology, 4 * _MIB, "Slurm's topology.conf (tree, block) and topology.yaml; no numbers"),
+    _format(
+        "hwloc", hwloc, 64 * _MIB, "hwloc's XML of a box (lstopo --of xml): GPUs, NICs, PCIe, NVLink and XGMI matrices"
+    ),
+    _format("simgrid", simgrid, 64 * _MIB, "SimGrid's platform XML: hosts, routers, links, routes, flat clusters"),
     _format(
         "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
     ),

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
+import yaml
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from synth.errors import Fault, InputError, abridged
 from synth.instance import parse_json
 
-MOST_DEPTH = 64
+MOST_DEPTH, MOST_YAML_DEPTH = 64, 16
+_OUTSIDE_DTD = re.compile(
+    r"""<!DOCTYPE\s{1,9}[\w:.-]{1,60}\s{1,9}(?:SYSTEM|PUBLIC\s{1,9}"[^"<>]{0,200}")\s{1,9}(?:"[^"<>]{0,200}"|'[^'<>]{0,200}')\s{0,9}>"""
+)
+_BRACKETS = re.compile(r"[\[\]{}]")
+_DEEP = re.compile(r"(?m)^ {64}|(?:[-?] {1,8}){9}")  # indented far, or many lists and keys that begin in one line
 
 
-def xml_root(text: str) -> Element:
-    """The root of an XML text. Raises :class:`InputError`, also for a DTD or entities, which no format needs."""
+def xml_root(text: str, names_dtd: bool = False) -> Element:
+    """The root of an XML text. Raises :class:`InputError`, also for a DTD or entities, which no format needs.
+    ``names_dtd``: a declaration that only says where a DTD is (hwloc, SimGrid) is passed over, nothing is fetched."""
+    if names_dtd:
+        text = _OUTSIDE_DTD.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
     try:
         root: Element = fromstring(text, forbid_dtd=True)
     except ParseError as error:
@@ -42,6 +53,23 @@ def root_name(text: str) -> str:
         return ""
     words = rest[1:200].replace("/", " ").replace(">", " ").replace("[", " ").split()
     return "".join(words[1:2] if words[:1] == ["!DOCTYPE"] else words[:1])
+
+
+def yaml_value(text: str) -> Any:
+    """What a YAML text holds. Raises :class:`InputError`, also for aliases and for deep nesting, which no format needs:
+    PyYAML's time grows with the square of the depth."""
+    open_brackets = accumulate((sign in "[{") - (sign in "]}") for sign in _BRACKETS.findall(text))
+    if max(open_brackets, default=0) > MOST_YAML_DEPTH or _DEEP.search(text):
+        raise InputError("is nested deeper than such a file needs")
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise InputError("has aliases (*name), which such a file does not need and which can hide a huge one")
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise InputError([Fault(where, f"not valid YAML: {error.problem}")]) from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"not valid YAML: {str(error).splitlines()[0]}") from None
 
 
 def json_object(text: str) -> dict[str, Any]:

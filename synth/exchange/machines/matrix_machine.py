@@ -143,7 +143,7 @@ def _add_pcie(built: Builder, matrix: Matrix, number: Mapping[str, int]) -> None
     for nic in matrix.devices:
         if nic not in number:
             place[nic] = built.switch(nic)
-            built.ports.append(Port(place[nic], nic))
+            built.ports.append(Port(place[nic], matrix.called.get(nic, nic)))
     taken = _add_levels(built, matrix, known, place)
     if taken:
         built.assumed.append(

@@ -33,9 +33,9 @@ _GPU = re.compile(r"(?:GPU|DCU|HCU)[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0
 _NUMA = re.compile(r"(?:GPU|DCU|HCU)[ \[]{0,2}([0-9]{1,4})\]?\s*:\s*\(Topology\) Numa Node:\s*(-?[0-9]{1,4})\s*$")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _MARKS = re.compile(
-    r"weight between two|hops between two|link type between two|bandwidth between two|link type table:|"
-    r"weight table:|hops table:|numa bw table:|\(Topology\) Numa Node",
-    re.IGNORECASE,
+    r"^[ \t=]*(?:(?:weight|hops|link type|bandwidth) between two|(?:link type|weight|hops|numa bw) table:"
+    r"|(?:GPU|DCU|HCU)[ \[]*[0-9]+\]?[ \t]*: \(Topology\) Numa Node)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _NEEDED = {
     ("weight", "hops"): "which pairs are one hop apart",

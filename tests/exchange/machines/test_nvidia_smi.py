@@ -63,6 +63,10 @@ def test_a_new_driver_prints_nics_by_number_and_pads_with_spaces() -> None:
     pix = [(f"{what}{g}", f"pix{g}", "PIX", 1) for g in range(8) for what in ("gpu", "NIC")]
     node = [(f"pix{g}", f"node{g // 4}", "NODE", 1) for g in range(8)] + [("NIC8", "node1", "NODE", 1)]
     assert lanes("h100-topo.txt") == both(*nv, *pix, *node, ("node0", "sys0", "SYS", 1), ("node1", "sys0", "SYS", 1))
+    machine = sample("h100-topo.txt")
+    assert [(machine.names[port.node], port.name) for port in machine.ports] == [
+        (f"NIC{i}", f"mlx5_{i}") for i in range(9)
+    ]
 
 
 def test_an_old_driver_says_soc_and_a_machine_may_have_no_nvlinks() -> None:

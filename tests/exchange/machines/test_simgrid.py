@@ -1,0 +1,132 @@
+"""SimGrid's platforms: links get their ends from the routes, clusters are stars, what fits no graph is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import pytest
+from exchange.machines.reading import both_ways, links_of, refused
+
+from synth.exchange.machines.formats import FORMATS, read_text
+
+HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">\n'
+RATE, WAIT = 125e6, 50e-6
+
+
+def platform(body: str) -> str:
+    return f"{HEAD}{body}</platform>\n"
+
+
+def zone(*parts: str) -> str:
+    return platform(f'<zone id="world" routing="Full">{"".join(parts)}</zone>')
+
+
+def host(name: str) -> str:
+    return f'<host id="{name}" speed="1Gf"/>'
+
+
+def link(name: str, policy: str = "SPLITDUPLEX", rate: str = "125MBps") -> str:
+    return f'<link id="{name}" bandwidth="{rate}" latency="50us" sharing_policy="{policy}"/>'
+
+
+def route(src: str, dst: str, *links: str) -> str:
+    return (
+        f'<route src="{src}" dst="{dst}">{"".join(f"<link_ctn id={chr(34)}{one}{chr(34)}/>" for one in links)}</route>'
+    )
+
+
+HOSTS = ("a", "b", "c", "d")
+ENDS = "".join(host(name) + link(f"l{name}") for name in HOSTS)
+
+
+def test_routes_of_one_link_are_a_graph() -> None:
+    ring = [link(f"r{i}") + route(u, v, f"r{i}") for i, (u, v) in enumerate(zip(HOSTS, (*HOSTS[1:], "a"), strict=True))]
+    machine = read_text(
+        zone(*map(host, HOSTS), '<router id="x"/>', *ring, link("up"), route("a", "x", "up")), "ring.xml"
+    )
+    ends = [*zip(HOSTS, (*HOSTS[1:], "a"), strict=True), ("a", "x")]
+    assert links_of(machine) == both_ways(*((u, v, RATE, WAIT) for u, v in ends))
+    assert [machine.names[v] for v in machine.switches] == ["x"]
+
+
+def test_own_links_that_meet_are_a_star() -> None:
+    routes = [route(u, v, f"l{u}", f"l{v}") for u, v in combinations(HOSTS, 2)]
+    machine = read_text(zone(ENDS, *routes), "star.xml")
+    assert links_of(machine) == both_ways(*((name, "switch0", RATE, WAIT) for name in HOSTS))
+
+
+def test_a_link_between_two_stars() -> None:
+    routes = [route("a", "b", "la", "lb"), route("c", "d", "lc", "ld")]
+    routes += [
+        route(*pair, f"l{pair[0]}", "trunk", f"l{pair[1]}") for pair in (("a", "c"), ("d", "a"), ("b", "c"), ("b", "d"))
+    ]
+    machine = read_text(zone(ENDS, link("trunk", rate="1GBps"), *routes), "two.xml")
+    stars = [(name, "switch0" if name in "ab" else "switch1", RATE, WAIT) for name in HOSTS]
+    assert links_of(machine) == both_ways(*stars, ("switch0", "switch1", 1e9, WAIT))
+
+
+def test_a_link_that_all_pass_is_a_backbone() -> None:
+    routes = [route(u, v, f"l{u}", "bb", f"l{v}") for u, v in combinations(HOSTS, 2)]
+    machine = read_text(zone(ENDS, link("bb", "FATPIPE", "1GBps"), *routes), "bus.xml")
+    up = [(name, "switch0-in", RATE, WAIT) for name in HOSTS]
+    down = [("switch0-out", name, RATE, WAIT) for name in HOSTS]
+    assert links_of(machine) == Counter([*up, *down, ("switch0-in", "switch0-out", 1e9, WAIT)])
+    assert any("FATPIPE" in word for word in machine.assumed)
+
+
+CLUSTER = '<cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" speed="1Gf" bw="125MBps" lat="50us"/>'
+NODES = ("n-0.x", "n-1.x", "n-2.x", "n-7.x")
+
+
+def test_a_cluster_is_a_star() -> None:
+    machine = read_text(platform(CLUSTER), "cluster.xml")
+    assert links_of(machine) == both_ways(*((name, "n-c_router.x", RATE, WAIT) for name in NODES))
+    text = CLUSTER.replace("/>", ' bb_bw="2GBps" bb_lat="1us"/>')
+    machine = read_text(platform(f'<zone id="w" routing="Full">{text}</zone>'), "cluster.xml")
+    ends = [(name, "c-in", RATE, WAIT) for name in NODES] + [("c-out", name, RATE, WAIT) for name in NODES]
+    assert links_of(machine) == Counter([*ends, ("c-in", "c-out", 2e9, 1e-6)])
+
+
+def test_clusters_are_joined_by_a_route_of_zones() -> None:
+    other = CLUSTER.replace('"c"', '"e"').replace("n-", "m-")
+    between = '<zoneRoute src="c" dst="e" gw_src="n-c_router.x" gw_dst="m-e_router.x"><link_ctn id="wan"/></zoneRoute>'
+    machine = read_text(zone(CLUSTER, other, link("wan", rate="10Gbps"), between), "grid.xml")
+    assert links_of(machine)["n-c_router.x", "m-e_router.x", 1.25e9, WAIT] == 1
+    assert len(machine.ranks) == 8
+    assert len(machine.links) == 18
+
+
+def test_links_up_and_down_of_a_zone() -> None:
+    body = "".join(host(n) + link(f"{n}u") + link(f"{n}d", rate="250MBps") for n in "ab")
+    body += "".join(f'<host_link id="{n}" up="{n}u" down="{n}d"/>' for n in "ab")
+    machine = read_text(platform(f'<AS id="s" routing="Cluster">{body}</AS>'), "up.xml")
+    assert links_of(machine) == Counter([link for n in "ab" for link in ((n, "s", RATE, WAIT), ("s", n, 250e6, WAIT))])
+
+
+def test_directions_of_a_shared_link_take_turns() -> None:
+    machine = read_text(zone(host("a"), host("b"), link("l", "SHARED"), route("a", "b", "l")), "shared.xml")
+    assert {one.group for one in machine.links} == {"l"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (zone(host("a"), host("a")), "host[a] = 'a': must be a name of its own"),
+        (zone(ENDS, route("a", "b", "no")), "route[a-b] = 'no': names no link of the file"),
+        (zone(ENDS, route("a", "z", "la")), "route[a-z] = 'z': names no host or router of the file"),
+        (zone(ENDS, route("a", "b", "la", "lb", "lc", "ld")), "has 4 links; routes of 1 to 3 are read"),
+        (zone(ENDS, route("a", "b", "la"), route("a", "c", "la")), "la joins a-b too"),
+        (zone(ENDS, route("a", "b", "la", "lb"), route("c", "d", "la", "ld")), "la or ld is another's own link"),
+        (zone(link("l", rate="quick")), "@bandwidth = 'quick': must be a rate"),
+        (zone('<peer id="p"/>'), "peer[p]: is not read"),
+        (platform(CLUSTER.replace("0-2,7", "0-99999999")), "@radical = '0-99999999': are more than 65,536 hosts"),
+        (platform(CLUSTER.replace("0-2,7", "a-b")), "@radical = 'a-b': must be numbers and ranges"),
+        (platform(CLUSTER.replace("/>", ' topology="TORUS"/>')), "@topology = 'TORUS': only FLAT is read"),
+        (platform(""), "holds no rank"),
+        (platform(CLUSTER).replace(".dtd\"", ".dtd\" [<!ENTITY x \"y\">]"), "holds a DTD or entities"),
+    ],
+)  # fmt: skip
+def test_what_fits_no_graph_is_refused(text: str, message: str) -> None:
+    assert [one.name for one in FORMATS if one.looks_like(text)] == ["simgrid"]
+    assert message in refused(text)
