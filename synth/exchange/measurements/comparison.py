@@ -1,4 +1,4 @@
-"""Which of two logs of the same test is faster, size by size."""
+"""Which of two logs of the same test is faster, size by size, and how far the two columns of a log are apart."""
 
 from __future__ import annotations
 
@@ -30,6 +30,28 @@ def stretches(series: Sequence[Series]) -> Iterator[Stretch]:
     for one, other in combinations(series, 2):
         if (one.test, one.ranks) == (other.test, other.ranks) and one.label != other.label:
             yield from _of_two(one, other)
+
+
+class Apart(NamedTuple):
+    """The largest ratio of two series' times, smoothed over neighbouring sizes; where, and whether the second is the
+    slower there."""
+
+    ratio: float
+    size: int
+    slower: bool
+
+
+def apart(one: Series, other: Series) -> Apart | None:
+    """How far two series of the same test are apart; of three neighbouring sizes the median counts. None for fewer than
+    three sizes in common."""
+    size = np.intersect1d(one.size, other.size)
+    if len(size) < FEWEST_SIZES:
+        return None
+    ours, theirs = (np.array([np.median(log.seconds[log.size == s]) for s in size]) for log in (one, other))
+    ratio = np.log(theirs / ours)
+    smooth = np.array([np.median(ratio[max(k - 1, 0) : k + 2]) for k in range(len(size))])
+    at = int(np.abs(smooth).argmax())
+    return Apart(float(np.exp(abs(smooth[at]))), int(size[at]), bool(smooth[at] > 0))
 
 
 def _of_two(one: Series, other: Series) -> Iterator[Stretch]:
