@@ -22,7 +22,7 @@ LOGS = (
     "of a class are fitted together."
 )
 TEST = "What logs that do not say it measured: sendrecv, latency, bandwidth, allreduce, allgather, …"
-PLACE = "Of logs that hold both: out (of place, the default), in (place) or both, taken for the same cost."
+PLACE = "Of logs that hold both: out (of place), in (place), or both as one cost. Default: both where alike, else out."
 APART = 1.25  # from this ratio of out-of-place and in-place times on they are two costs
 ALIKE = 0.5  # neighbouring residuals that are more alike than this are no noise
 
@@ -98,10 +98,12 @@ def _read(log: str, said: Said) -> Series:
 def _say_what_was_taken(series: Series, test: str | None) -> None:
     """Notes on what a log holds beside what is fitted: the other place's times, and another test than was stated."""
     from synth.exchange.measurements.comparison import apart
-    from synth.exchange.measurements.series import PLACES, READ
+    from synth.exchange.measurements.series import BOTH, PLACES, READ
     from synth.text.quantities import shown, times
 
     notes = []
+    if series.place == BOTH:
+        notes.append("out-of-place and in-place times are fitted together; --place out or in takes one")
     if series.aside is not None:
         other = series.aside.place
         option = next(name for name, place in PLACES.items() if place == other)

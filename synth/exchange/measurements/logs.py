@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from synth.arrays import BoolArray
 from synth.errors import Fault, InputError
 from synth.exchange.launcher_lines import without_prefixes
 from synth.exchange.measurements import imb, nccl_json, nccl_tests, osu, perftest, sizes_csv, ucc_perftest
+from synth.exchange.measurements.comparison import alike
 from synth.exchange.measurements.lines import Line, Samples
 from synth.exchange.measurements.series import BOTH, IN, MOST_RANKS, OUT, Series, checked
 from synth.text.input_file import InputFile
@@ -26,7 +27,7 @@ FORMATS = (
 class Hints:
     """What a person says of logs that leave it open. ``label``: what the series is called (default: the file's name);
     ``test``: the benchmark, such as ``sendrecv``; ``ranks``: how many took part; ``place``: ``out-of-place`` (default
-    where a log holds both), ``in-place`` or ``both``."""
+    where a log holds both, unless they are alike), ``in-place`` or ``both``."""
 
     label: str | None = None
     test: str | None = None
@@ -56,20 +57,20 @@ def _series(found: Samples, hints: Hints, source: str, label: str) -> Series:
     """The samples of the place that was asked for, and those of the other. Raises :class:`InputError`."""
     places = np.array(found.places)
     held = [place for place in (OUT, IN) if (places == place).any()]
-    place = (hints.place or held[0]) if held else ""
-    if held and place not in (*held, *((BOTH,) if len(held) > 1 else ())):
-        words = f"the log holds {held[0]} times alone"
-        raise InputError([Fault("--place", words, hints.place, True)], source)
+    if held and hints.place is not None and hints.place not in (*held, *((BOTH,) if len(held) > 1 else ())):
+        raise InputError([Fault("--place", f"the log holds {held[0]} times alone", hints.place, True)], source)
 
-    def of(mask: BoolArray, named: str, aside: Series | None) -> Series:
+    def of(mask: BoolArray, place: str) -> Series:
         columns = (found.size[mask], found.seconds[mask], found.lines[mask])
-        return Series(label, found.test, found.ranks, *columns, source, named, aside)
+        return Series(label, found.test, found.ranks, *columns, source, place)
 
-    if place in ("", BOTH):
-        return checked(of(np.ones(len(places), dtype=bool), place, None))
-    other = places != place
-    aside = of(other, next(name for name in (OUT, IN) if name != place), None) if other.any() else None
-    return checked(of(~other, place, aside))
+    if not held:
+        return checked(of(places == "", ""))
+    apart = [of(places == place, place) for place in held]
+    if hints.place == BOTH or (hints.place is None and len(held) > 1 and alike(*apart)):
+        return checked(of(places != "", BOTH))
+    taken = apart[held.index(hints.place or held[0])]
+    return checked(replace(taken, aside=next((one for one in apart if one is not taken), None)))
 
 
 def _lines(text: str) -> Iterator[Line]:
