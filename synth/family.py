@@ -34,6 +34,7 @@ Capability = Literal[
     "demands",  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
     "timing",  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
     "varied",  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
+    "corners",  # (instance) -> {words: instance} at the ends of its machine's intervals, {} where it has none
     "failures",  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
     "series",  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine

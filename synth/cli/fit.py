@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from synth.exchange.measurements import Fit, Series
 
 LOGS = (
-    "Output of nccl-tests, OSU micro-benchmarks or ucc_perftest, or a CSV file size,time. NAME=FILE names a log; "
-    "with --machine, NAME is the class of links it measured, and several logs of a class are fitted together."
+    "Output of nccl-tests or rccl-tests (text, JSON), OSU or Intel MPI benchmarks, perftest, ucc_perftest, or a CSV "
+    "file size,time. NAME=FILE names a log; with --machine, NAME is the class of links it measured, and several logs "
+    "of a class are fitted together."
 )
 TEST = "What logs that do not say it measured: sendrecv, latency, bandwidth, allreduce, allgather, …"
+PLACE = "Of logs that hold both: out (of place), in (place), or both as one cost. Default: both where alike, else out."
+APART = 1.25  # from this ratio of out-of-place and in-place times on they are two costs
 ALIKE = 0.5  # neighbouring residuals that are more alike than this are no noise
 
 
@@ -31,6 +34,7 @@ class Said:
     test: Annotated[str | None, Option(help=TEST)] = None
     ranks: Annotated[int | None, Option(min=2, help="How many ranks took part, and the machine gets.")] = None
     algorithm: Annotated[str, Option(help="What collectives ran: ring, tree or doubling.")] = "ring"
+    place: Annotated[str | None, Option(help=PLACE)] = None
 
 
 @dataclass(frozen=True)
@@ -50,32 +54,73 @@ def fit(
 ) -> None:
     """Fit latency and bandwidth, with intervals of 95 %, to logs of benchmarks; say which of several logs of a test is
     faster, and at which sizes; write a machine file that `synth make` takes."""
-    from synth.exchange.measurements.series import ALGORITHMS
+    from synth.exchange.measurements.series import ALGORITHMS, PLACES
 
+    if said.place is not None and said.place not in PLACES:
+        raise bad_option("--place", f"must be one of {', '.join(PLACES)}", said.place)
     if said.algorithm not in ALGORITHMS:
         raise bad_option("--algorithm", f"must be one of {', '.join(ALGORITHMS)}", said.algorithm)
     series = [_read(log, said) for log in logs]
-    _compared(series)
-    groups: dict[str, list[Series]] = {}
     for one in series:
-        groups.setdefault(one.label if writing.machine else "", []).append(one)
-    if writing.machine is None and any(one.of_pair for one in series):
-        groups[""] = [one for one in series if one.of_pair]
-    if writing.machine is None and writing.output is None:
-        groups = {f"{k}": [one] for k, one in enumerate(series)}
-    fits = {name: _fitted(members, said.algorithm) for name, members in groups.items()}
+        _say_what_was_taken(one, said.test)
+    _compared(series)
+    fits = {name: _fitted(members, said.algorithm) for name, members in _groups(series, writing).items()}
     if writing.output is not None:
         _write(fits, series, writing, said.ranks)
 
 
+def _groups(series: list[Series], writing: Writing) -> dict[str, list[Series]]:
+    """The series that are fitted together: those of a class, those of one machine, or each alone where none is
+    written."""
+    if writing.machine is None and writing.output is None:
+        return {f"{k}": [one] for k, one in enumerate(series)}
+    if writing.machine is None:
+        pairs = [one for one in series if one.of_pair]
+        return {"": pairs or series}
+    groups: dict[str, list[Series]] = {}
+    for one in series:
+        groups.setdefault(one.label, []).append(one)
+    return groups
+
+
 def _read(log: str, said: Said) -> Series:
     from synth.exchange.measurements.logs import Hints, read
+    from synth.exchange.measurements.series import PLACES
     from synth.text.input_file import InputFile
 
     name, equals, path = log.partition("=")
     if not equals or "/" in name:
         name, path = "", log
-    return read(InputFile(path), Hints(name or None, said.test, said.ranks))
+    place = PLACES[said.place] if said.place else None
+    return read(InputFile(path), Hints(name or None, said.test, said.ranks, place))
+
+
+def _say_what_was_taken(series: Series, test: str | None) -> None:
+    """Notes on what a log holds beside what is fitted: the other place's times, and another test than was stated."""
+    from synth.exchange.measurements.comparison import apart
+    from synth.exchange.measurements.series import BOTH, PLACES, READ
+    from synth.text.quantities import shown, times
+
+    notes = []
+    if series.place == BOTH:
+        notes.append("out-of-place and in-place times are fitted together; --place out or in takes one")
+    if series.aside is not None:
+        other = series.aside.place
+        option = next(name for name, place in PLACES.items() if place == other)
+        found = apart(series, series.aside)
+        words = f"{series.place} times are fitted; --place {option} fits the {other} ones"
+        if found is not None and found.ratio >= APART:
+            slower = other if found.slower else series.place
+            words += (
+                f", which differ: {slower} takes up to {times(found.ratio)} as long (at {shown(found.size, 'bytes')})"
+            )
+        notes.append(words)
+    if test is not None and series.test != test:
+        notes.append(f"the log names its test, {series.test}; --test {test} is for logs that do not")
+    if series.test == READ:
+        notes.append("a read is a round trip: its time counts as two latencies and the data's way back")
+    for words in notes:
+        errors.print(f"note: {series.label}: {words}", markup=False, soft_wrap=True)
 
 
 def _fitted(members: list[Series], algorithm: Any) -> Fit:

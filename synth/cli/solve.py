@@ -80,6 +80,7 @@ def solve(
         print_tables(done, how.every)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
+        _tell_intervals(done)
         _tell_where(done)
     print_messages(done)
     code = common.EXIT_FAILED if contradictions else exit_code(done)
@@ -121,6 +122,25 @@ def _run_all(
                 print(dumps(ended[printed].data, one_line=True), flush=True)
                 printed += 1
     return [(runs[i], ended[i]) for i in sorted(ended)], reused
+
+
+def _tell_intervals(done: Sequence[tuple[Run, Record]]) -> None:
+    """On a fitted machine the interval of each best schedule's time, and whether it stays the best."""
+    from synth.exchange.record_export import transfers_of
+    from synth.tuning.intervals import has_intervals, within
+    from synth.tuning.robustness import as_moves
+
+    by_instance: dict[str, list[tuple[Run, Record]]] = {}
+    for run, record in done:
+        if record.ok and record.evidence == "replayed" and has_intervals(run.instance):
+            by_instance.setdefault(run.instance.sha256, []).append((run, record))
+    for pairs in by_instance.values():
+        moves = {record.label: as_moves(transfers_of(record)) for _, record in pairs}
+        run, best = min(pairs, key=lambda pair: pair[1].value or 0.0)
+        found = within(moves, best.label, run.instance)
+        if found is not None:
+            words = f"{run.instance.name}, {best.label}: within the fit's intervals of 95 %, {found.words}"
+            console.print(words, markup=False, soft_wrap=True)
 
 
 def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:

@@ -74,6 +74,7 @@ def tune(
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
+    from synth.text.quantities import shown
     from synth.tuning import Question, folder, library_files
     from synth.tuning import tune as search
     from synth.tuning.sizes import read_sizes
@@ -104,6 +105,10 @@ def tune(
     table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
     _print(table)
+    for row in rows:
+        if row.within is not None:
+            words = f"{row.collective} {shown(row.instance_bytes, 'bytes')}: {row.within.words}"
+            console.print(f"within the fit's intervals of 95 %, {words}", markup=False, soft_wrap=True)
     _tell(table, files, form, out)
 
 

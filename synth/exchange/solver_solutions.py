@@ -1,4 +1,4 @@
-"""Solution files of solvers: HiGHS, SCIP, Gurobi (text) and CPLEX (XML), as values by the variables' names."""
+"""Solution files of solvers: HiGHS, SCIP, Gurobi, MIPLIB (text) and CPLEX (XML), as values by the variables' names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from synth.text.input_file import InputFile
 
 MOST = 1e300
 NO_POINT = re.compile(r"infeasible|unbounded|no (primal )?solution|not (available|found)|empty", re.IGNORECASE)
+RAW = "write the solution in HiGHS's raw style (solution_style 0)"
+STYLES = {  # HiGHS's others by their first lines: six digits, or no names
+    "HiGHS's pretty style (1) prints six digits": re.compile(r"\AColumns\n\s*Index\s+Status\s+Lower"),
+    "HiGHS's style 2 (GLPSOL, raw) names no variables": re.compile(r"\Ac Problem:.*\nc Rows:"),
+    "HiGHS's style 3 (GLPSOL, pretty) prints six digits": re.compile(r"\AProblem:.*\nRows:"),
+}
 Value = tuple[int, str, str]  # line (0: none), name, text
 
 
@@ -60,7 +66,13 @@ def _form(text: str, file: InputFile) -> tuple[str, Iterable[Value]]:
         return "SCIP", _scip(text, file)
     if re.search(r"^# (Solution for model|Objective value)", head, re.MULTILINE):
         return "Gurobi", _plain(text, file)
-    raise InputError("is no solution file of HiGHS, SCIP, Gurobi or CPLEX", str(file))
+    if re.match(r"\s*(=obj=|=infeas=|=unbd=|=unkn=)", head):
+        return "MIPLIB", _miplib(text, file)
+    for what, begins in STYLES.items():
+        if begins.match(head.lstrip()):
+            raise InputError([Fault("line 1", f"{what}: {RAW}")], str(file))
+    forms = "HiGHS (raw style), SCIP, Gurobi, CPLEX or MIPLIB (=obj= and a name and a value a line)"
+    raise InputError(f"is no solution file of {forms}", str(file))
 
 
 def _highs(text: str, file: InputFile) -> Iterator[Value]:
@@ -70,9 +82,7 @@ def _highs(text: str, file: InputFile) -> Iterator[Value]:
         raise InputError(f"holds no feasible point: primal solution values {status or 'are missing'}", str(file))
     start = next((i for i, line in enumerate(lines) if re.fullmatch(r"# Columns \d{1,9}", line)), None)
     if start is None:
-        raise InputError(
-            "has no section # Columns: write the solution in HiGHS's raw style (solution_style 0)", str(file)
-        )
+        raise InputError(f"has no section # Columns: {RAW}", str(file))
     count = int(lines[start].split()[2])
     yield from _pairs(lines[start + 1 : start + 1 + count], start + 2, file)
     if len(lines) < start + 1 + count:
@@ -100,6 +110,16 @@ def _plain(text: str, file: InputFile) -> Iterator[Value]:
     """A name and a value a line, remarks behind ``#``."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.startswith("#"):
+            yield from _pairs([line], number, file)
+
+
+def _miplib(text: str, file: InputFile) -> Iterator[Value]:
+    """``=obj=`` and the objective, then a name and a value a line; ``=infeas=`` and the like instead of a point."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip().startswith("="):
+            if not line.split()[0] == "=obj=":
+                raise InputError([Fault(f"line {number}", f"holds no point: {line.strip()[:60]}")], str(file))
+        elif line.strip() and not line.startswith("#"):
             yield from _pairs([line], number, file)
 
 

@@ -33,6 +33,11 @@ MOST_SAMPLES = 10_000
 _VARY = re.compile(r"(bandwidth|latency)\s*=\s*(?:±|\+/?-)?\s*([0-9]{1,3}(?:\.[0-9]{1,6})?)\s*%")
 
 
+def as_moves(transfers: Transfers) -> Moves:
+    """Transfers as what runs, whatever the size of parts."""
+    return lambda _: transfers
+
+
 @dataclass(frozen=True)
 class Variation:
     """By which part of itself a bandwidth and a latency may be more or less, below 1; ``samples`` machines, from the

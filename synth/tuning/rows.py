@@ -9,8 +9,10 @@ from synth.exchange.forms import Program
 from synth.exchange.record_export import transfers_of
 from synth.instance import Instance
 from synth.records.record import Record
-from synth.tuning.robustness import Moves
+from synth.tuning.intervals import Within, within
+from synth.tuning.robustness import Moves, as_moves
 
+MOST_COMPARED = 8  # candidates at the corners of a fitted machine's intervals, the quickest
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
 
 
@@ -29,8 +31,7 @@ class Candidate:
         if self.program is not None:
             return self.program.moves
         assert self.record is not None
-        transfers = transfers_of(self.record)
-        return lambda _: transfers
+        return as_moves(transfers_of(self.record))
 
 
 @dataclass(frozen=True, order=True)
@@ -48,7 +49,8 @@ class Row:
     """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
     bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
-    the best loses on machines drawn, to the other candidates there."""
+    the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
+    intervals of a fitted machine."""
 
     instance: Instance
     collective: str
@@ -65,6 +67,7 @@ class Row:
     offered: list[Candidate] = field(default_factory=list)
     schedules: list[Scheduled] = field(default_factory=list)
     regret: float | None = None
+    within: Within | None = None
     limit: str = ""  # of the executor, that costs more than is tolerated
 
     @property
@@ -87,3 +90,11 @@ class Row:
         if reference:
             name = one.method.split()[0]  # without its parameters
             self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
+
+    def reckon_within(self) -> None:
+        """Time the best and its nearest rivals within the intervals of the machine, where it has any."""
+        if self.best is None:
+            return
+        near = sorted((one for one in self.offered if one is not self.best), key=lambda one: one.seconds)
+        names = {"": self.best.moves} | {one.method: one.moves for one in near[: MOST_COMPARED - 1][::-1]}
+        self.within = within(names, "", self.instance)

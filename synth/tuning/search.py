@@ -123,6 +123,8 @@ class _Search:
                 raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
             if self._lowers:
                 row.limit = self._limit(row)
+            if self.question.form not in SERVICES:
+                row.reckon_within()
         return self.rows
 
     def known(self) -> list[Row]:

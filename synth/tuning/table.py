@@ -90,6 +90,16 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         "reference": reference,
         "reference_s": row.references.get(reference),
         **({} if row.regret is None else {"worst_regret": row.regret}),
+        **(
+            {}
+            if row.within is None
+            else {
+                "least_s": row.within.least,
+                "most_s": row.within.most,
+                "rival": row.within.rival,
+                "rival_lead": row.within.lead,
+            }
+        ),
         "limit": row.limit,
     }
 

@@ -252,12 +252,12 @@ DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "a relaxed signal for data": (
         "allreduce",
         lambda p: find(p, "signal").update(name="rlxsignal"),
-        "gpu 1, tb 0, op 8 (re): reads s[0] of gpu 1, unord",
+        "gpu 0, tb 0, op 3 (put), where rlxsignal at op 5 does not order the store; use signal",
     ),
     "a relaxed wait for data": (
         "allreduce",
         lambda p: find(p, "wait").update(name="rlxwait"),
-        "gpu 0, tb 0, op 8 (re): reads s[0] of gpu 0, unordered",
+        "gpu 1, tb 0, op 3 (put), where rlxwait at gpu 0, tb 0, op 6 (rlxwait) does not order the store; use wait",
     ),
     "the reader does not say that it is done": (
         "reading",

@@ -136,7 +136,7 @@ SWITCH_DAMAGE: dict[str, tuple[str, Edit, str]] = {
     "stores behind a relaxed signal": (
         "summed in switch",
         lambda p: find(p, "signal").update(name="rlxsignal"),
-        "gpu 0, tb 0, op 3 (glres): writes o[0] of gpu 1, whose kernel may have ended",
+        "whose kernel may have ended: rlxsignal at op 5 does not order the store; use signal",
     ),
     "stores that are not over when it signals": (
         "copied by switch",

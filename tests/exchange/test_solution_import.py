@@ -100,6 +100,10 @@ def as_gurobi(point: dict[str, float]) -> str:
     return "# Solution for model ring\n# Objective value = 0\n" + rows
 
 
+def as_miplib(point: dict[str, float]) -> str:
+    return "=obj= 0\n" + "".join(f"{name} {value:.15g}\n" for name, value in point.items() if value)
+
+
 def as_cplex(point: dict[str, float]) -> str:
     rows = "".join(
         f'  <variable name="{name}" index="{i}" value="{value!r}"/>\n' for i, (name, value) in enumerate(point.items())
@@ -108,7 +112,7 @@ def as_cplex(point: dict[str, float]) -> str:
     return head + rows + " </variables>\n</CPLEXSolution>\n"
 
 
-@pytest.mark.parametrize("written", [as_scip, as_gurobi, as_cplex])
+@pytest.mark.parametrize("written", [as_scip, as_gurobi, as_cplex, as_miplib])
 def test_every_form_gives_the_same_point(
     written: Any, ring: tuple[Record, dict[str, float], str], tmp_path: Path
 ) -> None:
@@ -164,6 +168,10 @@ def test_a_point_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         ("# Objective value = 1\nx 1\nx 2\n", "line 3: x stands twice"),
         ("# Objective value = 1\nx 1 2\n", "line 2 = 'x 1 2': must be a name and a value"),
         ("solution status: infeasible\nobjective value: 0\n", "holds no point"),
+        ("=infeas=\n", "line 1: holds no point: =infeas="),
+        ("=obj= 1\nx 1\n=unkn=\n", "line 3: holds no point"),
+        ("=obj= 1\nx inf\n", "line 2 = 'inf': must be a finite number"),
+        ("=obj= 1\n", "holds no values"),
         ("Model status\nInfeasible\n\n# Primal solution values\nNone\n", "holds no feasible point"),
         (
             "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 1\n# Columns 3\nx 1\n",
@@ -184,6 +192,24 @@ def test_a_hostile_file_is_refused(text: str, said: str, tmp_path: Path) -> None
     with pytest.raises(InputError) as refused:
         read(InputFile(tmp_path / "h.sol"))
     assert said in flat(str(refused.value))
+
+
+@pytest.mark.parametrize("style", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["lp", "mip"])
+def test_other_styles_of_highs_get_the_way_out(kind: str, style: int, tmp_path: Path) -> None:
+    """They print six digits or no names; the message says which style it is and which one is read."""
+    highs: Any = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    whole = highspy.HighsVarType.kInteger if kind == "mip" else highspy.HighsVarType.kContinuous
+    x, y = highs.addVariable(0, 4, name="x", type=whole), highs.addVariable(0, 3, name="y")
+    highs.addConstr(x + y <= 5.5)
+    highs.maximize(x + 2 * y)
+    file = tmp_path / "m.sol"
+    highs.writeSolution(str(file), style)
+    with pytest.raises(InputError, match=rf"line 1: .*style \(?{style}\b.*raw style \(solution_style 0\)"):
+        read(InputFile(file))
+    highs.writeSolution(str(file), 0)
+    assert read(InputFile(file)).values == {"x": 2.0 if kind == "mip" else 2.5, "y": 3.0}
 
 
 def test_the_command(

@@ -70,6 +70,7 @@ FAMILY = Family(
             table="views.table:table", suited="instance:suited", series="views.series:series",
              export="views.transfers:transfers", demands="views.transfers:demands",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
+             corners="views.corners:corners",
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
              size="instance:size", planning="race:planner"),

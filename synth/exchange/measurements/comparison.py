@@ -1,4 +1,4 @@
-"""Which of two logs of the same test is faster, size by size."""
+"""Which of two logs of the same test is faster, size by size, and how far the two columns of a log are apart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from synth.arrays import FloatArray, IntArray
 from synth.exchange.measurements.series import FEWEST_SIZES, Series
+
+ALIKE = 1.1  # the largest ratio, smoothed, of times that may be of one cost
+ERRORS = 2.0
 
 
 class Stretch(NamedTuple):
@@ -30,6 +34,45 @@ def stretches(series: Sequence[Series]) -> Iterator[Stretch]:
     for one, other in combinations(series, 2):
         if (one.test, one.ranks) == (other.test, other.ranks) and one.label != other.label:
             yield from _of_two(one, other)
+
+
+class Apart(NamedTuple):
+    """The largest ratio of two series' times, smoothed over neighbouring sizes; where, and whether the second is the
+    slower there."""
+
+    ratio: float
+    size: int
+    slower: bool
+
+
+def apart(one: Series, other: Series) -> Apart | None:
+    """How far two series of the same test are apart; of three neighbouring sizes the median counts. None for fewer than
+    three sizes in common."""
+    size, ratio = _log_ratio(one, other)
+    if len(size) < FEWEST_SIZES:
+        return None
+    smooth = np.array([np.median(ratio[max(k - 1, 0) : k + 2]) for k in range(len(size))])
+    at = int(np.abs(smooth).argmax())
+    return Apart(float(np.exp(abs(smooth[at]))), int(size[at]), bool(smooth[at] > 0))
+
+
+def alike(one: Series, other: Series) -> bool:
+    """Whether two series of the same test can be taken for one cost: at no size far apart, and the mean of their ratio
+    within two standard errors of 1, over all sizes and over the small and the large half."""
+    found = apart(one, other)
+    if found is None or found.ratio > ALIKE:
+        return False
+    _, ratio = _log_ratio(one, other)
+    half = len(ratio) // 2
+    parts = [part for part in (ratio, ratio[:half], ratio[half:]) if len(part) >= FEWEST_SIZES]
+    return all(abs(part.mean()) <= ERRORS * part.std(ddof=1) / np.sqrt(len(part)) for part in parts)
+
+
+def _log_ratio(one: Series, other: Series) -> tuple[IntArray, FloatArray]:
+    """The sizes in common, and the logarithm of the second's median time over the first's, shape (sizes,) each."""
+    size = np.intersect1d(one.size, other.size)
+    ours, theirs = (np.array([np.median(log.seconds[log.size == s]) for s in size]) for log in (one, other))
+    return size, np.log(theirs / ours) if len(size) else np.zeros(0)
 
 
 def _of_two(one: Series, other: Series) -> Iterator[Stretch]:

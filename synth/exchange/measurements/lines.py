@@ -30,14 +30,17 @@ class Samples(NamedTuple):
     size: IntArray
     seconds: FloatArray
     lines: IntArray
+    places: tuple[str, ...]
 
 
 class Sample(NamedTuple):
-    """One measured time: size in bytes, seconds, and the number of the line."""
+    """One measured time: size in bytes, seconds, the number of the line, and ``place``: of two buffers or one (of
+    nccl-tests: ``out-of-place``, ``in-place``; empty where a benchmark knows no two)."""
 
     size: int
     seconds: float
     line: int
+    place: str = ""
 
 
 def samples(test: str, ranks: int, found: Iterable[Sample]) -> Samples:
@@ -45,8 +48,9 @@ def samples(test: str, ranks: int, found: Iterable[Sample]) -> Samples:
     rows = list(found)
     if not rows:
         raise InputError([Fault("line 1", "the table has no row of a size above 0")])
-    size, seconds, lines = zip(*rows, strict=True)
-    return Samples(test, ranks, np.array(size, dtype=np.int64), np.array(seconds), np.array(lines, dtype=np.int64))
+    size, seconds, lines, places = zip(*rows, strict=True)
+    columns = (np.array(size, dtype=np.int64), np.array(seconds), np.array(lines, dtype=np.int64))
+    return Samples(test, ranks, *columns, places)
 
 
 def fail(line: int, column: str, message: str, cell: str | None = None) -> InputError:

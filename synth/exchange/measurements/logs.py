@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from synth.arrays import BoolArray
 from synth.errors import Fault, InputError
 from synth.exchange.launcher_lines import without_prefixes
-from synth.exchange.measurements import nccl_tests, osu, sizes_csv, ucc_perftest
-from synth.exchange.measurements.lines import Line
-from synth.exchange.measurements.series import MOST_RANKS, Series, checked
+from synth.exchange.measurements import imb, nccl_json, nccl_tests, osu, perftest, sizes_csv, ucc_perftest
+from synth.exchange.measurements.comparison import alike
+from synth.exchange.measurements.lines import Line, Samples
+from synth.exchange.measurements.series import BOTH, IN, MOST_RANKS, OUT, Series, checked
 from synth.text.input_file import InputFile
 
-READERS = (nccl_tests, osu, ucc_perftest, sizes_csv)
-FORMATS = "nccl-tests, OSU micro-benchmarks, ucc_perftest, or a CSV file with the header size,time"
+READERS = (nccl_json, nccl_tests, osu, imb, perftest, ucc_perftest, sizes_csv)
+FORMATS = (
+    "nccl-tests and rccl-tests (text or JSON), OSU and Intel MPI benchmarks, perftest, ucc_perftest, or a CSV file "
+    "with the header size,time"
+)
 
 
 @dataclass(frozen=True)
 class Hints:
     """What a person says of logs that leave it open. ``label``: what the series is called (default: the file's name);
-    ``test``: the benchmark, such as ``sendrecv``; ``ranks``: how many took part."""
+    ``test``: the benchmark, such as ``sendrecv``; ``ranks``: how many took part; ``place``: ``out-of-place`` (default
+    where a log holds both, unless they are alike), ``in-place`` or ``both``."""
 
     label: str | None = None
     test: str | None = None
     ranks: int | None = None
+    place: str | None = None
 
 
 def read(file: InputFile, hints: Hints | None = None) -> Series:
@@ -41,8 +50,27 @@ def read(file: InputFile, hints: Hints | None = None) -> Series:
     if not 2 <= found.ranks <= MOST_RANKS:
         words = f"{found.ranks} ranks are named; a benchmark of links takes 2 to {MOST_RANKS}"
         raise InputError([Fault(f"line {found.lines[0]}", words)], str(file))
-    label = hints.label or file.stem
-    return checked(Series(label, found.test, found.ranks, found.size, found.seconds, found.lines, str(file)))
+    return _series(found, hints, str(file), hints.label or file.stem)
+
+
+def _series(found: Samples, hints: Hints, source: str, label: str) -> Series:
+    """The samples of the place that was asked for, and those of the other. Raises :class:`InputError`."""
+    places = np.array(found.places)
+    held = [place for place in (OUT, IN) if (places == place).any()]
+    if held and hints.place is not None and hints.place not in (*held, *((BOTH,) if len(held) > 1 else ())):
+        raise InputError([Fault("--place", f"the log holds {held[0]} times alone", hints.place, True)], source)
+
+    def of(mask: BoolArray, place: str) -> Series:
+        columns = (found.size[mask], found.seconds[mask], found.lines[mask])
+        return Series(label, found.test, found.ranks, *columns, source, place)
+
+    if not held:
+        return checked(of(places == "", ""))
+    apart = [of(places == place, place) for place in held]
+    if hints.place == BOTH or (hints.place is None and len(held) > 1 and alike(*apart)):
+        return checked(of(places != "", BOTH))
+    taken = apart[held.index(hints.place or held[0])]
+    return checked(replace(taken, aside=next((one for one in apart if one is not taken), None)))
 
 
 def _lines(text: str) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 Sizes of osu_allgather are each rank's part and of osu_alltoall what goes to each rank: times the ranks, which the
 output does not state. ``osu_bw`` streams messages: its times give a bandwidth, no latency. ``osu_bibw`` counts the
-bytes of both directions.
+bytes of both directions, ``osu_mbw_mr`` those of all pairs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from synth.exchange.measurements.series import BANDWIDTH, LATENCY, MOST_RANKS, P
 
 _BOTH_WAYS = "both ways"
 _TITLES = {
-    "latency": LATENCY, "bandwidth": BANDWIDTH, "bi-directional bandwidth": _BOTH_WAYS, "allreduce latency":
-    "allreduce", "allgather latency": "allgather", "reduce_scatter latency": "reduce_scatter", "broadcast latency":
-    "broadcast", "reduce latency": "reduce", "all-to-all personalized exchange latency": "alltoall",
+    "latency": LATENCY, "multi latency": LATENCY, "multi-threaded latency": LATENCY, "bandwidth": BANDWIDTH,
+    "bi-directional bandwidth": _BOTH_WAYS, "multiple bandwidth / message rate": BANDWIDTH, "allreduce latency":
+    "allreduce", "allgather latency": "allgather", "allgatherv latency": "allgather", "reduce_scatter latency":
+    "reduce_scatter", "reduce_scatter_block latency": "reduce_scatter", "broadcast latency": "broadcast",
+    "reduce latency": "reduce", "all-to-all personalized exchange latency": "alltoall",
+    "all-to-allv personalized exchange latency": "alltoall",
 }  # fmt: skip
-TESTS = tuple(name for name in _TITLES.values() if name != _BOTH_WAYS)
-_TITLE = re.compile(r"^#\s*OSU MPI(?:-[A-Z]+)*\s+(.{1,80}?)\s+Test\b", re.IGNORECASE)
+TESTS = tuple(dict.fromkeys(name for name in _TITLES.values() if name != _BOTH_WAYS))
+_TITLE = re.compile(r"^#\s*OSU (?:MPI|[NR]CCL|XCCL)(?:-[A-Z]+)*\s+(.{1,80}?)\s+Test\b", re.IGNORECASE)
+_PAIRS = re.compile(r"^#\s*\[ pairs: (\d{1,6}) \]")
 _HEADER = re.compile(r"^#\s*Size\s+(.*)$")
 US, MB = 1e-6, 1e6
 
@@ -38,7 +42,7 @@ def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
         raise fail(line, "", "the output does not say how many ranks took part; give --ranks")
     factor = count if chosen in ("allgather", "alltoall") else 1
     rate = chosen in (BANDWIDTH, _BOTH_WAYS)
-    ways = 2 if chosen == _BOTH_WAYS else 1
+    ways = 2 if chosen == _BOTH_WAYS else next((int(m.group(1)) for row in lines if (m := _PAIRS.match(row.text))), 1)
     found = [sample for row in _rows(lines) for sample in _row(row, row.text.split(), factor, rate, ways)]
     return samples(BANDWIDTH if rate else chosen, min(count, MOST_RANKS + 1), found)
 

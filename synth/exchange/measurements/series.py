@@ -18,8 +18,10 @@ from synth.errors import Fault, InputError
 
 Algorithm = Literal["ring", "tree", "doubling"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
-LATENCY, BANDWIDTH, SENDRECV = "latency", "bandwidth", "sendrecv"
-PAIRS = (LATENCY, BANDWIDTH, SENDRECV)  # tests of one link; all others are collectives
+LATENCY, BANDWIDTH, SENDRECV, READ = "latency", "bandwidth", "sendrecv", "read"
+PAIRS = (LATENCY, BANDWIDTH, SENDRECV, READ)  # tests of one link; all others are collectives
+OUT, IN, BOTH = "out-of-place", "in-place", "both"
+PLACES = {"out": OUT, "in": IN, "both": BOTH}
 MOST_RANKS = 2**20
 FEWEST_SIZES = 3
 
@@ -37,7 +39,9 @@ class Series:
 
     ``size``: bytes as nccl-tests count them (allgather: what every rank ends with; alltoall: what every rank sends),
     shape (samples,). ``seconds``: time of one operation, shape (samples,); of test ``bandwidth``, time a message in a
-    stream of many. ``lines``: where in the log each stands, 1 for the first. ``source``: the log's path.
+    stream of many. ``lines``: where in the log each stands, 1 for the first. ``source``: the log's path. ``place``:
+    ``out-of-place``, ``in-place`` or ``both``, empty where the benchmark knows no two; ``aside``: the times of the
+    other place, which the log holds too.
     """
 
     label: str
@@ -47,6 +51,8 @@ class Series:
     seconds: FloatArray
     lines: IntArray
     source: str
+    place: str = ""
+    aside: Series | None = None
 
     @property
     def of_pair(self) -> bool:
@@ -67,7 +73,7 @@ def checked(series: Series) -> Series:
 def cost(test: str, ranks: int, algorithm: Algorithm) -> Cost | None:
     """What a test costs, None for a collective that the algorithm has no formula for."""
     if test in PAIRS:
-        return Cost(1.0, 1.0)
+        return Cost(2.0 if test == READ else 1.0, 1.0)  # a read's request goes one way, its data the other
     if test == "alltoall":
         return Cost(1.0, (ranks - 1) / ranks)
     formulas = _COSTS[algorithm]

@@ -320,8 +320,10 @@ class Replay:
                 cell.made_of, cell.known = made[k].reads, (block.order, *made[k].clocks)
 
     def _race(self, at: At, text: str, other: Stamp, block: Block) -> None:
-        same = ": a nop must stand between them" if other.entry == block.entry else ""
-        self._fault_at(at, f"{text} by {self.plan.place(*other.at)}{same}")
+        why = ": a nop must stand between them" if other.entry == block.entry else ""
+        if not why and other.over(block.order) and (relaxed := self.syncs.relaxed(other.at, block.rank)):
+            why = f", where {relaxed}"
+        self._fault_at(at, f"{text} by {self.plan.place(*other.at)}{why}")
 
     def _begun(self, block: Block, s: Span, at: At) -> None:
         if s.rank != block.rank and not s.packets and not block.order[s.rank]:
@@ -373,12 +375,13 @@ class Replay:
             for buffer in gpu.chunks:
                 for k, cell in enumerate(self.memory[rank, buffer]):
                     if cell.writer and not cell.writer.over(data):
-                        self._late(cell.writer, "writes", rank, buffer, k)
+                        why = self.syncs.relaxed(cell.writer.at, rank) if cell.writer.over(order) else ""
+                        self._late(cell.writer, "writes", rank, buffer, k, why)
                     for reader in cell.readers:
                         if not reader.over(order):
                             self._late(reader, "reads", rank, buffer, k)
                             break
 
-    def _late(self, access: Stamp, verb: str, rank: int, buffer: str, k: int) -> None:
+    def _late(self, access: Stamp, verb: str, rank: int, buffer: str, k: int, why: str = "") -> None:
         here = f"{buffer}[{k // self.plan.units}] of gpu {rank}"
-        self._fault_at(access.at, f"{verb} {here}, whose kernel may have ended: it does not wait for it")
+        self._fault_at(access.at, f"{verb} {here}, whose kernel may have ended: {why or 'it does not wait for it'}")

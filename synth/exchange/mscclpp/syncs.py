@@ -292,6 +292,37 @@ class Syncs:
                 text = f"{len(signals)} signals over {kind} channel {channel} that gpu {peer} does not wait for"
                 self.fault(f"gpu {rank}", text + ": the next run would take them")
 
+    def relaxed(self, writer: tuple[int, int, int], rank: int) -> str:
+        """Which relaxed signal or wait leaves the write of an operation (gpu, thread block, number) unpublished to a
+        GPU that knows of its order; in words, empty where none of the writer's own signals to it is relaxed."""
+        source, number, at = writer
+        given: dict[End, int] = defaultdict(int)
+        for k, op in enumerate(self.plan.gpus[source].blocks[number]):
+            for channel in op.channels if op.name in GIVES else ():
+                end = (source, op.channel_type, channel)
+                given[end] += 1
+                if k <= at or end not in self.other or self.other[end][0] != rank:
+                    continue
+                wait = self._taking(self.other[end], given[end])
+                if op.name == "rlxsignal":
+                    also = f", and wait at {wait}" if wait else ""
+                    return f"rlxsignal at {op.at or f'op {k}'} does not order the store; use signal{also}"
+                if wait:
+                    return f"rlxwait at {wait} does not order the store; use wait"
+        return ""
+
+    def _taking(self, end: End, count: int) -> str:
+        """The place of the so-manieth wait of a channel's end where that is a relaxed one, else empty."""
+        rank, kind, channel = end
+        found = [
+            (op, self.plan.place(rank, block.number, k))
+            for block in self.blocks
+            if block.rank == rank
+            for k, op in enumerate(self.ops(block))
+            if op.name in TAKES and op.channel_type == kind and channel in op.channels
+        ]
+        return found[count - 1][1] if count <= len(found) and found[count - 1][0].name == "rlxwait" else ""
+
     def at_end(self, rank: int) -> tuple[Int32Array, Int32Array]:
         """What a GPU knows, of data and of mere order, when its kernel ends."""
         mine = [block for block in self.blocks if block.rank == rank]

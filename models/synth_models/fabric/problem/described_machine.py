@@ -196,7 +196,23 @@ def _as_stated(raw: dict[str, Any], asked: Asked) -> Expanded:
         values, told = with_asked(rows, asked, what)
         notes += told
         network["links"] = [link | {what: value} for link, value in zip(links, values, strict=True)]
+    if not notes and raw.get("intervals"):
+        network["intervals"] = _intervals(raw["intervals"], kinds)
     return Expanded(network, notes)
+
+
+def _intervals(by_class: Any, kinds: Any) -> list[dict[str, Any]]:
+    """A machine file's intervals by class of link, as a network has them: by the numbers of its links. Raises
+    :class:`InputError`."""
+    if not isinstance(by_class, dict) or not isinstance(kinds, list):
+        raise InputError([Fault("intervals", "must be an object of classes of links, and classes a list, one a link")])
+    found = []
+    for kind, ends in by_class.items():
+        links = [i for i, other in enumerate(kinds) if other == kind]
+        if not links or not isinstance(ends, dict):
+            raise InputError([Fault(f"intervals.{kind}", "must be of a class of links: its latency and bandwidth")])
+        found.append({"links": links, "latency": ends.get("latency"), "bandwidth": ends.get("bandwidth")})
+    return found
 
 
 def _data(parts: Sequence[tuple[Described, int]], asked: Asked) -> tuple[list[MachineFile], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
@@ -175,10 +175,18 @@ class OwnAbility(Ability):
     switch: Annotated[int, Field(ge=0)]
 
 
+class OwnInterval(Part):
+    """What a fit leaves open of some links, by their numbers: the least and the most latency and bandwidth."""
+
+    links: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+    latency: tuple[Latency, Latency]
+    bandwidth: tuple[Bandwidth, Bandwidth]
+
+
 class OwnSpec(Part):
     """Any machine, link by link. ``switches`` are node numbers; all other nodes are ranks. ``abilities``: what single
     switches copy and add. ``boxes``: the ranks of every box (none: each is alone), of which ``domain`` that follow one
-    another are one NVLink domain."""
+    another are one NVLink domain. ``intervals``: what measurements leave open; no schedule and no bound uses them."""
 
     kind: Literal["links"]
     nodes: Annotated[int, Field(ge=1, le=MOST_NODES)]
@@ -189,6 +197,7 @@ class OwnSpec(Part):
     abilities: tuple[OwnAbility, ...] | None = None
     boxes: tuple[Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)], ...] | None = None
     domain: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    intervals: tuple[OwnInterval, ...] | None = None
 
     def build(self) -> Machine:
         rows = LinkRows()
@@ -279,6 +288,7 @@ def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
     faults = [*_link_faults(raw.get("links"), nodes, path), *_switch_faults(raw.get("switches"), nodes, path)]
     faults += _ability_faults(raw.get("abilities"), raw.get("switches"), path)
     faults += _box_faults(raw.get("boxes"), raw.get("switches"), nodes, path)
+    faults += _interval_faults(raw.get("intervals"), raw.get("links"), path)
     for key in ("names", "positions"):
         value = raw.get(key)
         if isinstance(value, (list, tuple)) and len(value) != nodes:
@@ -288,6 +298,10 @@ def own_faults(raw: dict[str, Any], path: str = "network") -> list[Fault]:
 
 def _is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_numbers(value: Any) -> TypeGuard[Sequence[float]]:
+    return isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
 
 
 def _link_faults(links: Any, nodes: int, path: str) -> Iterator[Fault]:
@@ -301,6 +315,21 @@ def _link_faults(links: Any, nodes: int, path: str) -> Iterator[Fault]:
                 yield Fault(f"{path}.links[{i}].{end}", message, node, True)
         if isinstance(link.get("src"), int) and link.get("src") == link.get("dst"):
             yield Fault(f"{path}.links[{i}]", "goes from a node to itself", link.get("src"), True)
+
+
+def _interval_faults(intervals: Any, links: Any, path: str) -> Iterator[Fault]:
+    count = len(links) if isinstance(links, (list, tuple)) else 0
+    for i, one in enumerate(intervals if isinstance(intervals, (list, tuple)) else ()):
+        if not isinstance(one, dict):
+            continue
+        for key in ("latency", "bandwidth"):
+            ends = one.get(key)
+            if _are_numbers(ends) and len(ends) == 2 and ends[0] > ends[1]:
+                yield Fault(f"{path}.intervals[{i}].{key}", "must be the least and the most", list(ends), True)
+        numbers = one.get("links")
+        for link in numbers if isinstance(numbers, (list, tuple)) else ():
+            if _is_number(link) and link >= count:
+                yield Fault(f"{path}.intervals[{i}].links", f"must be numbers of links, 0 to {count - 1}", link, True)
 
 
 def _box_faults(boxes: Any, switches: Any, nodes: int, path: str) -> Iterator[Fault]:
