@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from functools import cache, cached_property, update_wrapper
+from functools import cache, cached_property, partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, overload
@@ -85,6 +86,7 @@ class Kernel:
         with suppress(AttributeError):  # no cache, or another numba's
             file = found._cache._cache_file
             file._source_stamp = (file._source_stamp, self.linked)
+            file._load_index = partial(_index, file._load_index)
         return found
 
     @cached_property
@@ -224,6 +226,14 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.function.__module__}.{self.function.__qualname__}>"
+
+
+def _index(load: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """numba's list of the compiled forms on disk; none where it is cut off or names a class that has another name."""
+    try:
+        return load()
+    except (AttributeError, EOFError, ImportError, pickle.UnpicklingError):
+        return {}
 
 
 class _Call:

@@ -74,7 +74,8 @@ import sys
 import numpy as np
 from synth import kernels
 from synth.kernels import jit
-from called import Pair, twice
+import called
+from called import twice
 
 @jit
 def count(pair):
@@ -82,15 +83,17 @@ def count(pair):
 
 def main():
     with kernels.mode("compiled"):
-        print(count(Pair(3, 5)), sum(count.compiled.stats.cache_hits.values()))
+        print(count(called.pair(3, 5)), sum(count.compiled.stats.cache_hits.values()))
 """
 CALLED = """
 from typing import NamedTuple
 from synth.kernels import jit
 
-class Pair(NamedTuple):
+class {name}(NamedTuple):
     {first}: int
     {last}: int
+
+pair = {name}
 
 TIMES = {times}
 
@@ -98,12 +101,13 @@ TIMES = {times}
 def twice(number):
     return number * TIMES{more}
 """
-AS_IT_WAS = {"first": "first", "last": "last", "times": "2", "more": ""}
+AS_IT_WAS = {"name": "Pair", "first": "first", "last": "last", "times": "2", "more": ""}
 
 
 @pytest.mark.long
 def test_a_compiled_form_is_not_kept_when_what_it_calls_changes(tmp_path: Path) -> None:
-    """The file of the caller is the same each time: what was compiled before is compiled again."""
+    """The file of the caller is the same each time: what was compiled before is compiled again. An index that cannot be
+    read, because a class has another name, is none."""
     (tmp_path / "calling.py").write_text(CALLING)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
 
@@ -116,6 +120,8 @@ def test_a_compiled_form_is_not_kept_when_what_it_calls_changes(tmp_path: Path) 
     assert run() == ["1", "0"]
     assert run() == ["1", "1"]
     assert run(more=" + 1") == ["2", "0"]
+    assert run(name="Couple", more=" + 1") == ["2", "0"]
+    assert run(name="Couple", more=" + 1") == ["2", "1"]
 
 
 def test_a_digest_tells_what_would_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
