@@ -186,6 +186,12 @@ def test_ours_of_many_bytes_is_no_slower_than_what_others_run(name: str, collect
         assert theirs is None or verdict.value <= theirs, method
 
 
+@pytest.mark.parametrize("size", [MIB, GIB])
+def test_ours_in_switches_is_no_slower_than_trees_between_boxes(size: int) -> None:
+    instance = made("allreduce", size, machine="dgx-h100-nvls", boxes=4, gpus="2")
+    assert taken("in_network", instance) <= taken("nvls", instance)
+
+
 def test_rings_are_not_made_for_few_bytes() -> None:
     instance = made("allgather", KIB, **TORUS)
     found = FAMILY.methods["symmetric"].load()(instance, RunOptions().started_now())
