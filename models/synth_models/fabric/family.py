@@ -8,7 +8,7 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
-_FOLDERS = ("symmetric", "in_network", "ring")  # references of more than one file
+_FOLDERS = ("ring",)  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _QUOTIENT = Parameter(
@@ -121,9 +121,9 @@ FAMILY = Family(
         _reference("double_tree", "NCCL's double binary tree", _TRANSFERS),
         _raced_reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)",
                          _TRANSFERS, repeats=True),
-        _reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT,
-                   _TRANSFERS),
-        _reference("in_network", "sums and copies in switches (NVLS, SHARP; ours)"),
+        _raced_reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT,
+                         _TRANSFERS, repeats=True),
+        _raced_reference("in_network", "sums and copies in switches (NVLS, SHARP; ours)", repeats=True),
         _reference("nvls", "NCCL's NVLS and NVLSTree: sums and copies in a box's switch, double trees between boxes"),
         _reference("sharp", "one aggregation tree of switches (SHARP, NCCL's CollNet)"),
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),

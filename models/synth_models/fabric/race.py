@@ -38,6 +38,7 @@ OWN = 0.9  # of it, for a method that others are compared with
 BOUND = 0.15  # of it, for the bound at which a race with a certified one ends
 MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: others take as long as all the rest
 MOST_MEMBERS = 32  # up to which all that libraries run is quick
+MOST_LAPPED = 128  # up to which rings are compared with ``symmetric``, trees with ``in_network``
 MOST_UNLIKE = 128  # up to which two_level is where boxes do not see the same, as behind leaf switches
 TOGETHER = 30_000  # transfers of all collectives, so that they are timed anew in many ways
 NO_LIMIT = 10**12  # transfers
@@ -78,6 +79,21 @@ def _beside_hierarchical(incumbent: Incumbent) -> Sequence[str]:
     return ("two_level",) if unlike else ()
 
 
+def _beside_symmetric(incumbent: Incumbent) -> Sequence[str]:
+    """Rings, where once around takes less than what there is: of many bytes they end a few latencies sooner."""
+    instance = incumbent.instance
+    n, net = len(instance.members), instance.machine.network
+    around = (n - 1) * float(net.latency.min(initial=0.0))
+    short = incumbent.time is None or around < incumbent.time
+    return ("ring",) if 1 < n <= MOST_LAPPED and instance.the_root is None and short else ()
+
+
+def _beside_in_network(incumbent: Incumbent) -> Sequence[str]:
+    """Trees between boxes, whose many pairs load NICs as evenly and fill sooner."""
+    instance = incumbent.instance
+    return ("nvls",) if 2 < len(instance.boxes) < len(instance.members) <= MOST_LAPPED else ()
+
+
 @dataclass(frozen=True)
 class Entry:
     """How a method takes part in its race.
@@ -105,6 +121,8 @@ ENTRIES = {
     "hierarchical": Entry(
         _HERE + "references.hierarchical.method:propose", before=_before_hierarchical, beside=_beside_hierarchical
     ),
+    "symmetric": Entry(_HERE + "references.symmetric.method:propose", beside=_beside_symmetric, share=WHOLE),
+    "in_network": Entry(_HERE + "references.in_network.method:propose", beside=_beside_in_network, share=WHOLE),
     "continuous": Entry(
         _HERE + "programs.continuous.method:propose",
         ("pull",),
@@ -224,7 +242,17 @@ def _ended(incumbent: Incumbent, found: Outcome, lent: Sequence[Outcome]) -> Out
     return replace(found, termination=ended, solution=incumbent.best, message=words, made_by=incumbent.made_by)
 
 
-pull, hierarchical, continuous, flow, forest = (partial(race, name) for name in ENTRIES)
+pull, hierarchical, in_network, continuous, flow, forest = (
+    partial(race, name) for name in ("pull", "hierarchical", "in_network", "continuous", "flow", "forest")
+)
+
+
+def symmetric(instance: FabricInstance, options: RunOptions) -> Outcome:
+    """Method ``symmetric``: in a race, but for a quotient, which no other method makes."""
+    if options.method.get("quotient") or load(_HERE + "references.symmetric.method:needs_quotient")(instance):
+        alone: Outcome = load(_HERE + "references.symmetric.method:solve")(instance, options)
+        return alone
+    return race("symmetric", instance, options)
 
 
 def planner(machine: FabricInstance) -> Any:

@@ -19,6 +19,7 @@ from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.even_ways import evenly
 from synth_models.fabric.plans.pair_edges import straight_to_goals
+from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.references import nvls
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -164,6 +165,56 @@ def test_sharp_uses_all_rails(rates: tuple[float, float], least: float) -> None:
     assert taken("sharp", machine(6, links, (4, 5), collective="allreduce", bytes=12, switching=switching)) == least
 
 
+TORI: dict[str, dict[str, Any]] = {"torus 4x4": TORUS, "cube 4": CUBE, "torus 2x4x4": {**TORUS, "rows": 2, "layers": 4}}
+
+
+@pytest.mark.parametrize("collective", ["allgather", "allreduce"])
+@pytest.mark.parametrize(
+    "name", ["torus 4x4", *(pytest.param(name, marks=pytest.mark.long) for name in list(TORI)[1:])]
+)
+def test_ours_of_many_bytes_is_no_slower_than_what_others_run(name: str, collective: str) -> None:
+    """Rings end a few latencies sooner than a timetable of ours, which then is theirs and says so."""
+    instance = made(collective, GIB, **TORI[name])
+    found = FAMILY.methods["symmetric"].load()(instance, RunOptions().started_now())
+    verdict = check_schedule(instance, found.solution)
+    assert verdict.faults == []
+    assert verdict.value is not None
+    if name == "torus 4x4":
+        assert found.made_by == ("ring",)
+    for method in FAMILY.published:
+        theirs = seconds(method, instance) if knows(method, collective) else None
+        assert theirs is None or verdict.value <= theirs, method
+
+
+@pytest.mark.parametrize("size", [MIB, GIB])
+def test_ours_in_switches_is_no_slower_than_trees_between_boxes(size: int) -> None:
+    instance = made("allreduce", size, machine="dgx-h100-nvls", boxes=4, gpus="2")
+    assert taken("in_network", instance) <= taken("nvls", instance)
+
+
+def test_rings_are_not_made_for_few_bytes() -> None:
+    instance = made("allgather", KIB, **TORUS)
+    found = FAMILY.methods["symmetric"].load()(instance, RunOptions().started_now())
+    assert found.made_by in (None, ("symmetric",))
+
+
+@pytest.mark.parametrize("switches", [1, 2])
+@pytest.mark.parametrize(
+    ("method", "collective"),
+    [*product(("direct", "pat", "bruck", "recursive_doubling"), ("allgather",)), ("direct", "alltoall"),
+     ("direct", "allreduce"), ("recursive_doubling", "allreduce")],
+)  # fmt: skip
+def test_all_rails_are_used(switches: int, method: str, collective: str) -> None:
+    """Eight ranks with two links each, to one switch or one to each of two: 7 / 8 of the data enter a rank over both,
+    of an allreduce twice."""
+    ends = [(r, 8 + k % switches) for k in (0, 1) for r in range(8)]
+    links = [(a, b, 1e9, 1e-6) for u, v in ends for a, b in ((u, v), (v, u))]
+    hubs = range(8, 8 + switches)
+    instance = machine(8 + switches, links, list(hubs), collective=collective, bytes=64 * MIB)
+    least = (2 if collective == "allreduce" else 1) * 7 / 8 * 64 * MIB / 2e9
+    assert least <= taken(method, instance) <= 1.02 * least
+
+
 METHODS = (
     "direct", "pat", "bfb", "tacos", "nvls", "sharp", "two_level", "bruck", "recursive_doubling", "double_tree", "fast",
     "two_step", "spread_out",
@@ -173,6 +224,27 @@ MACHINES: dict[str, dict[str, Any]] = {
     "fat tree": {"network": "fat_tree", "leaves": 2, "hosts": 4, "spines": 2, **EACH},
     "dgx1": {"machine": "dgx1"},
     "two boxes": {"machine": "dgx-a100", "boxes": 2, "gpus": "4"},
-    "nvls": {"machine": "dgx-h100-nvls", "boxes": 2, "gpus": "2"},
+    "nvls": {"machine": "dgx-h100-nvls", "boxes": 2, "gpus": "4"},
 }
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "broadcast")
+MORE = 1.06  # what another number of chunks, or another draw, may lose
+
+
+ONCE = [("mesh 2x4", "alltoall"), ("mesh 2x4", "broadcast")]
+
+
+@pytest.mark.parametrize(
+    ("name", "collective"),
+    [pair if pair in ONCE else pytest.param(*pair, marks=pytest.mark.long) for pair in product(MACHINES, COLLECTIVES)],
+)
+def test_twice_the_bytes_take_hardly_more_than_twice_as_long(name: str, collective: str) -> None:
+    """A schedule for M bytes serves 2 M, each piece twice as large."""
+    sizes = [KIB, 64 * KIB, 4 * MIB, 512 * MIB]
+    for method in METHODS:
+        if not knows(method, collective):
+            continue
+        for size in sizes:
+            sooner, later = (seconds(method, made(collective, n, **MACHINES[name])) for n in (size, 2 * size))
+            if sooner is None or later is None:
+                break
+            assert later <= 2 * MORE * sooner, (method, size)

@@ -1,6 +1,7 @@
-"""Quickest ways over ranks that load all links alike, where no switch is between them: tori, hypercubes, their like.
+"""Quickest ways from rank to rank that load all links alike.
 
-From one rank to another several ways take equally long. Blocks are routed one after the other, and then again
+Over switches each part of a block takes another of several equally quick routes (rails, spines). Without switches, on
+tori, hypercubes and their like, ways lead over ranks. Blocks are routed one after the other, and then again
 :data:`ROUNDS` times, each over the way whose links have least to do by then: least sum over its links of how much the
 :data:`POWER`-th power of their seconds of use grows, so that the busiest counts most.
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from synth.arrays import SAME, FloatArray, IntArray
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.out_trees import channels
+from synth_models.fabric.plans.pair_paths import once
 from synth_models.fabric.routes.routes_in_turn import Edges
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling.list_scheduling import Transfers
@@ -24,17 +27,22 @@ PARTS = (1, 2, 4)  # of a block that are tried, each with a way of its own
 
 def evenly(instance: FabricInstance, whole: IntArray, edges: Edges, parts: int) -> Transfers | None:
     """Every block, of ``whole`` bytes, shape (blocks,), in so many pieces along its one edge over quickest ways that
-    load links alike; part k of block b has the number ``parts b + k``. None where there are switches or buses, where
-    every rank has a link to every other, where a rank cannot be reached, or beyond :data:`MOST_EDGES`."""
+    load links alike; part k of block b has the number ``parts b + k``. None where that is nothing new or not to be had:
+    over switches with less routes than half the parts or fewer parts than routes; without, where there are buses, where
+    every rank has one link to every other, or where a rank cannot be reached; and beyond :data:`MOST_EDGES`."""
     machine = instance.machine
-    net = machine.network
-    ranks = len(machine.ranks)
-    all_linked = len(np.unique(net.src.astype(np.int64) * machine.nodes + net.dst)) == ranks * (ranks - 1)
-    if ranks < machine.nodes or all_linked or machine.group_names or parts * len(edges.piece) > MOST_EDGES:
+    net, ranks = machine.network, len(machine.ranks)
+    if parts * len(edges.piece) > MOST_EDGES:
         return None
     size = np.stack([whole * (k + 1) // parts - whole * k // parts for k in range(parts)], axis=1).reshape(-1)
     number = (parts * edges.piece[:, None] + np.arange(parts)).reshape(-1)
     edges = Edges(number, *(np.repeat(column, parts) for column in (edges.source, edges.target, edges.priority)))
+    if ranks < machine.nodes:
+        routes = channels(instance, int(whole.max(initial=1)))
+        return once(instance, size, edges) if parts // 2 < routes <= parts and routes > 1 else None
+    pairs = len(np.unique(net.src.astype(np.int64) * machine.nodes + net.dst))
+    if machine.group_names or pairs == net.links == ranks * (ranks - 1):
+        return None
     ways = _Ways(instance, int(size.max(initial=1)), max(1, int(whole.sum())) / machine.links)
     if not all(np.isfinite(ways.seconds(u)).all() for u in set(edges.source.tolist())):
         return None

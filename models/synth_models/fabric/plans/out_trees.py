@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_at_once
 from synth_models.fabric.scheduling.moves import Moves, Ways, in_chunks, only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
 from synth_models.fabric.solution import Schedule
@@ -36,7 +37,9 @@ SUMMING = ("reduce_scatter", "reduce")
 MOST_MEMBERS = 1024  # of a collective in which everyone's data goes to everyone: a million transfers
 MOST_TRIED = 300_000  # transfers of a schedule with more than the fewest chunks
 MOST_AT_ALL = 4_400_000  # transfers of a schedule where there is one of fewer
+MOST_TWICE = 20_000  # transfers up to which two ways to serve links in turn are compared
 MOST_CHUNKS = 1024
+MOST_CHANNELS, MOST_SPLIT = 4, 65  # of other routes each; ranks from which on there is one
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Trees:
     variant)``: the tree by which data of rank ``holder`` reaches all members, senders after they have received.
     ``roots(variant)``: the ranks that shares of an allreduce are summed up at. ``routes(variant)``: the direct routes,
     one after the other, from a rank to the next, where the quickest are not meant. ``shares``: the parts of the data
-    that the variants carry, where they are not equal.
+    that the variants carry, where they are not equal. ``apart``: in no step do two pieces want a link, so that links
+    serve them in the order of steps, which large schedules are made by.
     """
 
     variants: int
@@ -55,6 +59,7 @@ class Trees:
     roots: Callable[[int], Sequence[int]]
     routes: Callable[[int], Ways] | None = None
     shares: tuple[int, ...] | None = None
+    apart: bool = False
 
 
 Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on the machine and on the reversed machine
@@ -62,20 +67,21 @@ Kind = tuple[str, Callable[[], tuple[Trees, Trees]]]  # its name; its trees on t
 
 def spread(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
     """Allgather or broadcast (or what a reversed instance asks for), every block in ``count`` chunks a variant."""
-    return timed(instance, _spreading(instance, trees, count))
+    return _timed(instance, _spreading(instance, trees, count), trees.apart)
 
 
 def summed(instance: FabricInstance, trees: Trees, count: int) -> Schedule:
     """Reduce-scatter or reduce; ``trees`` are of the reversed machine."""
     there = reversed_instance(instance)
     transfers = _spreading(there, trees, count)
-    return timed(instance, reversed_transfers(there, transfers, timed(there, transfers)))
+    first = _timed(there, transfers, trees.apart)
+    return _timed(instance, reversed_transfers(there, transfers, first), trees.apart)
 
 
 def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: int) -> Schedule:
     """Allreduce: shares of the buffer, dealt out to variants and their roots, ``count`` chunks each, are summed up by
     ``up`` (trees of the reversed machine) and spread by ``down``; of first all sums, then all else, and of both
-    as they come, what is quicker."""
+    as they come, what is quicker; large ones of trees that are apart the first way only."""
     there = reversed_instance(instance)
     slots = [(variant, root) for variant in range(down.variants) for root in down.roots(variant)]
     shares = None if down.shares is None else [down.shares[variant] for variant, _ in slots]
@@ -85,9 +91,21 @@ def summed_and_spread(instance: FabricInstance, up: Trees, down: Trees, count: i
     for on, trees in ((there, up), (instance, down)):
         template = _template(on, trees, slots, sizes[0])
         sets.append(in_chunks(template, rows, block, size, lambda step, chunk: step + chunk))
-    first = reversed_transfers(there, sets[0], timed(there, sets[0]))
-    found = [timed(instance, joined(instance.machine, first, sets[1], later)) for later in (True, False)]
+    first = reversed_transfers(there, sets[0], _timed(there, sets[0], up.apart))
+    alike = up.apart and down.apart and len(first.piece) > MOST_TRIED
+    orders = (True,) if alike else (True, False)
+    found = [_timed(instance, joined(instance.machine, first, sets[1], later), alike) for later in orders]
     return min(found, key=lambda s: chunks.seconds(instance, s))
+
+
+def _timed(instance: FabricInstance, transfers: Transfers, apart: bool = False) -> Schedule:
+    """The transfers with start times: the quicker of two ways to serve links in turn, where they are few; in the order
+    of their steps where they are many and ``apart``."""
+    one = timed(instance, transfers, in_order=apart and len(transfers.piece) > MOST_TRIED)
+    if len(transfers.piece) > MOST_TWICE:
+        return one
+    other = timed_at_once(instance, transfers)
+    return other if chunks.seconds(instance, other) < chunks.seconds(instance, one) else one
 
 
 def _spreading(instance: FabricInstance, trees: Trees, count: int) -> Transfers:
@@ -146,31 +164,88 @@ def best_of(
     where all do. ``beat``: the seconds of a schedule that there is already; kinds that cannot reach them are not tried
     in more chunks. ``racing``: nor those that cannot reach the best kind so far.
     """
-    incumbent = Incumbent(instance, options)
+    incumbent, chosen = Incumbent(instance, options), None
     lacking: UnsupportedError | None = None
     for name, make_trees in kinds:
         if incumbent.best is not None and options.out_of_time():
             break
-        down, up = make_trees()
-        deliveries = _pieces(instance, down) * len(instance.members)
-        if incumbent.best is not None and deliveries > MOST_AT_ALL:
+        made = _Made(name, *make_trees())
+        if incumbent.best is not None and _pieces(instance, made.down) * len(instance.members) > MOST_AT_ALL:
             continue
         if racing and incumbent.time is not None:
             beat = incumbent.time
-        make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
         try:
-            most = _most_chunks(instance, down) if pipelined else 1
-            found = chunks.best_number(instance, options, make, most, beat=beat)
+            better = _offered(incumbent, made, pipelined, beat)
         except UnsupportedError as error:
             lacking = lacking or error
             continue
-        if found is not None:
-            count, schedule = found
-            incumbent.offer(schedule, f"{name}, {chunks.in_words(count)}")
-    if incumbent.best is None and lacking is not None:
+        chosen = made if better else chosen
+    if chosen is None:
         raise UnsupportedError(f"no schedule of the algorithm can be made: {lacking}")
-    assert incumbent.best is not None
+    if pipelined and not options.out_of_time():
+        _over_all_routes(incumbent, chosen)
     return Outcome("finished", solution=incumbent.best, message=incumbent.told + chunks.hurried(options))
+
+
+class _Made(NamedTuple):
+    """A kind by its name, with its trees."""
+
+    name: str
+    down: Trees
+    up: Trees
+
+
+def _offered(incumbent: Incumbent, made: _Made, pipelined: bool, beat: Fraction | None) -> bool:
+    """Offer the quickest along these trees over numbers of chunks; whether it is the best so far."""
+    name, down, up = made
+    instance = incumbent.instance
+    deliveries = _pieces(instance, down) * len(instance.members)
+    make = partial(_in_chunks, instance, down, up, max(1, MOST_TRIED // deliveries))
+    most = _most_chunks(instance, down) if pipelined else 1
+    found = chunks.best_number(instance, incumbent.options, make, most, beat=beat)
+    if found is None:
+        return False
+    count, schedule = found
+    return incumbent.offer(schedule, f"{name}, {chunks.in_words(count)}")
+
+
+def _over_all_routes(incumbent: Incumbent, made: _Made) -> None:
+    """Offer the same in channels over other routes each, where ranks have several equally quick ones: NICs on several
+    rails, spines; nothing where they have not, or the algorithm has routes of its own."""
+    instance, (name, down, up) = incumbent.instance, made
+    many = channels(instance, _largest(instance))
+    if many == 1 or down.routes is not None or many * _pieces(instance, down) * len(instance.members) > MOST_TRIED:
+        return
+    there = instance if instance.collective in SPREADING else reversed_instance(instance)
+    down, up = _dealt_out(instance, down, many), _dealt_out(there, up, many)
+    _offered(incumbent, _Made(f"{name}, {many} channels", down, up), True, incumbent.time)
+
+
+def channels(instance: FabricInstance, size: int) -> int:
+    """How many equally quick direct routes for so many bytes there are from the first rank to some other,
+    :data:`MOST_CHANNELS` at most; 1 for :data:`MOST_SPLIT` ranks and more."""
+    first, *others = instance.members
+    if len(others) + 1 >= MOST_SPLIT:
+        return 1
+    routes = Routes.of(instance, max(1, size))
+    return max(1, min(MOST_CHANNELS, max((len(routes.equal(first, v)) for v in others), default=1)))
+
+
+def _dealt_out(on: FabricInstance, trees: Trees, many: int) -> Trees:
+    """Every tree so many times for a part of the data each, over other routes."""
+    routes, place = Routes.of(on, max(1, _largest(on) // many)), {rank: k for k, rank in enumerate(on.members)}
+    equal = {(u, v): routes.equal(u, v) for u in on.members for v in on.members if u != v}
+
+    def ways(variant: int) -> Ways:
+        turn = variant // trees.variants
+        return {(u, v): (of[(turn + place[u] + place[v]) % len(of)],) for (u, v), of in equal.items() if of}
+
+    return Trees(
+        many * trees.variants,
+        lambda holder, variant: trees.edges(holder, variant % trees.variants),
+        lambda variant: trees.roots(variant % trees.variants),
+        ways,
+    )
 
 
 def _in_chunks(instance: FabricInstance, down: Trees, up: Trees, most: int, count: int) -> Schedule | None:

@@ -48,7 +48,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
 
 
 def _in_pairs(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Every block straight to its goal, equally quick ways in turn; over ranks also as evenly as the ways allow."""
+    """Every block straight to its goal, equally quick ways in turn, and also in parts as evenly as the ways allow."""
     edges = straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
     best = best_paths(instance, options, "direct", edges)
     for parts in PARTS:
@@ -56,7 +56,7 @@ def _in_pairs(instance: FabricInstance, options: RunOptions) -> Outcome:
             break
         even = evenly(instance, instance.blocks.bytes, edges, parts)
         if even is None:
-            break
+            continue
         name = f"direct, evenly over equally quick ways, {parts} a block"
         found = best_paths(instance, options, name, even, parts)
         if chunks.seconds(instance, found.solution) < chunks.seconds(instance, best.solution):

@@ -11,8 +11,9 @@ With direct routes between all (latency a, bandwidth b; n = 2^k ranks, M bytes) 
 ``a (log2 A + n / A - 1) + (n - 1) / n M / b`` if messages follow one another. On boxes of 2^j ranks behind one switch
 only the far steps leave the box, along rails.
 
-NCCL runs it with one rank a node; here the ranks are those of the group in its order, and A is the best of several
-powers of two (``together=A`` states it). Complexity: N^2 transfers. Guarantee: none.
+NCCL runs it with one rank a node, in a channel a NIC. Here the ranks are those of the group in its order, A is the best
+of several powers of two (``together=A`` states it), and channels take equally quick routes. Complexity: N^2 transfers.
+Guarantee: none.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from synth.options import RunOptions
 from synth.solvers.lp import linprog
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.plans.switch_trees import BoxTrees, SwitchTransfers, box_trees, hub_routes
 from synth_models.fabric.problem.machine import Machine
@@ -48,8 +49,13 @@ LACKING_TREES = (
 LACKING = "in_network needs switches that add and copy, a hub joined to all ranks over such or one in every box"
 
 
+def propose(instance: FabricInstance, options: RunOptions, _: Incumbent) -> Outcome:
+    """Method ``in_network`` in its race."""
+    return solve(instance, options)
+
+
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``in_network``."""
+    """Method ``in_network`` alone."""
     refused = refusal(instance, KNOWN, "in_network")
     if refused is not None:
         return refused

@@ -76,7 +76,7 @@ class ReferenceBounds:
         for parts in PARTS:
             even = evenly(self._machine, demand.size, edges, parts)
             if even is None:
-                break
+                continue
             self.others = True
             least = min(least, self._of_transfers(even, enough))
         return least

@@ -82,4 +82,6 @@ def trees(
         cycle = cycles[variant]
         return dict(zip(zip(cycle, (*cycle[1:], cycle[0]), strict=True), hops[variant], strict=True)) if hops else {}
 
-    return Trees(len(cycles), edges, lambda variant: instance.members, routes if hops else None, shares)
+    links = [e for one in hops or () for hop in one for route in hop for e in route]
+    apart = len(set(links)) == len(links) > 0 and shares is None and instance.the_root is None
+    return Trees(len(cycles), edges, lambda variant: instance.members, routes if hops else None, shares, apart)

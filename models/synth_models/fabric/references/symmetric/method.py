@@ -37,6 +37,7 @@ from synth_models.fabric.bounds.cuts import cut_bound
 from synth_models.fabric.bounds.gossip import messages_of_boxes, quick_bound
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance, several_boxes
+from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references.symmetric.half_exchange import half_exchange, halves_of, sends_of_share
@@ -72,8 +73,13 @@ class Neighbours(NamedTuple):
     target: IntArray
 
 
+def propose(instance: FabricInstance, options: RunOptions, _: Incumbent) -> Outcome:
+    """Method ``symmetric`` in its race."""
+    return solve(instance, options)
+
+
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``symmetric``."""
+    """Method ``symmetric`` alone."""
     wanted = options.method.get("quotient")
     if wanted or (wanted is None and needs_quotient(instance)):
         return _by_quotient(instance, options)
