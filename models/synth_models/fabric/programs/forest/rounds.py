@@ -171,9 +171,9 @@ class Placement(NamedTuple):
     staggered: bool
 
 
-def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) -> tuple[Transfers, int] | None:
-    """The transfers of ``times`` rounds with the timetable's order as priorities, and the cells of a period; None where
-    there are fewer bytes than pieces.
+def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) -> Transfers | None:
+    """The transfers of ``times`` rounds with the timetable's order as priorities; None where there are fewer bytes than
+    pieces.
 
     Where transfers hold more than two links the busiest link's time may be too short for a timetable; the period is
     then stretched step by step.
@@ -202,19 +202,16 @@ def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) 
     rank = np.argsort(np.lexsort((np.arange(n), start)))
     priority = (turn * period + start) * n + rank
     lengths, waits = np.diff(t.route_start), np.diff(t.before_start)
-    return (
-        Transfers(
-            np.tile(t.piece_block, times),
-            size.reshape(-1),
-            (turn * pieces + t.piece).reshape(-1),
-            np.tile(t.adds, times),
-            priority.reshape(-1),
-            np.concatenate([[0], np.cumsum(np.tile(lengths, times))]).astype(np.int64),
-            np.tile(t.link, times),
-            np.concatenate([[0], np.cumsum(np.tile(waits, times))]).astype(np.int64),
-            (shift + t.before).reshape(-1),
-        ),
-        period,
+    return Transfers(
+        np.tile(t.piece_block, times),
+        size.reshape(-1),
+        (turn * pieces + t.piece).reshape(-1),
+        np.tile(t.adds, times),
+        priority.reshape(-1),
+        np.concatenate([[0], np.cumsum(np.tile(lengths, times))]).astype(np.int64),
+        np.tile(t.link, times),
+        np.concatenate([[0], np.cumsum(np.tile(waits, times))]).astype(np.int64),
+        (shift + t.before).reshape(-1),
     )
 
 
