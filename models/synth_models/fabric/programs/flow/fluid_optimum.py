@@ -20,7 +20,6 @@ from synth_models.fabric.programs.flow.flow_routes import FlowPaths, decomposed,
 from synth_models.fabric.programs.flow.tuned import (
     DETOURS,
     DETOURS_UP_TO,
-    LONG,
     NEARER_UP_TO,
     SHARE_OF_TIME,
     WHOLE_UP_TO,
@@ -92,7 +91,7 @@ def _fluid(
         return None
     nearer = [] if nearest is None else [("shortest routes", nearest)]
     unit = float(machine.network.latency.max(initial=0.0))
-    if nearest is not None and len(program.arc) <= DETOURS_UP_TO and flow.time <= LONG * unit:
+    if nearest is not None and len(program.arc) <= DETOURS_UP_TO:
         nearer += _with_detours(nearest, flow, lambda factor: solved(detour <= factor * unit))
 
     def routed(found: model.Flow) -> FlowPaths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,15 +21,11 @@ from synth_models.fabric.programs.flow.orders import Busiest, Order, Rule
 from synth_models.fabric.programs.flow.pieces import PathShares, Pieces, cut, planned, transfers
 from synth_models.fabric.programs.flow.priority_rules import priorities
 from synth_models.fabric.programs.flow.tuned import (
-    ALL_ORDERS,
     AS_LONG,
-    BEST_ORDERS,
     BUSIEST,
     CLOSE,
     CLOSE_OF_MANY,
-    FAR,
     FIRST_SHARE,
-    FURTHEST,
     GAIN,
     IDLE,
     LOOKS_PER_S,
@@ -41,7 +37,6 @@ from synth_models.fabric.programs.flow.tuned import (
     RULES,
     SHARE_OF_LOOKS,
     SMALLEST_PIECE,
-    STARTS,
     WORSE,
 )
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
@@ -81,16 +76,16 @@ class _DraftSearch:
     options: RunOptions
     least_s: float
     until: float
-    drafts: list[Draft] = field(default_factory=list)  # the best of each plan and size, the best of all first
+    best: Draft | None = None
     looks_per_s: float = LOOKS_PER_S  # as measured last
     takes: float = 0.0  # seconds of the next draft at most, by the last
 
     @property
     def over(self) -> bool:
         """Whether the best is good enough, or there is no time for more. The first try is always made."""
-        if not self.drafts:
+        best = self.best
+        if best is None:
             return False
-        best = self.drafts[0]
         if best.seconds <= (CLOSE if len(best.start) < MANY else CLOSE_OF_MANY) * self.least_s:
             return True
         late = counted_now() > self.until
@@ -109,13 +104,10 @@ class _DraftSearch:
         return not late
 
     def keep(self, draft: Draft) -> bool:
-        """Put a draft among the best few; whether it is the best now."""
-        first = self.drafts[0] if self.drafts else None
-        better = draft.beats(first)
-        at = 0 if better else next((i for i, d in enumerate(self.drafts) if i and draft.beats(d)), len(self.drafts))
-        self.drafts.insert(at, draft)
-        del self.drafts[STARTS:]
+        """Keep a draft if it is the best; whether it is."""
+        better = draft.beats(self.best)
         if better:
+            self.best = draft
             self.options.progress.note(draft.seconds)
             self.options.held.offer(lambda: draft.schedule, draft.seconds, draft.words)
         return better
@@ -151,42 +143,34 @@ class _DraftSearch:
     def sizes(self, named: _NamedShares) -> None:
         """First drafts of a plan, in smaller and smaller pieces while these gain."""
         worse = 0
-        far = FAR * _furthest(self.instance, named.plan) > named.needs_s  # then what goes far decides
-        orders: Sequence[Order] = (*sorted(RULES, key=lambda rule: far and rule is not FURTHEST), *BUSIEST)
-        for number, (pieces, size) in enumerate(_sizes(self.instance, named.plan, self.options.method.get("chunks"))):
-            if self.drafts and self.drafts[0].seconds <= named.needs_s * CLOSE:
+        for pieces, size in _sizes(self.instance, named.plan, self.options.method.get("chunks")):
+            if self.best is not None and self.best.seconds <= named.needs_s * CLOSE:
                 return
-            best, tried = self._best_order(pieces, orders, f"{named.name}, pieces of at most {size} bytes")
-            if number + 1 >= ALL_ORDERS:
-                orders = [order for _, order in sorted(tried, key=lambda pair: pair[0])[:BEST_ORDERS]]
-            kept = best is not None and (best in self.drafts or self.keep(best))
+            best = self._best_order(pieces, f"{named.name}, pieces of at most {size} bytes")
+            kept = best is not None and (best is self.best or self.keep(best))
             worse = 0 if kept else worse + 1
             if self.over or worse == WORSE:
                 return
 
-    def _best_order(
-        self, pieces: Pieces, orders: Sequence[Order], words: str
-    ) -> tuple[Draft | None, list[tuple[float, Order]]]:
-        """The best draft of these pieces, and the seconds of every order that was tried. The first of all is kept at
-        once: another is not begun where it would not end in time."""
+    def _best_order(self, pieces: Pieces, words: str) -> Draft | None:
+        """The best draft of these pieces. The first of all is kept at once: another is not begun where it would not end
+        in time."""
         best: Draft | None = None
-        tried: list[tuple[float, Order]] = []
-        first = not self.drafts
-        for order in orders:
-            near = bool(tried) and tried[-1][0] <= CLOSE * self.least_s
-            if near or (not first and self.over) or (self.drafts and not self.options.fits(self.takes)):
+        first = self.best is None
+        for order in (*RULES, *BUSIEST):
+            near = best is not None and best.seconds <= CLOSE * self.least_s
+            if near or (not first and self.over) or (self.best is not None and not self.options.fits(self.takes)):
                 continue
             begun = counted_now()
             draft = self.first(pieces, order, words)
             self.takes = AS_LONG * (counted_now() - begun)
             if draft is None:
                 continue
-            tried.append((draft.seconds, order))
             if best is None or draft.seconds < best.seconds:
                 best = draft
-            if not self.drafts:
+            if self.best is None:
                 self.keep(draft)
-        return best, tried
+        return best
 
 
 def best_draft(
@@ -204,17 +188,18 @@ def best_draft(
             search.sizes(one)
     search.until = first_until + (1 - FIRST_SHARE) * seconds
     _improve(search)
-    return search.drafts[0]
+    assert search.best is not None
+    return search.best
 
 
 def _improve(search: _DraftSearch) -> None:
-    """Forward and backward improvement of the best drafts, then repeatedly of the best, perturbed at random."""
-    for draft in tuple(search.drafts):
-        _improve_one(search, draft, draft.start)
+    """Forward and backward improvement of the best draft, then repeatedly, perturbed at random."""
+    assert search.best is not None
+    _improve_one(search, search.best, search.best.start)
     generator = np.random.default_rng(search.options.seed)
     idle = 0
     while not search.over and idle < IDLE:
-        best = search.drafts[0]
+        best = search.best
         count = len(best.start)
         shaken = generator.random(count) < 10.0 ** generator.uniform(-2, 0)
         reach = float(best.bookings.end(best.start)) * 10.0 ** generator.uniform(-2.5, -0.5)

@@ -12,7 +12,6 @@ WHOLE_UP_TO = 8_000  # columns of a program solved at once: no rounds of pricing
 NEARER_UP_TO = 20_000  # columns of the flow over routes of least latency: shorter routes for time
 DETOURS_UP_TO = 8_000  # columns of flows with short detours: shorter routes for time
 DETOURS = (0.25, 1.5, 3.0)  # largest latencies by which a path is longer than the shortest: shorter routes for time
-LONG = 300.0  # largest latencies that a flow takes: short detours tried for time
 SHARE_OF_TIME = 0.4  # of the time left, for every program: a proven flow for time to order pieces
 
 MOST_TRANSFERS = 3_000_000  # transfers of a schedule: smaller pieces for memory and time
@@ -29,26 +28,18 @@ CLOSE_OF_MANY = 1.0025  # times a bound's seconds, for many hops: the same
 MANY = 10_000  # hops of pieces: smaller gaps for time
 GAIN = 1e-3  # of the seconds, by which more pieces must be faster: fewer pieces for a gap
 WORSE = 2  # sizes of pieces in a row without gain: smaller ones tried for time
-ALL_ORDERS = 3  # sizes of pieces for which all orders are tried: better orders for time
-BEST_ORDERS = 5  # orders tried for further sizes: better orders for time
-STARTS = 4  # first schedules that are improved: other optima for time
 IDLE = 40  # tries in a row without gain: better orders for time
-FAR = 8  # times the longest path's latency: what goes far first, short messages for long ones
 
-FURTHEST = Rule("furthest first", 1e-6, 1.0)  # pace, weight: the first of the orders where FAR says so, for time
 RULES = (  # pace (turns), weight of hops left, whether phases are random: more orders for time
     Rule("paced", 1.0, 0.0),
-    FURTHEST,
+    Rule("furthest first", 1e-6, 1.0),
     Rule("paced, ahead for hops left", 1.0, 0.1),
     Rule("paced at random phases", 1.0, 0.0, True),
-    Rule("random phases, ahead for hops left", 1.0, 0.03, True),
-    Rule("half paced", 1.0, 0.5),
 )
 BUSIEST = (  # power of a link's share of the fullest's load, weight of hops left: more orders for time
     Busiest(16.0),
     Busiest(16.0, backwards=True),
     Busiest(4.0),
     Busiest(4.0, backwards=True),
-    Busiest(64.0),
     Busiest(16.0, 0.3),
 )

@@ -15,7 +15,7 @@ others, 2024); the code here is written from the theorems.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -30,7 +30,6 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.programs.forest.forest import equal_rates
-from synth_models.fabric.programs.forest.justification import justified
 from synth_models.fabric.programs.forest.least_latency_tree import least_latency_tree
 from synth_models.fabric.programs.forest.rounds import Placement, Round, round_of, rounds
 from synth_models.fabric.programs.forest.tree_choice import block_of, planned, roots_of
@@ -52,9 +51,6 @@ from synth_models.fabric.programs.forest.tuned import (
     MORE_TRANSFERS,
     MOST_PACKED,
     MOST_TRANSFERS,
-    PUSHED,
-    PUSHES,
-    SEVERAL,
 )
 from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, summed_up, timed
 from synth_models.fabric.solution import Schedule
@@ -62,10 +58,9 @@ from synth_models.fabric.solution import Schedule
 
 @dataclass
 class _Finite:
-    """Offers schedules of finite pieces to the incumbent; ``last``: the one that was made last."""
+    """Offers schedules of finite pieces to the incumbent."""
 
     incumbent: Incumbent
-    last: Schedule = field(default_factory=lambda: _empty())
 
     @property
     def instance(self) -> FabricInstance:
@@ -92,25 +87,11 @@ class _Finite:
         return self.seconds * Fraction(1 - gap) <= self._least
 
     def offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
-        """Give it start times, and push it together; keep it if it is the fastest. Returns its seconds."""
+        """Give it start times; keep it if it is the fastest. Returns its seconds."""
         transfers = summed_up(self.instance, stopping_at_ranks(transfers, self.instance.machine))
-        took = self._offer(transfers, how, in_order)
-        schedule = self.last
-        for _ in range(PUSHES if len(transfers.piece) <= PUSHED else 0):
-            try:
-                transfers = justified(self.instance, transfers, schedule)
-                again = self._offer(transfers, how, True)
-            except ValueError:  # rounding hid an order
-                break
-            if again >= took:
-                break
-            took, schedule = again, self.last
-        return took
-
-    def _offer(self, transfers: Transfers, how: str, in_order: bool) -> Fraction:
-        self.last = timed(self.instance, transfers, in_order=in_order)
-        self.incumbent.offer(self.last, f"finite schedule {how}")
-        return Fraction(completion(self.instance, self.last), self.last.ticks_per_s)
+        made = timed(self.instance, transfers, in_order=in_order)
+        self.incumbent.offer(made, f"finite schedule {how}")
+        return Fraction(completion(self.instance, made), made.ticks_per_s)
 
 
 def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent) -> Outcome:
@@ -166,9 +147,7 @@ def _schedule(
         _listed(best, near, sizes, 4.0, fluid_ns, "by nearest trees in 4 pieces")
         _listed(best, table, sizes, 1.0, fluid_ns, "by list scheduling of a piece a tree")
     one = round_of(table, machine, sizes, per_block)
-    stretched = _rounds(best, one, sizes, fluid_s, chunks, options)
-    if stretched and chunks is None and not best.enough() and one.size * SEVERAL <= MOST_TRANSFERS // 4:
-        _rounds(best, round_of(table, machine, sizes, per_block * SEVERAL), sizes, fluid_s, None, options)
+    _rounds(best, one, sizes, fluid_s, chunks, options)
     if best.seconds is None:
         best.offer(transfers_of(table, sizes, 1.0, fluid_ns, 1.0)[0], "by list scheduling of a piece a tree", False)
 
@@ -232,18 +211,17 @@ def _placements(instance: FabricInstance) -> list[Placement]:
 
 def _rounds(
     best: _Finite, one: Round, sizes: IntArray, fluid_s: Fraction, chunks: int | None, options: RunOptions
-) -> bool:
-    """Offer once, twice, four times … as many rounds while that helps; whether the timetable had to be stretched."""
+) -> None:
+    """Offer once, twice, four times … as many rounds while that helps."""
     first = chunks or 1
-    times, before, idle, stretched = first, None, 0, False
+    times, before, idle = first, None, 0
     placements = _placements(best.instance)
     spent_s = 0.0
     while options.fits(2 * spent_s) and not best.enough():  # twice as many rounds take twice as long
         began = time.monotonic()
         if times > first and one.size * times > _most_transfers(best, fluid_s):
             break
-        took, longer = _offer_rounds(best, one, sizes, times, placements)
-        stretched |= longer
+        took = _offer_rounds(best, one, sizes, times, placements)
         if not took or chunks is not None:
             break
         seconds, fastest = min(took)
@@ -255,7 +233,6 @@ def _rounds(
         before = seconds if before is None else min(before, seconds)
         times *= 2
         spent_s = time.monotonic() - began
-    return stretched
 
 
 def _most_transfers(best: _Finite, fluid_s: Fraction) -> int:
@@ -266,18 +243,15 @@ def _most_transfers(best: _Finite, fluid_s: Fraction) -> int:
 
 def _offer_rounds(
     best: _Finite, one: Round, sizes: IntArray, times: int, placements: list[Placement]
-) -> tuple[list[tuple[Fraction, Placement]], bool]:
-    """The seconds of ``times`` rounds with each placement, those that there are, and whether any was stretched."""
+) -> list[tuple[Fraction, Placement]]:
+    """The seconds of ``times`` rounds with each placement, of those that there are."""
     took: list[tuple[Fraction, Placement]] = []
-    stretched = False
     for placement in placements:
         made = rounds(one, sizes, times, placement)
         if made is not None:
-            transfers, period = made
-            stretched |= period > one.period
             how = f"of {times} rounds with {len(one.tree)} pieces"
-            took.append((best.offer(transfers, how, True), placement))
-    return took, stretched
+            took.append((best.offer(made, how, True), placement))
+    return took
 
 
 def _listed(best: _Finite, table: Table, sizes: IntArray, per_block: float, fluid_ns: float, how: str) -> None:

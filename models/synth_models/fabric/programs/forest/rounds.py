@@ -172,9 +172,9 @@ class Placement(NamedTuple):
     staggered: bool
 
 
-def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) -> tuple[Transfers, int] | None:
-    """The transfers of ``times`` rounds with the timetable's order as priorities, and the cells of a period; None where
-    there are fewer bytes than pieces.
+def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) -> Transfers | None:
+    """The transfers of ``times`` rounds with the timetable's order as priorities; None where there are fewer bytes than
+    pieces.
 
     Where transfers hold more than two links the busiest link's time may be too short for a timetable; the period is
     then stretched step by step.
@@ -205,8 +205,7 @@ def rounds(one: Round, block_bytes: IntArray, times: int, placement: Placement) 
     routes = starts(np.tile(np.diff(t.route_start), times)), np.tile(t.link, times)
     before = starts(np.tile(np.diff(t.before_start), times)), (shift + t.before).reshape(-1)
     rows = np.tile(t.piece_block, times), size.reshape(-1), (turn * pieces + t.piece).reshape(-1), routes
-    made = Transfers.of_rows(*rows, before=before, priority=priority.reshape(-1), adds=np.tile(t.adds, times))
-    return made, period
+    return Transfers.of_rows(*rows, before=before, priority=priority.reshape(-1), adds=np.tile(t.adds, times))
 
 
 def _tree_bytes(table: Table, block_bytes: IntArray) -> IntArray:
