@@ -47,6 +47,8 @@ from synth_models.fabric.problem.blocks import EVERYONE
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 MOST_ITERATIONS = 200
+MOST_BINS = 20_000  # two a latency: trees over time are for few latencies
+MOST_STATES = 2**24  # bins, ranks and sets of goals, for each of which the pricing keeps a cost and a choice: 400 MB
 CLOSE = 1e-7
 LACK = 1e3  # cost of a byte that no tree carries, in latencies of the largest block
 
@@ -62,7 +64,10 @@ class Packing:
 
 
 def packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, options: RunOptions) -> Packing | None:
-    """The packing if T is within ``hops`` and ``hops + 1`` latencies, and found in time."""
+    """The packing if T is within ``hops`` and ``hops + 1`` latencies, neither too many, and found in time."""
+    bins, ranks = 2 * hops - 1, int((~links.is_switch).sum())
+    if bins > MOST_BINS or bins * ranks << ranks - 1 > MOST_STATES:
+        return None
     largest = float(instance.blocks.bytes.max())
     size = instance.blocks.bytes / largest
     used = np.unique(np.concatenate([arcs.first, arcs.last]))
@@ -73,7 +78,6 @@ def packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, option
     takes[every, row_of[arcs.first]] = True
     takes[every, row_of[arcs.last]] = True
     rate = links.rate[used] * float(links.unit) * arcs.delay / links.ticks / largest
-    bins = 2 * hops - 1
     pricing = _Pricing.of(instance, links, arcs, bins)
     found, lacks = Packing([], []), np.inf
     middle: FloatArray | None = None

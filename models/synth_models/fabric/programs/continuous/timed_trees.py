@@ -22,8 +22,6 @@ from synth_models.fabric.programs.continuous.transfer_routes import TransferRout
 from synth_models.fabric.scheduling.reversal import reversed_instance
 
 MOST_RANKS = 10
-MOST_HOPS = 10_000  # latencies until the end: trees over time are for few
-MOST_STATES = 2**24  # bins, ranks and sets of goals, for each of which the pricing keeps a cost and a choice: 400 MB
 SHARE, UNLIMITED_S = 0.3, 120.0  # of the time that is left, for one number of latencies
 ROUNDS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -43,8 +41,6 @@ def orders(instance: FabricInstance, routes: TransferRoutes, incumbent: Claims) 
     if arcs is None or not alone or len(ranks) > MOST_RANKS:
         return
     hops = int(incumbent.least * links.ticks / arcs.delay)
-    if hops > MOST_HOPS or hops * len(ranks) << len(ranks) > MOST_STATES:
-        return
     packing = None
     for count in (max(hops, 1), hops + 1, hops + 2):
         packing = packing or packed(there, links, arcs, count, incumbent.options.part(SHARE, most_s=UNLIMITED_S))
