@@ -14,6 +14,7 @@ import synth
 from synth.options import RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.programs.forest.balance import _balanced
 from synth_models.fabric.programs.forest.forest import Forest, equal_rates, forest_of
 from synth_models.fabric.programs.forest.spanning_trees import spanning_trees
 from synth_models.fabric.race import forest as solve
@@ -347,3 +348,25 @@ def test_a_box_without_its_switch_hangs_on_the_other() -> None:
     record = synth.solve(broken, "forest", time_limit=20)
     assert record.ok
     assert 2**26 / 25e9 < record.value < 1.01 * 2**26 / 25e9
+
+
+def test_what_a_switch_has_too_much_does_not_go_round_among_switches() -> None:
+    """Switches 1 and 2 are joined by 10^12 units both ways, 1 has one too much and 3 one too little: taken off the
+    larger amounts one by one, the unit would go to and fro between 1 and 2."""
+    wanted = np.zeros((4, 4), dtype=np.int64)
+    wanted[1, 2], wanted[2, 1], wanted[3, 2], wanted[1, 3] = 10**12, 10**12 + 5, 5, 4
+    kept = _balanced(wanted, np.array([True, False, False, False]))
+    assert (kept.sum(axis=0) == kept.sum(axis=1)).all()
+    assert wanted.sum() - kept.sum() == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_switches_are_balanced_by_taking_away(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(2, 9))
+    wanted = rng.integers(0, rng.choice([3, 10**9]), (nodes, nodes)) * (rng.random((nodes, nodes)) < 0.6)
+    np.fill_diagonal(wanted, 0)
+    members = rng.random(nodes) < 0.5
+    kept = _balanced(wanted, members)
+    assert ((kept >= 0) & (kept <= wanted)).all()
+    assert (kept.sum(axis=0) == kept.sum(axis=1))[~members].all()

@@ -125,3 +125,12 @@ def test_sums_that_need_a_finer_clock_than_a_record_states_are_lent() -> None:
     assert record["verified"]["ok"], record["verified"]["faults"]
     assert record.value is not None
     assert record["made_by"] != ["continuous"]
+
+
+def test_a_schedule_of_very_many_latencies_is_packed_by_others() -> None:
+    """At 3 bytes/s the end is 10^14 latencies away: trees over time would need a bin for each."""
+    keys = {"network": "full", "nodes": 3, "bandwidth": 3.0, "latency": 7e-7, "collective": "broadcast"}
+    record = synth.solve(synth.make("fabric", **keys, bytes=3 * 10**8), "continuous", time_limit=10)
+    assert record.ok, record["verified"]["faults"]
+    assert record["termination"] != "out_of_memory"
+    assert record.value is not None

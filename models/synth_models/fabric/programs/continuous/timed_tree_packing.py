@@ -44,7 +44,7 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.flow_moments import Arcs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.programs.continuous.tuned import LACK, MOST_ITERATIONS
+from synth_models.fabric.programs.continuous.tuned import LACK, MOST_BINS, MOST_ITERATIONS, MOST_STATES
 
 _linprog: Any = linprog  # its published types reject sparse matrices
 CLOSE = 1e-7
@@ -61,7 +61,10 @@ class Packing:
 
 
 def packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, options: RunOptions) -> Packing | None:
-    """The packing if T is within ``hops`` and ``hops + 1`` latencies, and found in time."""
+    """The packing if T is within ``hops`` and ``hops + 1`` latencies, neither too many, and found in time."""
+    bins, ranks = 2 * hops - 1, int((~links.is_switch).sum())
+    if bins > MOST_BINS or bins * ranks << ranks - 1 > MOST_STATES:
+        return None
     largest = float(instance.blocks.bytes.max())
     size = instance.blocks.bytes / largest
     used = np.unique(np.concatenate([arcs.first, arcs.last]))
@@ -72,7 +75,6 @@ def packed(instance: FabricInstance, links: Links, arcs: Arcs, hops: int, option
     takes[every, row_of[arcs.first]] = True
     takes[every, row_of[arcs.last]] = True
     rate = links.rate[used] * float(links.unit) * arcs.delay / links.ticks / largest
-    bins = 2 * hops - 1
     pricing = _Pricing.of(instance, links, arcs, bins)
     found, lacks = Packing([], []), np.inf
     middle: FloatArray | None = None

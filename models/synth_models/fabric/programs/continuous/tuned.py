@@ -25,5 +25,7 @@ MOST_RANKS = 10  # ranks for timed trees: larger machines for time
 PACKING_SHARE = 0.3  # of the time left, for the packing of one number of latencies: a proven one for time
 UNLIMITED_PACKING_S = 120.0  # seconds for it where no limit is set: the same
 MOST_ITERATIONS = 200  # rounds of pricing of it: a better packing for time
+MOST_BINS = 20_000  # two a latency, of trees over time: longer ends for memory and time
+MOST_STATES = 2**24  # bins, ranks and sets of goals that the pricing keeps: longer ends for 25 bytes of memory each
 PACKED_ROUNDS = (1, 2, 4, 8, 16, 32, 64)  # rounds of a packing's trees: finer chunks for time
 LACK = 1e3  # latencies of the largest block, that a byte which no tree carries costs: a whole packing for exact prices

@@ -26,8 +26,9 @@ capacities: rounding lowers the rate, which stays exact.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -148,8 +149,9 @@ def within(count: int, sinks: int) -> Any:
 
 
 def _balanced(wanted: IntArray, member: BoolArray) -> IntArray:
-    """The whole amounts ``wanted`` less what inner nodes take in or let out too much, node by node until all balance
-    (amounts only ever fall); links of members first, because nothing has to follow there."""
+    """The whole amounts ``wanted`` less what inner nodes take in or let out too much, until all balance (amounts only
+    ever fall). What is too much goes off a shortest path, to a member or an inner node that lacks what the other has
+    too much; there is one, as nothing leads into all that leads to a node (out of all that it leads to)."""
     kept = wanted.copy()
     while True:
         surplus = kept.sum(axis=0) - kept.sum(axis=1)
@@ -157,9 +159,28 @@ def _balanced(wanted: IntArray, member: BoolArray) -> IntArray:
         if not len(uneven):
             return kept
         v = int(uneven[0])
-        side = kept[:, v] if surplus[v] > 0 else kept[v]
-        left = abs(int(surplus[v]))
-        for u in sorted(np.flatnonzero(side).tolist(), key=lambda u: (not member[u], -int(side[u]), u)):
-            less = min(left, int(side[u]))
-            side[u] -= less
-            left -= less
+        along = kept.T if surplus[v] > 0 else kept
+        path = _to_nearest(along, v, member, surplus * surplus[v] < 0)
+        left = [abs(int(surplus[w])) for w in (path[0], path[-1]) if not member[w]]
+        less = min(*left, *(int(along[u, w]) for u, w in pairwise(path)))
+        for u, w in pairwise(path):
+            along[u, w] -= less
+
+
+def _to_nearest(along: IntArray, v: int, member: BoolArray, lacks: BoolArray) -> list[int]:
+    """A shortest path from a node over positive amounts to a member or a node that lacks; of several to members first,
+    then by the largest amounts."""
+    came = {v: v}
+    queue = deque([v])
+    while True:
+        u = queue.popleft()
+        for w in sorted(np.flatnonzero(along[u]).tolist(), key=lambda w: (not member[w], -int(along[u, w]), w)):
+            if w in came:
+                continue
+            came[w] = u
+            if member[w] or lacks[w]:
+                path = [w]
+                while path[-1] != v:
+                    path.append(came[path[-1]])
+                return path[::-1]
+            queue.append(w)
