@@ -56,6 +56,7 @@ def alone(name: str, kinds: tuple[str, ...] = ()) -> Machine:
         ("dgx1-topo.txt", ("NV", "PIX", "NET")),
         ("a100-topo.txt", ("NV", "PXB", "NET")),
         ("h100-topo.txt", ()),
+        ("h100-topo.txt", ("NV", "PIX", "NET")),
         ("hgx-4gpu.xml", ()),
     ],
 )
