@@ -203,7 +203,7 @@ def test_the_lines_of_the_page_on_formats_work(tmp_path: Path, monkeypatch: pyte
     shutil.copy(TOPO, "topo.txt")
     shutil.copy(SAMPLES / "a100-topo.txt", "a100.txt")
     lines = [line.partition("  #")[0].split() for kind, text in blocks if kind == "bash" for line in text.splitlines()]
-    assert len(lines) == 6
+    assert len(lines) == 4
     for line in lines:
         done = CliRunner().invoke(app, line[1:])
         assert done.exit_code == 0, (line, done.output, done.exception)

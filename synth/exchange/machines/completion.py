@@ -169,6 +169,8 @@ def _dead_ends(machine: Machine, ways_out: bool = False) -> set[int]:
             continue
         gone.add(node)
         for other in near.pop(node):
+            if other < 0:
+                continue  # a port
             near[other].discard(node)
             if other in machine.switches and other not in gone and len(near[other]) < 2:
                 queue.append(other)

@@ -96,6 +96,8 @@ def checked(raw: Any, source: str) -> dict[str, Any]:
     network = raw.get("network")
     if not isinstance(network, dict) or network.get("kind") != "links":
         faults.append(Fault("network", "must be an object of the kind links"))
+    elif not isinstance(network.get("boxes", []), list):
+        faults.append(Fault("network.boxes", "must be a list of lists of ranks", network["boxes"], True))
     if "box" in raw:
         faults += _box_faults(raw["box"])
     if faults:

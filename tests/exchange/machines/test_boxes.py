@@ -56,6 +56,7 @@ def alone(name: str, kinds: tuple[str, ...] = ()) -> Machine:
         ("dgx1-topo.txt", ("NV", "PIX", "NET")),
         ("a100-topo.txt", ("NV", "PXB", "NET")),
         ("h100-topo.txt", ()),
+        ("h100-topo.txt", ("NV", "PIX", "NET")),
         ("hgx-4gpu.xml", ()),
     ],
 )
@@ -224,3 +225,36 @@ def test_a_fit_of_a_class_is_one_of_the_box_too(tmp_path: Path) -> None:
     four: Any = instance(fitted, boxes=4)
     net = four.machine.network
     assert {*net.bandwidth[net.dst == four.machine.nodes - 1].tolist()} == {rate}
+
+
+@pytest.mark.parametrize(
+    ("change", "keys", "words"),
+    [
+        ({"boxes": 5}, {"boxes": 2}, "network.boxes = 5: must be a list of lists"),
+        ({"links": [1]}, {"nvlink": "1GB/s"}, "classes: must be a list of texts, one a link"),
+        ({"nodes": 10**9, "names": None}, {"gpus": 2}, "network.nodes = 1000000000: must be 1 to 65536"),
+        ({}, {"boxes": 10**9}, "1000000000 boxes; at most"),
+        ({}, {"nic": "1GB/s"}, "m.json, nic: no such class of links; this machine has NV"),
+        ({}, {"boxes": 2}, "m.json, boxes: the machine file shows no way out of its box"),
+    ],
+)
+def test_a_hostile_file_ends_in_words(change: dict[str, Any], keys: dict[str, Any], words: str, tmp_path: Path) -> None:
+    raw = as_raw(alone("dgx1-topo.txt", ("NV",)))
+    raw["network"] |= change
+    (tmp_path / "m.json").write_text(json.dumps(raw))
+    with pytest.raises(InputError) as caught:
+        instance(str(tmp_path / "m.json"), **keys)
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_file_of_old_takes_numbers_by_class(tmp_path: Path) -> None:
+    """Without a box: its network as it stands, the slowest of a class gets the number."""
+    raw = as_raw(alone("dgx1-topo.txt", ("NV",)))
+    raw["network"]["links"][0]["bandwidth"] *= 2
+    raw.pop("box", None)
+    made: Any = instance(raw, nvlink="10GB/s", gpus=8)
+    assert {*made.machine.network.bandwidth.tolist()} == {10e9, 20e9, 40e9}
+    assert len(made.notes) == 1
+    whole: Any = instance(raw, nvlink="10GB/s")
+    assert {*whole.machine.network.bandwidth.tolist()} == {10e9, 20e9, 40e9}

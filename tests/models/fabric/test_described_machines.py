@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
+import shlex
+import shutil
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import command
 import pytest
+import test_site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models.fabric.making import faults, made
+from published import ROOT
 from typer.testing import CliRunner
 
 import synth
@@ -21,6 +28,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_data import machine_file, machine_names
 
 MACHINES = resources.files("synth_models.fabric") / "machines"
+PAGE = Path(test_site.PAGES) / "start/machine.md"
 EVERY = ("allreduce", "allgather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter")
 BOTH_WAYS: tuple[tuple[str, dict[str, object]], ...] = (
     ("dgx-h100", {"boxes": 2, "gpus": 2}),
@@ -309,3 +317,20 @@ def outcome(machine: str, keys: dict[str, object]) -> Any:
         return arrays(made(machine=machine, bytes=48, collective="broadcast", **keys))
     except InputError as error:
         return str(error)
+
+
+@pytest.mark.slow
+def test_one_study_tables_a_cluster_that_was_read(tmp_path: Path) -> None:
+    """`synth study x32.toml` of the page, on fewer boxes and sizes: a best schedule and a bound of every collective."""
+    titled = {block["title"]: block["text"] for block in test_site.blocks(PAGE) if block["title"]}
+    shutil.copy(ROOT / "tests/exchange/machines/samples/dgx1-topo.txt", tmp_path / "topo.txt")
+    (imported,) = [line for line in PAGE.read_text().splitlines() if line.endswith("-o box.json")]
+    command.run(*shlex.split(imported)[1:], cwd=tmp_path)
+    text = re.sub(r"boxes = .*\nleaf = .*", "boxes = 4\nleaf = 2", titled["x32.toml"])
+    text = re.sub(r"bytes = \[.*?\]", 'bytes = ["1MiB", "64MiB"]', text)
+    (tmp_path / "x32.toml").write_text(text)
+    command.run("study", "x32.toml", "--time-limit", "20s", cwd=tmp_path)  # synth study x32.toml
+    with (tmp_path / "results/studies/x32/best_by_size.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 2 * len(EVERY)
+    assert all(float(row["value"]) >= float(row["bound"]) > 0 for row in rows)

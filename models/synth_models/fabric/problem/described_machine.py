@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from synth_models.fabric.problem.box_cluster import Above, Box, Cluster
 from synth_models.fabric.problem.box_data import MachineFile, MachineLink, machine_file, machine_names
 from synth_models.fabric.problem.box_machine import demand_no_tree, sizes
 from synth_models.fabric.problem.link_classes import Stated, What, concerning, meant
-from synth_models.fabric.problem.stated_box import WHATS, Asked, box_of, with_asked
+from synth_models.fabric.problem.stated_box import WHATS, Asked, box_of, classed_links, with_asked
 
 MOST_NODES = 65_536
 OF_TREE = ("leaf", "rails", "oversubscription", "spines")
@@ -151,18 +152,27 @@ def expanded(machine: Any, asked: Asked) -> Expanded:
     if isinstance(machine, str):
         return _of_name(machine, asked)
     if isinstance(machine, Mixture):
-        parts = [(part, count) for part, count in machine.parts]
         if "boxes" in asked.own:
             words = "is for boxes of one kind: here every kind says how many, a.json*2+b.json*2"
             raise InputError([Fault("boxes", words, asked.own["boxes"], True)])
-        return _of_boxes([(described(part), count) for part, count in parts], asked)
-    found = described(machine)
+        return _of_boxes([(str(part), described(part), count) for part, count in machine.parts], asked)
+    found, label = described(machine), str(machine) if isinstance(machine, InputFile) else ""
     if isinstance(found, dict) and not any(key in asked.own for key in OF_BOXES):
-        return _as_stated(found, asked)
+        with _said_of(label):
+            return _as_stated(found, asked)
     count = asked.own.get("boxes") or len(asked.own.get("gpus") or (0,))
     if isinstance(found, dict) and "boxes" not in asked.own:
         count = max(count, len(found["network"].get("boxes") or ()))
-    return _of_boxes([(found, count)], asked)
+    return _of_boxes([(label, found, count)], asked)
+
+
+@contextmanager
+def _said_of(label: str) -> Iterator[None]:
+    """Within, what is wrong is said of this file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError([replace(f, path=", ".join(filter(None, (label, f.path)))) for f in error.faults]) from None
 
 
 def _of_name(name: str, asked: Asked) -> Expanded:
@@ -185,19 +195,16 @@ def _of_name(name: str, asked: Asked) -> Expanded:
 def _as_stated(raw: dict[str, Any], asked: Asked) -> Expanded:
     """A machine file's network, with other numbers by class of link."""
     network, notes = dict(raw["network"]), list[str]()
-    kinds = raw.get("classes")
     for what in WHATS:
         if not asked.numbers.get(what):
             continue
-        links = network.get("links")
-        if not isinstance(kinds, list) or not isinstance(links, list) or len(kinds) != len(links):
-            raise InputError([Fault("classes", "must be a list of texts, one a link: it says what each number is of")])
-        rows = [Stated(str(kind), link.get(what)) for kind, link in zip(kinds, links, strict=True)]
+        links = classed_links(raw)
+        rows = [Stated(link["class"], link.get(what)) for link in links]
         values, told = with_asked(rows, asked, what)
         notes += told
-        network["links"] = [link | {what: value} for link, value in zip(links, values, strict=True)]
+        network["links"] = [link | {what: value} for link, value in zip(network["links"], values, strict=True)]
     if not notes and raw.get("intervals"):
-        network["intervals"] = _intervals(raw["intervals"], kinds)
+        network["intervals"] = _intervals(raw["intervals"], raw.get("classes"))
     return Expanded(network, notes)
 
 
@@ -215,28 +222,33 @@ def _intervals(by_class: Any, kinds: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _data(parts: Sequence[tuple[Described, int]], asked: Asked) -> tuple[list[MachineFile], list[str]]:
+def _data(parts: Sequence[tuple[str, Described, int]], asked: Asked) -> tuple[list[MachineFile], list[str]]:
     """Every kind of box as data, with the numbers asked for and the switches that boxes share. Raises
     :class:`InputError`."""
-    several = sum(count for _, count in parts) > 1
-    _demand_classes(asked, sorted({kind for part, _ in parts for kind in _classes(part)}))
+    several = sum(count for *_, count in parts) > 1
+    every = list(dict.fromkeys(kind for _, part, _ in parts for kind in _classes(part)))
+    with _said_of(", ".join(dict.fromkeys(label for label, *_ in parts))):
+        _demand_classes(asked, every)
     notes: list[str] = []
     data: list[MachineFile] = []
-    for part, _ in parts:
+    for label, part, _ in parts:
         kinds = _classes(part)
         own = replace(asked, numbers={what: concerning(asked.numbers.get(what, {}), kinds) for what in WHATS})
-        made, told = _with_numbers(part, own) if isinstance(part, MachineFile) else box_of(part, own, several)
+        with _said_of(label):
+            made, told = _with_numbers(part, own) if isinstance(part, MachineFile) else box_of(part, own, several)
         data.append(made)
         notes += [note for note in told if note not in notes]
     if several:
-        data = _with_shared(data, [isinstance(part, MachineFile) for part, _ in parts], asked)
+        data = _with_shared(data, [isinstance(part, MachineFile) for _, part, _ in parts], asked)
     return data, notes
 
 
-def _of_boxes(parts: Sequence[tuple[Described, int]], asked: Asked) -> Expanded:
-    """Boxes, and what is above them. Raises :class:`InputError`."""
+def _of_boxes(parts: Sequence[tuple[str, Described, int]], asked: Asked) -> Expanded:
+    """Boxes, each with the name of its file, and what is above them. Raises :class:`InputError`."""
+    if (several := sum(count for *_, count in parts)) > MOST_NODES:
+        raise InputError([Fault("machine", f"{several} boxes; at most {MOST_NODES} nodes are supported")])
     data, notes = _data(parts, asked)
-    boxes = [Box(one, one.gpus) for one, (_, count) in zip(data, parts, strict=True) for _ in range(count)]
+    boxes = [Box(one, one.gpus) for one, (*_, count) in zip(data, parts, strict=True) for _ in range(count)]
     try:
         cluster = Cluster(_cut(boxes, asked), _above(asked, data), "this machine")
         if (nodes := cluster.size()[0]) > MOST_NODES:

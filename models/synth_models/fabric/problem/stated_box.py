@@ -11,6 +11,7 @@ from synth.exchange.machines.file import checked
 from synth_models.fabric.problem.box_data import MachineFile, MachineLink
 from synth_models.fabric.problem.link_classes import Stated, What, changed, concerning, meant
 
+MOST_NODES, MOST_FAULTS = 65_536, 10
 WHATS: tuple[What, ...] = ("bandwidth", "latency")
 
 
@@ -111,14 +112,34 @@ def _whole_box(raw: dict[str, Any], several: bool) -> dict[str, Any]:
         else:
             words = "the machine file shows no way out of its box: import it with its NICs (--only NV,PIX,NET)"
         raise InputError([Fault("boxes", words)])
-    kinds, links = raw.get("classes"), network.get("links")
-    if not isinstance(kinds, list) or not isinstance(links, list) or len(kinds) != len(links):
-        raise InputError([Fault("classes", "must be a list of texts, one a link")])
-    names = network.get("names") or [str(v) for v in range(int(network["nodes"]))]
-    rows = [link | {"class": str(kind)} for link, kind in zip(links, kinds, strict=True)]
-    box = {"names": names, "switches": network.get("switches") or [], "links": rows}
-    whole: dict[str, Any] = checked(raw | {"box": box | {"ports": [{"node": 0, "name": "none"}]}}, "machine")["box"]
+    nodes, names = network.get("nodes"), network.get("names")
+    if not isinstance(nodes, int) or not 0 < nodes <= MOST_NODES:
+        raise InputError([Fault("network.nodes", f"must be 1 to {MOST_NODES}", nodes, True)])
+    box = {"names": names or list(map(str, range(nodes))), "switches": network.get("switches") or []}
+    box |= {"links": classed_links(raw), "ports": [{"node": 0, "name": "none"}]}
+    whole: dict[str, Any] = checked(raw | {"box": box}, "")["box"]
     return whole
+
+
+def classed_links(raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The links of a machine file, each with its ``class``. Raises :class:`InputError`."""
+    kinds, links = raw.get("classes"), raw["network"].get("links")
+    if not isinstance(kinds, list) or not isinstance(links, list) or len(kinds) != len(links):
+        raise InputError([Fault("classes", "must be a list of texts, one a link: it says what each number is of")])
+    faults = [
+        Fault(f"network.links[{i}]", "must be an object with numbers bandwidth (> 0) and latency")
+        for i, link in enumerate(links)
+        if not isinstance(link, dict)
+        or not _is_number(link.get("bandwidth"), 1e-3)
+        or not _is_number(link.get("latency"), 0)
+    ]
+    if faults:
+        raise InputError(faults[:MOST_FAULTS])
+    return [link | {"class": str(kind)} for link, kind in zip(links, kinds, strict=True)]
+
+
+def _is_number(value: Any, least: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= 1e18
 
 
 def _inside(box: Mapping[str, Any]) -> tuple[list[int], set[int]]:
