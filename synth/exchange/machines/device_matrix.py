@@ -95,17 +95,17 @@ class Matrix:
 def header(dialect: Dialect, lines: list[str], start: int = 0) -> int | None:
     """The index of the first line of devices from ``start`` on."""
     for n in range(start, len(lines)):
-        devices = _devices(lines[n])
-        cells = lines[n].split()[1:]
-        if devices and _is_first(dialect, devices) and not any(dialect.cell(word) for word in cells):
+        words = lines[n].split()
+        if words and dialect.device.fullmatch(words[0]) and _is_header(dialect, lines[n]):
             return n
     return None
 
 
-def _is_first(dialect: Dialect, devices: list[str]) -> bool:
-    """A matrix begins with device 0, or with two devices of the tool's own."""
-    own = [bool(dialect.device.fullmatch(device)) for device in devices[:2]]
-    return own[0] and (devices[0].endswith("0") or own == [True, True])
+def _is_header(dialect: Dialect, line: str) -> bool:
+    """A matrix begins with device 0, or with two devices of the tool's own, and has no cell in its first line."""
+    devices = _devices(line)
+    two = len(devices) > 1 and dialect.device.fullmatch(devices[1]) is not None
+    return (devices[0].endswith("0") or two) and not any(dialect.cell(word) for word in line.split()[1:])
 
 
 def parsed(dialect: Dialect, text: str) -> Matrix:
@@ -126,7 +126,7 @@ def parsed(dialect: Dialect, text: str) -> Matrix:
             words = f"a second matrix begins, unlike that of line {at + 1}: one machine a file; keep one of them in it"
             raise InputError([Fault(f"line {again + 1}", words)])
         left_out.append(f"the matrix of line {again + 1}: the same as that of line {at + 1}")
-    legend = filter(None, map(_NIC.fullmatch, lines[end:]))
+    legend = filter(None, map(_NIC.fullmatch, lines[at:]))
     called = {found[1]: found[2] for found in legend}
     return Matrix(dialect, matrix.devices, matrix.cells, tuple(left_out[:3]), called)
 
@@ -211,7 +211,7 @@ def _read_row(
             yield Fault(f"{where}, {row}-{column}", words_of_tool, word, True)
         elif cell is None:
             known = ", ".join((dialect.own, dialect.known, *LEVELS))
-            yield Fault(f"{where}, {row}-{column}", f"must be one of {known}", word, True)
+            yield Fault(f"{where}, {row}-{column}", f"must be one of {known} ({dialect.command})", word, True)
         elif (cell == dialect.own) != (row == column):
             words_of_own = f"{dialect.own} stands for a device and itself, nowhere else"
             yield Fault(f"{where}, {row}-{column}", words_of_own, word, True)

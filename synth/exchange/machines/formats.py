@@ -20,6 +20,7 @@ from synth.exchange.machines import (
     matrix_tools,
     nccl,
     node_link,
+    other_texts,
     rocm_smi,
     simgrid,
     slurm_topology,
@@ -27,7 +28,7 @@ from synth.exchange.machines import (
     teccl,
 )
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
-from synth.exchange.machines.pasted import Part, parts, trimmed
+from synth.exchange.machines.pasted import Part, parts, plain, trimmed
 from synth.text.files import decode
 from synth.text.visible import visible
 
@@ -110,8 +111,8 @@ def format_named(name: str) -> TopologyFormat | None:
 
 
 def recognised(text: str) -> TopologyFormat | None:
-    """The format that a text looks like."""
-    return next((one for one in FORMATS if one.looks_like(text)), None)
+    """The format that a text looks like, by as much of it as such a file may hold."""
+    return next((one for one in FORMATS if one.looks_like(text[: one.most_bytes])), None)
 
 
 def text_of(path: Path) -> str:
@@ -157,6 +158,10 @@ def _told(text: str, source: str) -> tuple[TopologyFormat, list[Part]]:
     known = [(one, part) for part in parts(text) if (one := recognised(part.text))]
     if known:
         return known[0][0], [part for one, part in known if one is known[0][0]]
+    bare = (plain(text), *(part.text for part in parts(text)))
+    other = next(filter(None, map(other_texts.known, bare)), None)
+    if other is not None:
+        raise InputError(f"is {other}; {links_csv.ALWAYS_READ}", source)
     words = "is empty" if not text.strip() else "is of no topology format that is known"
     names = ", ".join(one.name for one in FORMATS)
     raise InputError(f"{words}; --format names one of {names}; {links_csv.ALWAYS_READ}", source)

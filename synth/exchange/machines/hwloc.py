@@ -91,7 +91,8 @@ def _pci(element: Element, place: str, found: _Found) -> str:
         return place
     if bus in found.owner.values():
         found.faults.append(Fault(f"object[{bus}]", "stands twice"))
-    inner = tuple((child.get("name") or "")[:60] for child in element if child.get("type") == "OSDev")
+    inside = sorted((child for child in element if child.get("type") == "OSDev"), key=_is_fabric)
+    inner = tuple((child.get("name") or "")[:60] for child in inside)
     device = _Device(bus, place, _rate(element, bus, found), inner)
     for child in (element, *element):
         number = _number(child, found)
@@ -105,6 +106,11 @@ def _pci(element: Element, place: str, found: _Found) -> str:
     elif kind.startswith(_NIC_CLASS):
         found.nics.append(device)
     return bus
+
+
+def _is_fabric(device: Element) -> bool:
+    """Whether a device of the operating system is OpenFabrics' (``mlx5_0``), by which cables are named."""
+    return device.get("osdev_type") in ("3", "OpenFabrics")
 
 
 def _number(element: Element, found: _Found) -> int | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from synth.exchange.launcher_lines import Written, without_prefixes
 
 MOST_BYTES, MOST_PARTS = 2**24, 64  # beyond these a text is none that people paste
+MOST_LINES = 10**6  # of all parts, which are each as long as the text
 LONGEST_PROMPT = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])")
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u202f\u3000", " ") | dict.fromkeys("\u200b\u2060\ufeff"))
@@ -58,7 +59,7 @@ def parts(text: str) -> list[Part]:
     alike: dict[tuple[str, ...], list[str]] = {}
     for writer, wrote in own.items():
         alike.setdefault(tuple(wrote), []).append(writer)
-    if len(alike) > MOST_PARTS:
+    if len(alike) > MOST_PARTS or len(alike) * len(lines) > max(MOST_LINES, len(lines)):
         return []
     return [Part(first, _inside(_of(first, lines)), tuple(others)) for first, *others in alike.values()]
 

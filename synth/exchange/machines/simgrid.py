@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 import networkx as nx
@@ -53,15 +54,29 @@ class _Wire:
     fat: bool = False  # every flow gets the full rate
 
 
+_End: TypeAlias = tuple[str, _Wire | None, _Wire | None]  # a node, its links up and down
+
+
+@dataclass(frozen=True)
+class _Route:
+    """A route: where it stands, its ends, its wires, whether it is also the way back."""
+
+    where: str
+    src: str
+    dst: str
+    wires: tuple[_Wire, ...]
+    both: bool
+
+
 @dataclass
 class _Platform:
     """What the elements say. ``nodes``: by name whether each is a switch. ``edges``: a wire, or None, between two nodes
-    and whether it leads both ways. ``routes``: where, the two ends, the wires."""
+    and whether it leads both ways."""
 
     nodes: dict[str, bool] = field(default_factory=dict)
     wires: dict[str, _Wire] = field(default_factory=dict)
     edges: list[tuple[_Wire, str, str, bool]] = field(default_factory=list)
-    routes: list[tuple[str, str, str, list[_Wire]]] = field(default_factory=list)
+    routes: list[_Route] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     def node(self, name: str, switch: bool, where: str) -> str:
@@ -187,7 +202,7 @@ def _cluster(element: Element, where: str, found: _Platform) -> None:
 
 def _host_links(links: list[Element], backbone: Element | None, name: str, found: _Platform) -> None:
     """The hosts of a zone that are joined by ``host_link`` elements."""
-    ends = []
+    ends: list[_End] = []
     for link in links:
         host, up, down = (link.get(key) or "" for key in ("id", "up", "down"))
         missing = [one for one in (up, down) if one not in found.wires]
@@ -201,17 +216,18 @@ def _host_links(links: list[Element], backbone: Element | None, name: str, found
         _star(ends, through, name, found)
 
 
-def _star(ends: list[tuple[str, _Wire, _Wire]], backbone: _Wire | None, name: str, found: _Platform) -> None:
-    """Hosts with their links up and down, on a switch of this name or on both sides of a backbone."""
+def _star(ends: list[_End], backbone: _Wire | None, name: str, found: _Platform) -> None:
+    """Hosts with their links up and down (None: no such way), on a switch of this name or both sides of a backbone."""
     into = out = found.node(name if backbone is None else f"{name}-in", True, name)
     if backbone is not None:
         out = found.node(f"{name}-out", True, name)
         found.edges.append((backbone, into, out, False))
     for host, up, down in ends:
-        if into == out and up == down:
+        if into == out and up == down and up is not None:
             found.edges.append((up, host, into, True))
-        else:
-            found.edges += [(up, host, into, False), (down, out, host, False)]
+            continue
+        found.edges += [(up, host, into, False)] if up is not None else []
+        found.edges += [(down, out, host, False)] if down is not None else []
 
 
 def _route(element: Element, zone: str, found: _Platform) -> None:
@@ -231,7 +247,8 @@ def _route(element: Element, zone: str, found: _Platform) -> None:
     elif not 1 <= len(wires) <= MOST_HOPS and not found.faults:
         found.faults.append(Fault(where, f"has {len(wires)} links; routes of 1 to {MOST_HOPS} are read: {_OTHERWISE}"))
     elif ends[0] != ends[1]:
-        found.routes.append((where, ends[0], ends[1], wires))
+        both = element.get("symmetrical", "YES").upper() in ("YES", "TRUE", "1")
+        found.routes.append(_Route(where, ends[0], ends[1], tuple(wires), both))
 
 
 _OTHERWISE = "name routers, with a route of one link between neighbours"
@@ -240,27 +257,48 @@ _OTHERWISE = "name routers, with a route of one link between neighbours"
 def _join_routes(found: _Platform) -> None:
     """Edges from the routes."""
     own: dict[str, str] = {}  # whose own link a wire is
+    ways: set[tuple[str, str]] = set()  # a wire and a node that it leads from (of own links: up from it, or to it)
     joined: nx.utils.UnionFind[str] = nx.utils.UnionFind()  # own links' far ends that are one
     middle: dict[str, tuple[str, str]] = {}
-    direct: dict[str, tuple[str, str]] = {}
-    for where, src, dst, wires in found.routes:
-        if len(wires) == 1:
-            ends = direct.setdefault(wires[0].name, (src, dst))
-            if set(ends) != {src, dst}:
-                found.faults.append(Fault(where, f"{wires[0].name} joins {ends[0]}-{ends[1]} too: {_OTHERWISE}"))
+    direct: dict[str, dict[tuple[str, str], None]] = {}
+    for one in found.routes:
+        first, last = one.wires[0].name, one.wires[-1].name
+        if len(one.wires) == 1:
+            pairs = direct.setdefault(first, {})
+            pairs |= dict.fromkeys([(one.src, one.dst), (one.dst, one.src)][: 2 if one.both else 1])
             continue
-        first, last = wires[0].name, wires[-1].name
-        if own.setdefault(first, src) != src or own.setdefault(last, dst) != dst or first == last:
-            found.faults.append(Fault(where, f"{first} or {last} is another's own link: {_OTHERWISE}"))
-        elif len(wires) == 2:
+        if own.setdefault(first, one.src) != one.src or own.setdefault(last, one.dst) != one.dst or first == last:
+            found.faults.append(Fault(one.where, f"{first} or {last} is another's own link: {_OTHERWISE}"))
+            continue
+        ways |= {(first, "up"), (last, "down")} | ({(first, "down"), (last, "up")} if one.both else set())
+        if len(one.wires) == 2:
             joined.union(first, last)
+        elif one.both:
+            _between(joined, middle, one.wires[1].name, first, last)
         else:
-            _between(joined, middle, wires[1].name, first, last)
-    if set(own) & set(middle) or set(direct) & (set(own) | set(middle)):
+            found.faults.append(Fault(one.where, f"a route of three links is read both ways alone: {_OTHERWISE}"))
+    _check_direct(found, direct, set(own) | set(middle))
+    if set(own) & set(middle):
         found.faults.append(Fault("routes", f"a link is a host's own in one route and not in another: {_OTHERWISE}"))
     if not found.faults:
-        _add_edges(found, own, joined, middle)
-        found.edges += [(found.wires[wire], *ends, True) for wire, ends in direct.items()]
+        stars: dict[str, list[_End]] = {}
+        for wire, node in own.items():
+            up, down = (found.wires[wire] if (wire, way) in ways else None for way in ("up", "down"))
+            stars.setdefault(joined[wire], []).append((node, up, down))
+        _add_edges(found, stars, joined, middle)
+
+
+def _check_direct(found: _Platform, direct: dict[str, dict[tuple[str, str], None]], others: set[str]) -> None:
+    """The edges of routes of one link."""
+    for wire, pairs in direct.items():
+        ends = next(iter(pairs))
+        if any(set(pair) != set(ends) for pair in pairs) or wire in others:
+            words = f"the link {wire} joins {ends[0]}-{ends[1]} and others too: {_OTHERWISE}"
+            found.faults.append(Fault("routes", words))
+        elif len(pairs) == 2:
+            found.edges.append((found.wires[wire], *ends, True))
+        else:
+            found.edges.append((found.wires[wire], *ends, False))
 
 
 def _between(joined: nx.utils.UnionFind[str], middle: dict[str, tuple[str, str]], wire: str, a: str, b: str) -> None:
@@ -277,13 +315,13 @@ def _between(joined: nx.utils.UnionFind[str], middle: dict[str, tuple[str, str]]
 
 
 def _add_edges(
-    found: _Platform, own: dict[str, str], joined: nx.utils.UnionFind[str], middle: dict[str, tuple[str, str]]
+    found: _Platform,
+    stars: dict[str, list[_End]],
+    joined: nx.utils.UnionFind[str],
+    middle: dict[str, tuple[str, str]],
 ) -> None:
     """Switches where own links meet, and the links between these; one whose ends meet is a backbone."""
     through = {joined[left]: wire for wire, (left, right) in middle.items() if joined[left] == joined[right]}
-    stars: dict[str, list[tuple[str, _Wire, _Wire]]] = {}
-    for wire, node in own.items():
-        stars.setdefault(joined[wire], []).append((node, found.wires[wire], found.wires[wire]))
     names = {end: f"switch{i}" if f"switch{i}" not in found.nodes else f"switch {i}" for i, end in enumerate(stars)}
     for end, ends in stars.items():
         _star(ends, found.wires[through[end]] if end in through else None, names[end], found)

@@ -1,4 +1,4 @@
-"""Slurm's topology files: ``topology.conf`` (tree and block) and ``topology.yaml`` (slurm.schedmd.com, by reading).
+"""Slurm's ``topology.conf`` (tree and block), ``scontrol show topology``, ``topology.yaml`` (slurm.schedmd.com).
 
 A tree: ``SwitchName=leaf1 Nodes=n[01-04]``, ``SwitchName=spine Switches=leaf[1-2]``; each switch has one link to each
 node and switch that it names. Blocks: ``BlockName=b1 Nodes=…``, nodes on one switch. Rates are in neither:
@@ -26,7 +26,7 @@ _YAML = (
     re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?(?:tree|block|flat)[ \t]*:"),
 )
 _PAIR = re.compile(r'([A-Za-z]{1,20})[ \t]*=[ \t]*("[^"]*"|\S+)')
-_KEYS = ("switchname", "nodes", "switches", "linkspeed", "blockname", "blocksizes")
+_KEYS = ("switchname", "nodes", "switches", "linkspeed", "blockname", "blocksizes", "level", "blockindex")
 
 
 class _Switch(NamedTuple):
@@ -78,6 +78,8 @@ def _conf(text: str, faults: list[Fault]) -> list[tuple[str | None, _Switch]]:
             )
         elif "switchname" in pairs or "blockname" in pairs:
             own = pairs.get("switchname"), pairs.get("switchname") or pairs["blockname"]
+            if "level" in pairs and pairs.get("switches"):  # scontrol prints all nodes below a switch
+                pairs["nodes"] = ""
             rest_of = (pairs.get(key, "") for key in ("nodes", "switches", "linkspeed"))
             rows.append((own[0], _Switch(where, own[1], *rest_of)))
     if len({kind is None for kind, _ in rows}) > 1:

@@ -16,7 +16,10 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc
 
 def device(bus: str, kind: str, speed: str, number: int, *inner: str) -> str:
     """A PCI device with devices of the operating system, numbered on."""
-    own = "".join(f'<object type="OSDev" gp_index="{number + 1 + i}" name="{name}"/>' for i, name in enumerate(inner))
+    own = "".join(
+        f'<object type="OSDev" gp_index="{number + 1 + i}" name="{name}" osdev_type="{3 if "mlx" in name else 2}"/>'
+        for i, name in enumerate(inner)
+    )
     return (
         f'<object type="PCIDev" gp_index="{number}" pci_busid="{bus}" pci_type="{kind} [10de:2330] a1" '
         f'pci_link_speed="{speed}">{own}</object>'
@@ -51,7 +54,7 @@ def matrix(name: str, ends: list[int], rows: list[list[int]]) -> str:
 GPU0 = device("0000:03:00.0", "0302", "63.015385", 20, "nvml0", "cuda0")
 GPU1 = device("0000:04:00.0", "0302", "63.015385", 30, "nvml1")
 GPU2 = device("0000:83:00.0", "0302", "31.5", 40, "nvml2")
-NIC = device("0000:05:00.0", "0207", "0.000000", 50, "ib0", "mlx5_0")
+NIC = device("0000:05:00.0", "0207", "0.000000", 50, "mlx5_0", "ib0")
 VGA = device("0000:07:00.0", "0300", "0.5", 60, "card0")
 SPREAD = box(package(0, bridge("0000:01:00.0", "31.5", GPU1, NIC, GPU0), VGA), package(1, GPU2))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
 from exchange.machines.reading import both_ways, links_of, refused
@@ -109,6 +109,20 @@ def test_directions_of_a_shared_link_take_turns() -> None:
     assert {one.group for one in machine.links} == {"l"}
 
 
+def test_routes_that_are_no_way_back() -> None:
+    """One link there and another back; own links up and down; nothing is made of a way that no route names."""
+    there, back = (route(*ends, name).replace("<route", '<route symmetrical="NO"') for *ends, name in ("abx", "bay"))
+    machine = read_text(zone(host("a"), host("b"), link("x"), link("y", rate="250MBps"), there, back), "ways.xml")
+    assert links_of(machine) == Counter([("a", "b", RATE, WAIT), ("b", "a", 250e6, WAIT)])
+    wires = "".join(host(n) + link(f"{n}u") + link(f"{n}d", rate="250MBps") for n in "abc")
+    routes = [
+        route(u, v, f"{u}u", f"{v}d").replace("<route", '<route symmetrical="no"') for u, v in permutations("abc", 2)
+    ]
+    machine = read_text(zone(wires, *routes), "ways.xml")
+    ends = [link for n in "abc" for link in ((n, "switch0", RATE, WAIT), ("switch0", n, 250e6, WAIT))]
+    assert links_of(machine) == Counter(ends)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -116,7 +130,7 @@ def test_directions_of_a_shared_link_take_turns() -> None:
         (zone(ENDS, route("a", "b", "no")), "route[a-b] = 'no': names no link of the file"),
         (zone(ENDS, route("a", "z", "la")), "route[a-z] = 'z': names no host or router of the file"),
         (zone(ENDS, route("a", "b", "la", "lb", "lc", "ld")), "has 4 links; routes of 1 to 3 are read"),
-        (zone(ENDS, route("a", "b", "la"), route("a", "c", "la")), "la joins a-b too"),
+        (zone(ENDS, route("a", "b", "la"), route("a", "c", "la")), "the link la joins a-b and others too"),
         (zone(ENDS, route("a", "b", "la", "lb"), route("c", "d", "la", "ld")), "la or ld is another's own link"),
         (zone(link("l", rate="quick")), "@bandwidth = 'quick': must be a rate"),
         (zone('<peer id="p"/>'), "peer[p]: is not read"),

@@ -66,6 +66,15 @@ def test_a_tree_with_two_spines() -> None:
     assert machine.unknown == ("what LinkSpeed=400 counts: Slurm gives it no unit",)
 
 
+def test_what_scontrol_shows_is_the_same_tree() -> None:
+    text = (
+        "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n[1-2]\nSwitchName=s2 Level=0 LinkSpeed=1 Nodes=n3\n"
+        "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[1-3] Switches=s[1-2]\n"
+    )
+    up = [("s1", "top", "UP"), ("s2", "top", "UP")]
+    assert pairs(read_text(text, "topo.txt")) == Counter(net("s1", "n1", "n2") + net("s2", "n3") + up)
+
+
 def test_blocks_are_joined_by_a_switch_that_is_assumed() -> None:
     machine = read_text("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n", "topology.conf")
     blocks = [("b1", "blocks", "UP"), ("b2", "blocks", "UP")]
