@@ -165,11 +165,14 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
 
 def _told_two_lines(series: Series, fit: Fit, algorithm: Any) -> bool:
     """Show two lines where one explains too little and they do more; whether it is so."""
-    from synth.exchange.measurements.two_lines import two_lines
+    from synth.exchange.measurements.two_lines import ENOUGH, explained, two_lines
     from synth.text.quantities import shown
 
     found = two_lines(series, fit, algorithm)
     if found is None:
+        if (one := explained(series, fit)) < ENOUGH:
+            words = f"one line explains {one:.0%} of the samples, and two no more: some times are outliers or scatter"
+            errors.print(f"note: {series.label}: {words}", markup=False, soft_wrap=True)
         return False
     last, first = (shown(end, "bytes") for end in (found.last, found.first))
     errors.print(

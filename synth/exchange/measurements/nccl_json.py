@@ -96,7 +96,9 @@ def _decoded(text: str, at: int, lines: Sequence[Line]) -> tuple[Any, int]:
     except (ValueError, RecursionError) as error:
         there = error.pos if isinstance(error, json.JSONDecodeError) else at
         line = lines[min(text.count("\n", 0, there), len(lines) - 1)].number
-        raise fail(line, "", "is no JSON here: the file is cut short or was changed") from None
+        raise fail(
+            line, "", "no JSON: output of nccl-tests or rccl-tests that is cut short or changed; give it whole"
+        ) from None
 
 
 def _rows(number: int, entry: Mapping[str, Any], stated: set[int]) -> list[_Row]:
