@@ -185,6 +185,8 @@ BAD = {
     JSON.format('{"size": 8, "out_of_place": {"time": Infinity}}'): ("line 1", "Infinity"),
     '{"results": [{"out_of_place": {"time"': ("line 1", "cut short or changed"),
     '{"results": [],\n "out_of_place": ' + "[" * 10**5: ("line 1", "cut short or changed"),
+    "name,size,inPlace,time,algBw\nAllReduce,8,0,1\n": ("line 2", "4 cells"),
+    "name,size,inPlace,time,algBw\nAllReduce,8,0,-1,1\n": ("line 2, time", "-1"),
     '{"size": 8, "inPlace": 2, "time": 1, "algBw": 1}': ("line 1, inPlace", "0 or 1"),
     '{"name": "Barrier", "size": 8, "inPlace": 0, "time": 1, "algBw": 1}': ("line 1, name", "Barrier"),
     '{"size": 8, "inPlace": 0, "time": 1, "algBw": 1}': ("line 1", "--test"),
