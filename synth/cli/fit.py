@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from synth.cli.common import bad_option
+from synth.cli.common import bad_option, checked
 from synth.cli.options import grouped
 from synth.cli.output import console, errors, table
 
@@ -35,6 +35,8 @@ class Said:
     ranks: Annotated[int | None, Option(min=2, help="How many ranks took part, and the machine gets.")] = None
     algorithm: Annotated[str, Option(help="What collectives ran: ring, tree or doubling.")] = "ring"
     place: Annotated[str | None, Option(help=PLACE)] = None
+    least: Annotated[str | None, Option("--from", help="Leave out smaller sizes: 128KiB.")] = None
+    most: Annotated[str | None, Option("--to", help="Leave out larger sizes.")] = None
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,18 @@ def _groups(series: list[Series], writing: Writing) -> dict[str, list[Series]]:
 def _read(log: str, said: Said) -> Series:
     from synth.exchange.measurements.logs import Hints, read
     from synth.exchange.measurements.series import PLACES
+    from synth.exchange.measurements.two_lines import of_sizes
+    from synth.text.amounts import size
     from synth.text.input_file import InputFile
 
     name, equals, path = log.partition("=")
     if not equals or "/" in name:
         name, path = "", log
     place = PLACES[said.place] if said.place else None
-    return read(InputFile(path), Hints(name or None, said.test, said.ranks, place))
+    found = read(InputFile(path), Hints(name or None, said.test, said.ranks, place))
+    least, most = (checked(f"--{end}", lambda text: size(text) if text else None, text or "")
+                   for end, text in (("from", said.least), ("to", said.most)))  # fmt: skip
+    return of_sizes(found, least, most)
 
 
 def _say_what_was_taken(series: Series, test: str | None) -> None:
@@ -144,6 +151,8 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
         rows.append((one.label, one.test, str(one.ranks), counted(len(one.size), "sample"),
                      str(int((left.weight == 0).sum())), f"{left.relative[worst]:+.0%}",
                      f"{shown(int(one.size[worst]), 'bytes')} (line {one.lines[worst]})"))  # fmt: skip
+        if len(members) == 1 and _told_two_lines(one, found, algorithm):
+            continue
         if left.alike > ALIKE:
             errors.print(
                 f"note: {one.label}: neighbouring sizes deviate alike (correlation {left.alike:.2f}): the cost is not "
@@ -152,6 +161,33 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
     columns = ("log", "test", "ranks", "samples", "left out", "largest residual", "at")
     console.print(table(*columns, rows=rows, right=("ranks", "samples", "left out", "largest residual")))
     return found
+
+
+def _told_two_lines(series: Series, fit: Fit, algorithm: Any) -> bool:
+    """Show two lines where one explains too little and they do more; whether it is so."""
+    from synth.exchange.measurements.two_lines import ENOUGH, explained, two_lines
+    from synth.text.quantities import shown
+
+    found = two_lines(series, fit, algorithm)
+    if found is None:
+        if (one := explained(series, fit)) < ENOUGH:
+            words = f"one line explains {one:.0%} of the samples, and two no more: some times are outliers or scatter"
+            errors.print(f"note: {series.label}: {words}", markup=False, soft_wrap=True)
+        return False
+    last, first = (shown(end, "bytes") for end in (found.last, found.first))
+    errors.print(
+        f"note: {series.label}: one line explains {found.one:.0%} of the samples, two explain {found.both:.0%}: the "
+        f"cost changes between {last} and {first} (a protocol or algorithm changes). A machine has one line: fit that "
+        f"of the sizes you ask for, --to {found.last} or --from {found.first}",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    rows = []
+    for words, part in ((f"up to {last}", found.small), (f"from {first}", found.large)):
+        both = ((part.latency, "s"), (part.bandwidth, "bytes/s"))
+        rows.append((words, *("unknown" if one is None else f"{shown(one.value, unit)} ({shown(one.low, unit)} to "
+                              f"{shown(one.high, unit)})" for one, unit in both)))  # fmt: skip
+    console.print(table("sizes", "latency", "bandwidth", rows=rows, right=("latency", "bandwidth")))
+    return True
 
 
 def _compared(series: list[Series]) -> None:
@@ -172,6 +208,7 @@ def _write(fits: dict[str, Fit], series: list[Series], writing: Writing, ranks: 
     from synth.exchange.measurements import fitted_machine
     from synth.text.files import dumps
     from synth.text.input_file import InputFile
+    from synth.text.quantities import shown
 
     assert writing.output is not None
     logs = [fitted_machine.log_name(one.source) for one in series]
@@ -181,6 +218,8 @@ def _write(fits: dict[str, Fit], series: list[Series], writing: Writing, ranks: 
     else:
         raw = fitted_machine.with_classes(InputFile(writing.machine), fits, logs)
         raw["name"] = writing.name or raw["name"]
+    least, most = (end(getattr(one.size, end.__name__)() for one in series) for end in (min, max))
+    raw["given"] = [*raw["given"], f"fitted to sizes of {shown(int(least), 'bytes')} to {shown(int(most), 'bytes')}"]
     try:
         writing.output.write_text(dumps(raw) + "\n", encoding="utf-8")
     except OSError as error:

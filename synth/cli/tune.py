@@ -19,6 +19,7 @@ from synth.cli.output import console, errors
 if TYPE_CHECKING:
     from synth.instance import Instance
     from synth.tuning.robustness import Variation
+    from synth.tuning.rows import Row
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 SIZES = {"synth tune": "--sizes", "synth drill": "--size"}
@@ -33,6 +34,12 @@ FOR = (
 )
 
 
+REACH = (
+    "Say too what NCCL's ring should reach by NCCL's own cost model, beside what is possible, with GPUs of volta, "
+    "ampere, hopper or blackwell."
+)
+
+
 @dataclass(frozen=True)
 class Aim:
     """What is to be tuned."""
@@ -41,6 +48,7 @@ class Aim:
     sizes: Annotated[str, Option(help="1KiB..4GiB (times 4), 1KiB..4GiB*2, or 64KiB,1MiB.")] = "1KiB..4GiB"
     methods: Annotated[list[str] | None, Option("-m", "--method", help="Of ours only these. Default: all.")] = None
     form: Annotated[str, Option("--for", help=FOR)] = "msccl:azure"
+    reach: Annotated[str | None, Option(help=REACH)] = None
     robust: Annotated[bool, Option("--robust", help="Choose by the worst regret on machines drawn.")] = False
     vary: Annotated[list[str] | None, Option(help=f"{VARY} Default: ±10% and ±30%.")] = None
     samples: Annotated[int, Option(min=1, help="Machines to draw.")] = 10
@@ -74,19 +82,19 @@ def tune(
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
-    from synth.text.quantities import shown
     from synth.tuning import Question, folder, library_files
     from synth.tuning import tune as search
+    from synth.tuning.reach import put_in
     from synth.tuning.sizes import read_sizes
 
+    _demand_gpu(aim.reach)
     seconds, style = checked("--time-limit", read_limit, effort.time_limit), drawn.figure_style
     make = maker("synth tune", machine, parameters or [], file)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
     sizes = tuple(read_sizes(aim.sizes))
     variation = _variation(aim, effort.seed)
     if aim.form in FORMATS:
-        if variation is not None:
-            raise bad_option("--robust", "chooses among exported algorithms, not a library's own", aim.form)
+        _demand_tables(aim)
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
     if aim.form not in FORMS:
@@ -101,15 +109,45 @@ def tune(
         make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
     demand_folder("--out", out)
     rows = search(asked, lambda words: errors.print(words))
+    put_in(rows, asked, aim.reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
-        if row.within is not None:
-            words = f"{row.collective} {shown(row.instance_bytes, 'bytes')}: {row.within.words}"
-            console.print(f"within the fit's intervals of 95 %, {words}", markup=False, soft_wrap=True)
+        _tell_row(row)
     _tell(table, files, form, out)
+
+
+def _demand_tables(aim: Aim) -> None:
+    """Refuse what is said of tables of exported algorithms where a library chooses among its own."""
+    for option, value in (("--robust", aim.robust), ("--reach", aim.reach)):
+        if value:
+            raise bad_option(option, "is for tables of exported algorithms, not of a library's own", aim.form)
+
+
+def _demand_gpu(name: str | None) -> None:
+    """Refuse an unknown kind of GPU."""
+    from synth.exchange.selection.nccl_reach import data
+
+    if name is not None and name not in data()["gpu"]:
+        raise bad_option("--reach", f"must be one of {', '.join(data()['gpu'])}", name)
+
+
+def _tell_row(row: Row) -> None:
+    """What is known of a row beside its table: its interval on a fitted machine, and what NCCL's ring should reach."""
+    from synth.text.quantities import shown
+
+    size, factor = row.instance_bytes, row.bus_factor
+    where = f"{row.collective} {shown(size, 'bytes')}"
+    if row.within is not None:
+        words = f"within the fit's intervals of 95 %, {where}: {row.within.words}"
+        console.print(words, markup=False, soft_wrap=True)
+    if row.reach is not None and factor is not None:
+        seconds = [row.reach.seconds, row.references.get("ring"), row.bound]
+        rates = [shown(size * factor / one if one else None, "bytes/s") for one in seconds]
+        words = f"{where}: NCCL's ring should reach busbw {rates[0]} ({row.reach.protocol}); as replayed {rates[1]}, "
+        console.print(f"{words}no algorithm more than {rates[2]}", markup=False, soft_wrap=True)
 
 
 def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:

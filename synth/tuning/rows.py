@@ -7,6 +7,7 @@ from typing import Any
 
 from synth.exchange.forms import Program
 from synth.exchange.record_export import transfers_of
+from synth.exchange.selection.nccl_reach import Reach
 from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.intervals import Within, within
@@ -50,7 +51,7 @@ class Row:
     bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
     the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
-    intervals of a fitted machine."""
+    intervals of a fitted machine; ``reach``: what NCCL's ring should reach."""
 
     instance: Instance
     collective: str
@@ -68,6 +69,7 @@ class Row:
     schedules: list[Scheduled] = field(default_factory=list)
     regret: float | None = None
     within: Within | None = None
+    reach: Reach | None = None
     limit: str = ""  # of the executor, that costs more than is tolerated
 
     @property

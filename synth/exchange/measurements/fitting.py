@@ -93,6 +93,13 @@ def fitted(series: Sequence[Series], algorithm: Algorithm = "ring") -> Fit:
     return Fit(found[0] if has_latency else None, bandwidth, overheads, scale, residuals)
 
 
+def first_residuals(series: Series, algorithm: Algorithm = "ring") -> FloatArray:
+    """Logarithms of measured over fitted times of the estimator's start, shape (samples,): quick, and hardly moved by
+    a few samples. Raises :class:`InputError` as :func:`fitted` does."""
+    data, _ = _data([series], algorithm)
+    return data.log_s - _predicted(data, _told(data, _start(data))[0])
+
+
 def _data(series: Sequence[Series], algorithm: Algorithm) -> tuple[_Data, list[int]]:
     """All samples, and where each series begins."""
     next_at = 1 if any(one.test != BANDWIDTH for one in series) else 0

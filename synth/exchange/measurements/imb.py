@@ -20,7 +20,7 @@ NAMES = {
     "bcast": "broadcast", "reduce": "reduce",
 }  # fmt: skip
 _SPOKEN = "PingPong, PingPing, Sendrecv, Allreduce, Allgather(v), Alltoall(v), Reduce_scatter, Bcast, Reduce"
-_TITLE = re.compile(r"^#\s*Benchmarking\s+(\w+)")
+_TITLE = re.compile(r"^#\s*Benchmarking\s+(?:Multi-)?(\w+)")
 _PROCESSES = re.compile(r"^#\s*#processes\s*=\s*(\d{1,7})")
 _GROUPS = re.compile(r"^#\s*\(\s*\d{1,7} groups of (\d{1,7}) processes")
 _HEADER = re.compile(r"^\s*#bytes\s+#repetitions\s+(.*t(?:_avg|_max)?\[usec\].*)$")
@@ -93,7 +93,7 @@ def _tables(lines: Sequence[Line]) -> Iterator[_Table]:
         elif match := _HEADER.match(line.text):
             column = _column(line, match.group(1).split())
         elif column and (cells := line.text.split()) and cells[0].isdigit():
-            table.rows.extend(_row(line, cells, column))
+            table.rows.extend(_row(line, cells, column) if cells[1:2] and cells[1].isdigit() else ())
         elif line.text.strip() and not line.text.startswith("#"):
             column = 0
     yield table

@@ -48,6 +48,8 @@ def samples(test: str, ranks: int, found: Iterable[Sample]) -> Samples:
     rows = list(found)
     if not rows:
         raise InputError([Fault("line 1", "the table has no row of a size above 0")])
+    if largest := next((row for row in rows if row.size > MOST_BYTES), None):
+        raise fail(largest.line, "size", f"is more than {MOST_BYTES} bytes among {ranks} ranks", str(largest.size))
     size, seconds, lines, places = zip(*rows, strict=True)
     columns = (np.array(size, dtype=np.int64), np.array(seconds), np.array(lines, dtype=np.int64))
     return Samples(test, ranks, *columns, places)

@@ -8,7 +8,6 @@ pull request 93) has a measurement a line, ``inPlace`` 0 or 1.
 
 from __future__ import annotations
 
-import csv
 import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,9 +70,7 @@ def _objects(lines: Sequence[Line]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The objects of the file with the numbers of the lines where they begin, what stands around them left out."""
     for k, line in enumerate(lines):
         if set(line.text.split(",")) >= _COLUMNS:
-            rows = [other for other in lines[k + 1 :] if other.text]
-            for other, row in zip(rows, csv.reader(one.text for one in rows), strict=False):
-                yield other.number, dict(zip(line.text.split(","), row, strict=False))
+            yield from _rows_of_csv(line.text.split(","), lines[k + 1 :])
             return
     ends = list(accumulate(len(line.text) + 1 for line in lines))
     text, k = "".join(f"{line.text}\n" for line in lines), 0
@@ -89,6 +86,16 @@ def _objects(lines: Sequence[Line]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         k = max(bisect_right(ends, at), k + 1)
 
 
+def _rows_of_csv(header: Sequence[str], lines: Sequence[Line]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows of rccl-tests' CSV, which quotes nothing. Raises :class:`InputError` for one with cells missing."""
+    for line in lines:
+        cells = line.text.split(",")
+        if line.text and len(cells) < len(header):
+            raise fail(line.number, "", f"has {len(cells)} cells, the header {len(header)}")
+        if line.text:
+            yield line.number, dict(zip(header, cells, strict=False))
+
+
 def _decoded(text: str, at: int, lines: Sequence[Line]) -> tuple[Any, int]:
     """The JSON value that begins at a place of the text, and where it ends. Raises :class:`InputError`."""
     try:
@@ -96,7 +103,9 @@ def _decoded(text: str, at: int, lines: Sequence[Line]) -> tuple[Any, int]:
     except (ValueError, RecursionError) as error:
         there = error.pos if isinstance(error, json.JSONDecodeError) else at
         line = lines[min(text.count("\n", 0, there), len(lines) - 1)].number
-        raise fail(line, "", "is no JSON here: the file is cut short or was changed") from None
+        raise fail(
+            line, "", "no JSON: output of nccl-tests or rccl-tests that is cut short or changed; give it whole"
+        ) from None
 
 
 def _rows(number: int, entry: Mapping[str, Any], stated: set[int]) -> list[_Row]:
