@@ -127,7 +127,7 @@ def _say_what_was_taken(series: Series, test: str | None) -> None:
     if series.test == READ:
         notes.append("a read is a round trip: its time counts as two latencies and the data's way back")
     for words in notes:
-        errors.print(f"note: {series.label}: {words}", markup=False, soft_wrap=True)
+        errors.print(f"note: {series.label}: {words}")
 
 
 def _fitted(members: list[Series], algorithm: Any) -> Fit:
@@ -172,14 +172,13 @@ def _told_two_lines(series: Series, fit: Fit, algorithm: Any) -> bool:
     if found is None:
         if (one := explained(series, fit)) < ENOUGH:
             words = f"one line explains {one:.0%} of the samples, and two no more: some times are outliers or scatter"
-            errors.print(f"note: {series.label}: {words}", markup=False, soft_wrap=True)
+            errors.print(f"note: {series.label}: {words}")
         return False
     last, first = (shown(end, "bytes") for end in (found.last, found.first))
     errors.print(
         f"note: {series.label}: one line explains {found.one:.0%} of the samples, two explain {found.both:.0%}: the "
         f"cost changes between {last} and {first} (a protocol or algorithm changes). A machine has one line: fit that "
         f"of the sizes you ask for, --to {found.last} or --from {found.first}",
-        markup=False, soft_wrap=True,
     )  # fmt: skip
     rows = []
     for words, part in ((f"up to {last}", found.small), (f"from {first}", found.large)):

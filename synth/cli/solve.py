@@ -140,7 +140,7 @@ def _tell_intervals(done: Sequence[tuple[Run, Record]]) -> None:
         found = within(moves, best.label, run.instance)
         if found is not None:
             words = f"{run.instance.name}, {best.label}: within the fit's intervals of 95 %, {found.words}"
-            console.print(words, markup=False, soft_wrap=True)
+            console.print(words)
 
 
 def _tell_where(done: Sequence[tuple[Run, Record]]) -> None:

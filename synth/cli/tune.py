@@ -142,12 +142,12 @@ def _tell_row(row: Row) -> None:
     where = f"{row.collective} {shown(size, 'bytes')}"
     if row.within is not None:
         words = f"within the fit's intervals of 95 %, {where}: {row.within.words}"
-        console.print(words, markup=False, soft_wrap=True)
+        console.print(words)
     if row.reach is not None and factor is not None:
         seconds = [row.reach.seconds, row.references.get("ring"), row.bound]
         rates = [shown(size * factor / one if one else None, "bytes/s") for one in seconds]
         words = f"{where}: NCCL's ring should reach busbw {rates[0]} ({row.reach.protocol}); as replayed {rates[1]}, "
-        console.print(f"{words}no algorithm more than {rates[2]}", markup=False, soft_wrap=True)
+        console.print(f"{words}no algorithm more than {rates[2]}")
 
 
 def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:
@@ -230,7 +230,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
         for note in instance.notes:
             if note not in told and not note.startswith("bytes="):
                 told.add(note)
-                errors.print(f"note: {note}", markup=False, soft_wrap=True)
+                errors.print(f"note: {note}")
         return instance
 
     return made

@@ -82,12 +82,14 @@ def positive(line: int, column: str, cell: str, unit: float, inverse: bool = Fal
 
 
 def one_test(lines: Iterable[tuple[int, str]], stated: str | None, known: Iterable[str]) -> str:
-    """The one test that the log names at these lines, or the one that was stated. Raises :class:`InputError`."""
+    """The one test that the log names at these lines; where it names none or several, the one that was stated. Raises
+    :class:`InputError`."""
     found = dict.fromkeys(name for _, name in lines)
     if stated is not None:
         if stated not in known:
             raise InputError([Fault("--test", f"must be one of {', '.join(known)}", stated, True)])
-        return stated
+        if len(found) != 1:
+            return stated
     if len(found) == 1:
         return next(iter(found))
     names = " and ".join(found) or "no test"
