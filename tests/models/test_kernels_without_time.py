@@ -17,7 +17,8 @@ from synth.clock.deadline import OutOfTime, stopping
 from synth_models.bine.parts.units import units_of
 from synth_models.bine.parts.weights import dimension_weights
 from synth_models.bine.references.placement_greedy import best_placement, cut
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 
 
 def within_a_limit(seconds: float, work: Callable[[], Any]) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 Link = tuple[Any, ...]  # src, dst, bandwidth[, latency[, group]]

@@ -18,8 +18,9 @@ from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.references.symmetric import method as symmetric
 from synth_models.fabric.scheduling import back_and_forth, chunks
 from synth_models.fabric.scheduling.back_and_forth import again, transfers_of
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import reversed_in_time
+from synth_models.fabric.scheduling.transfers import Transfers
 
 ALL = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 DRAGONFLY = {"network": "dragonfly", "groups": 5, "routers": 2, "hosts": 2}

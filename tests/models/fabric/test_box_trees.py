@@ -25,9 +25,10 @@ from synth_models.fabric.references.hierarchical.group_leaders import groups_of_
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import around, near_boxes, seconds_between
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
+from synth_models.fabric.scheduling.list_scheduling import timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import reversed_instance
+from synth_models.fabric.scheduling.transfers import Transfers
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 

@@ -13,8 +13,9 @@ from synth.arrays import IntArray
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.scheduling import at_once, cells, lines, list_scheduling
 from synth_models.fabric.scheduling.followers import NEVER, Followers
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
+from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.scheduling.reservations import Uses
+from synth_models.fabric.scheduling.transfers import Transfers
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]
 

@@ -18,7 +18,8 @@ from models.fabric.tree_replay import replay as plain_replay
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
+from synth_models.fabric.scheduling.list_scheduling import completion, timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 COLLECTIVES = ("reduce_scatter", "allreduce", "reduce", "allgather", "broadcast")

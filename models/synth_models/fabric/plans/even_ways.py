@@ -18,7 +18,7 @@ from synth_models.fabric.plans.out_trees import channels
 from synth_models.fabric.plans.pair_paths import once
 from synth_models.fabric.routes.routes_in_turn import Edges
 from synth_models.fabric.routes.search import Routes
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 ROUNDS, POWER = 2, 8
 MOST_EDGES = 20_000

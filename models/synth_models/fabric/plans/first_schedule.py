@@ -29,8 +29,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import too_large
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 MOST_RINGS = 8

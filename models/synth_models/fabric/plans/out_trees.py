@@ -26,9 +26,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_at_once
+from synth_models.fabric.scheduling.list_scheduling import timed, timed_at_once
 from synth_models.fabric.scheduling.moves import Moves, Ways, in_chunks, only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 Edge = tuple[int, int, int]  # from rank, to rank, step: a rank sends in a later step than it received in

@@ -13,8 +13,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.routes.routes_in_turn import Edges
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_at_once
+from synth_models.fabric.scheduling.list_scheduling import timed, timed_at_once
 from synth_models.fabric.scheduling.moves import along, in_chunks
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 MOST_TRIED = 100_000  # transfers of a schedule with more than one chunk a block

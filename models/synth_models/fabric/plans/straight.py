@@ -20,10 +20,11 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.near_groups import even_routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import farthest_first
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import reversed_instance
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 REDUCTIONS = ("reduce_scatter", "reduce")
@@ -96,5 +97,5 @@ def _transfers(
     moved = np.concatenate([piece[:dealt], moved[wanted]])
     after = np.concatenate([np.full(dealt, -1), moved[dealt:]]) if dealt else None
     routes = even_routes(instance, source, target, size[moved])
-    transfers = Transfers.of_rows(block, size, moved, routes, after=after, priority=0)
+    transfers = Transfers.of_rows(block, size, moved, routes, before=after, priority=0)
     return farthest_first(instance, transfers)

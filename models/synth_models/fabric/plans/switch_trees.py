@@ -14,7 +14,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 from synth_models.fabric.scheduling.gathering import parts_from_its_hub
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 MOST_HUBS = 512
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.switch_sums import meet_in_switches
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

@@ -20,7 +20,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import empty, refusal
 from synth_models.fabric.plans.switch_trees import hub_routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allreduce",)

@@ -36,9 +36,10 @@ from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refus
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.moves import only_useful, pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

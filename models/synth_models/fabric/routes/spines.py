@@ -16,7 +16,7 @@ from synth_models.fabric.problem.machine import Machine
 
 
 def over_all_in_turn(machine: Machine, route_start: IntArray, link: IntArray, priority: IntArray) -> IntArray:
-    """``link`` of routes as :class:`~synth_models.fabric.scheduling.list_scheduling.Transfers` has them, with other
+    """``link`` of routes as :class:`~synth_models.fabric.scheduling.transfers.Transfers` has them, with other
     switches in the middle, by ``priority`` that which has been idle for longest; the same where no link between
     switches slows a route down."""
     net = machine.network

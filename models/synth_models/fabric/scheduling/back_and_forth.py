@@ -25,8 +25,9 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import FEW
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
+from synth_models.fabric.scheduling.list_scheduling import timed, timed_alike
 from synth_models.fabric.scheduling.reversal import arrivals, ends, reversed_in_time
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 TIMED_AGAIN = ", timed again backwards and forwards"

@@ -12,7 +12,8 @@ from synth.arrays import FloatArray, IntArray
 from synth.clock.deadline import OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 FEW = 300_000  # transfers up to which all kinds of list scheduling are tried

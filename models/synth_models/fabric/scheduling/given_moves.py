@@ -27,7 +27,8 @@ from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
 from synth_models.fabric.problem.rows import picked, rows_of
 from synth_models.fabric.routes.search import Route, Routes, star
 from synth_models.fabric.scheduling import service as sharing
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, timed
+from synth_models.fabric.scheduling.list_scheduling import completion, timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 Waits = tuple[IntArray, IntArray]

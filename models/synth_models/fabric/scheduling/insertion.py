@@ -20,8 +20,9 @@ from synth.clock import start_up_costs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.followers import Followers
-from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, placed_in_gaps
+from synth_models.fabric.scheduling.list_scheduling import most_seconds, placed_in_gaps
 from synth_models.fabric.scheduling.reservations import uses_of
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

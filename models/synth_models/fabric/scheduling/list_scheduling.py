@@ -8,20 +8,18 @@ for it. Nothing waits while it could run, so a bad priority costs time, never va
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import IntArray
 from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth.kernels import jit
 from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.rows import Rows, picked, rows_of, starts
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.at_once import started_at_once
 from synth_models.fabric.scheduling.cells import placed_in_cells
@@ -39,101 +37,11 @@ from synth_models.fabric.scheduling.reservations import (
     uses_of,
 )
 from synth_models.fabric.scheduling.switch_sums import in_trees, meet_in_switches
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 GAPS = 48  # of every link that later transfers may fill: the latest ones
 LOOK = 1000  # events between looks at the clock
-_NOTHING = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Transfers:
-    """What is to be moved, in no order of time. All arrays are int64 unless said otherwise.
-
-    ``piece_block``, ``piece_bytes``: shape (pieces,). ``piece``, ``adds`` (bool), ``priority`` (the least goes first):
-    shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i, from a rank to a rank (or
-    an out-tree to several). ``before[before_start[i]:before_start[i + 1]]``: the transfers that must have arrived at
-    the rank where i starts.
-    """
-
-    piece_block: IntArray
-    piece_bytes: IntArray
-    piece: IntArray
-    adds: BoolArray
-    priority: IntArray
-    route_start: IntArray
-    link: IntArray
-    before_start: IntArray
-    before: IntArray
-
-    @classmethod
-    def of(
-        cls,
-        piece_block: Any,
-        piece_bytes: Any,
-        piece: Any,
-        routes: Sequence[Sequence[int]],
-        before: Sequence[Sequence[int]],
-        priority: Any = None,
-        adds: Any = False,
-    ) -> Transfers:
-        """From lists: a route and a list of predecessors per transfer. All else as in :meth:`of_rows`."""
-        rows = piece_block, piece_bytes, piece, rows_of(routes)
-        return cls.of_rows(*rows, before=rows_of(before), priority=priority, adds=adds)
-
-    @classmethod
-    def of_rows(
-        cls,
-        piece_block: Any,
-        piece_bytes: Any,
-        piece: Any,
-        routes: Rows,
-        *,
-        after: IntArray | None = None,
-        before: Rows | None = None,
-        priority: Any = None,
-        adds: Any = False,
-    ) -> Transfers:
-        """From arrays: the ``routes`` as rows of links, and either ``after``, the one transfer that each waits for
-        (less than 0: none), shape (transfers,), or ``before``, rows of them; without both none waits. ``piece_block``,
-        ``priority``, ``adds``: of each, or one for all; by default transfers go in their order and add nothing."""
-        count, waits = len(piece), before or (np.zeros(len(piece) + 1, dtype=np.int64), _NOTHING)
-        if after is not None:
-            waits = starts(after >= 0), after[after >= 0]
-        order = np.arange(count) if priority is None else priority
-        return cls(
-            _each(piece_block, len(piece_bytes), np.int64),
-            np.asarray(piece_bytes, dtype=np.int64),
-            np.asarray(piece, dtype=np.int64),
-            _each(adds, count, bool),
-            _each(order, count, np.int64),
-            *(np.asarray(column, dtype=np.int64) for column in (*routes, *waits)),
-        )
-
-    @classmethod
-    def of_schedule(cls, schedule: Schedule, before: Rows | None = None, priority: Any = None) -> Transfers:
-        """What a schedule moves, without its times, in the order of its starts unless said otherwise."""
-        return cls.of_rows(
-            schedule.piece_block, schedule.piece_bytes, schedule.piece, (schedule.route_start, schedule.link),
-            before=before, priority=schedule.start if priority is None else priority, adds=schedule.adds,
-        )  # fmt: skip
-
-    def taken(self, chosen: IntArray) -> Transfers:
-        """The transfers of these numbers, in this order, without what they wait for among the others."""
-        number = np.full(len(self.piece), -1, dtype=np.int64)
-        number[chosen] = np.arange(len(chosen))
-        routes, waits = picked((self.route_start, self.link), chosen), picked((self.before_start, self.before), chosen)
-        kept = number[waits[1]] >= 0
-        lengths = np.bincount(np.repeat(np.arange(len(chosen)), np.diff(waits[0]))[kept], minlength=len(chosen))
-        rows = self.piece_block, self.piece_bytes, self.piece[chosen], routes
-        before, others = (starts(lengths), number[waits[1]][kept]), (self.priority[chosen], self.adds[chosen])
-        return Transfers.of_rows(*rows, before=before, priority=others[0], adds=others[1])
-
-
-def _each(value: Any, count: int, kind: Any) -> Any:
-    """Of every transfer the same, or what is given for each."""
-    given = np.asarray(value, dtype=kind)
-    return given if given.ndim else np.full(count, given)
 
 
 def timed(

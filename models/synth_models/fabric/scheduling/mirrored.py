@@ -14,8 +14,9 @@ from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import FEW
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import arrivals, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

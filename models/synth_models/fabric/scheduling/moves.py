@@ -13,7 +13,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import picked, rows_of, starts
 from synth_models.fabric.routes.routes_in_turn import Edges, sent_in_turn
 from synth_models.fabric.routes.search import Route, Routes
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 MANY_EDGES = 500  # of a schedule, whose routes are then chosen by a kernel
 
@@ -123,7 +123,7 @@ def along(routes: Routes, piece_bytes: IntArray, edges: Edges) -> Transfers:
         sent = sent_in_turn(routes, edges, piece_bytes[edges.piece])
     if sent is not None:
         piece, priority, links = edges.piece[sent.edge], edges.priority[sent.edge], (sent.start, sent.link)
-        return Transfers.of_rows(block, piece_bytes, piece, links, after=sent.after, priority=priority)
+        return Transfers.of_rows(block, piece_bytes, piece, links, before=sent.after, priority=priority)
     holder = np.zeros(len(piece_bytes), dtype=np.int64)
     holder[edges.piece[::-1]] = edges.source[::-1]
     moves = Moves(routes, block, piece_bytes, holder.tolist())

@@ -23,16 +23,11 @@ from synth_models.fabric.scheduling import moves as moving
 from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.gathering import gathering
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import (
-    Transfers,
-    followers_of,
-    list_scheduled,
-    most_seconds,
-    placed_in_gaps,
-)
+from synth_models.fabric.scheduling.list_scheduling import followers_of, list_scheduled, most_seconds, placed_in_gaps
 from synth_models.fabric.scheduling.renumbered import waits_of
 from synth_models.fabric.scheduling.reservations import Uses, uses_of
 from synth_models.fabric.scheduling.reversal import arrivals
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

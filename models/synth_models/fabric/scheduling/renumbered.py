@@ -13,8 +13,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.automorphism import link_images
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import Rows, rows_of
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import arrivals, ends
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 Pair = tuple[int, int]

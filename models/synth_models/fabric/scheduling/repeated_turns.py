@@ -18,9 +18,10 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed, timed_backwards
+from synth_models.fabric.scheduling.list_scheduling import most_seconds, timed, timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import arrivals, ends
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 COMPARED = 2  # periods that must be like the one after them

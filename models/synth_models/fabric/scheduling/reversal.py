@@ -18,7 +18,8 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
+from synth_models.fabric.scheduling.list_scheduling import waiting_for
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 SPREADS = {"reduce_scatter": "allgather", "reduce": "broadcast", "allreduce": "allgather"}

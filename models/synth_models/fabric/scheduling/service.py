@@ -23,7 +23,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.scheduling.followers import NEVER, Followers, becomes_ready
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import Transfers, followers_of, most_seconds
+from synth_models.fabric.scheduling.list_scheduling import followers_of, most_seconds
 from synth_models.fabric.scheduling.reservations import (
     Uses,
     earliest_behind,
@@ -31,6 +31,7 @@ from synth_models.fabric.scheduling.reservations import (
     reserve_behind,
     uses_of,
 )
+from synth_models.fabric.scheduling.transfers import Transfers
 
 LOOK = 100  # events between looks at the clock
 SAME = 1e-9  # of a transfer: what is left where rounding ends it

@@ -35,7 +35,7 @@ class Summing(Moved, Protocol):
 
 
 class Waiting(Summing, Protocol):
-    """:class:`synth_models.fabric.scheduling.list_scheduling.Transfers`, as far as they are read here."""
+    """:class:`synth_models.fabric.scheduling.transfers.Transfers`, as far as they are read here."""
 
     @property
     def priority(self) -> IntArray:

@@ -16,8 +16,9 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.scheduling.chunks import cut, seconds
-from synth_models.fabric.scheduling.list_scheduling import Transfers, most_seconds, timed
+from synth_models.fabric.scheduling.list_scheduling import most_seconds, timed
 from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 from synth_peers.sccl.programs.rank_arcs import RankArcs
 

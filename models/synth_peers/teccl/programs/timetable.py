@@ -20,8 +20,9 @@ import numpy as np
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.scheduling.chunks import cut, seconds
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 from synth_peers.teccl.programs.fluid_insertion import Streams
 from synth_peers.teccl.programs.grid import Grid

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_models.fabric.programs.continuous.problem import Problem, Row
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 
 Pair = tuple[int, int, int]  # a transfer, one that comes later, and a leaf of the one whose arrival counts
 

@@ -10,7 +10,7 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.flow.flow_routes import FlowPaths
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def transfers(pieces: Pieces, priority: IntArray | None = None) -> Transfers:
     hops = starts(length), plan.routes.link[_ranges(plan.hop_start[at], length)]
     after = np.where(pieces.hop > 0, np.arange(-1, len(at) - 1), -1)
     order = 0 if priority is None else priority
-    return Transfers.of_rows(plan.block[pieces.part], pieces.bytes, pieces.piece, hops, after=after, priority=order)
+    return Transfers.of_rows(plan.block[pieces.part], pieces.bytes, pieces.piece, hops, before=after, priority=order)
 
 
 def _hops(instance: FabricInstance, routes: FlowPaths) -> tuple[IntArray, IntArray]:

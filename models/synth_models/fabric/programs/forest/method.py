@@ -52,7 +52,8 @@ from synth_models.fabric.programs.forest.tuned import (
     MOST_PACKED,
     MOST_TRANSFERS,
 )
-from synth_models.fabric.scheduling.list_scheduling import Transfers, completion, summed_up, timed
+from synth_models.fabric.scheduling.list_scheduling import completion, summed_up, timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

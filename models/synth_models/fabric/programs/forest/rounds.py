@@ -16,9 +16,10 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.forest.tree_plan import Table, pieces_of, transfers_of
 from synth_models.fabric.programs.forest.tuned import STRETCHES
-from synth_models.fabric.scheduling.list_scheduling import Transfers, waiting_for
+from synth_models.fabric.scheduling.list_scheduling import waiting_for
 from synth_models.fabric.scheduling.periodic import MOST_CELLS, Order, cells_of, timetable
 from synth_models.fabric.scheduling.reservations import Uses
+from synth_models.fabric.scheduling.transfers import Transfers
 
 SAME = 2**40  # nominal bytes of a block, far more than any number of pieces
 

@@ -19,7 +19,7 @@ from synth.kernels import jit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import picked, starts
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 Options = list[tuple[int, tuple[int, ...]]]  # amounts and routes, in proportion to which pieces are dealt out
 

@@ -25,7 +25,8 @@ from synth_models.fabric.programs.steiner.model import SCALE, Column
 from synth_models.fabric.programs.steiner.tree_transfers import depth
 from synth_models.fabric.programs.steiner.tuned import MOST_CHUNKS, MOST_MEMBERS, MOST_TRANSFERS
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

@@ -24,8 +24,9 @@ from synth_models.fabric.references.hierarchical.share_weights import (
 from synth_models.fabric.references.hierarchical.tuned import BEHIND, IDLE, MOST_PROBED, PROBED_BYTES, QUICK
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import timed_from_near_and_afar
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed, timed_alike
+from synth_models.fabric.scheduling.list_scheduling import timed, timed_alike
 from synth_models.fabric.scheduling.reversal import ends, joined, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

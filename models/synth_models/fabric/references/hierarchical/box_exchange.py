@@ -21,9 +21,10 @@ from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import SHARES
 from synth_models.fabric.routes.box_routes import PairRoutes
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.switch_sums import meet_in_switches
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 ADDING, EXCHANGING, BETWEEN, HANDING = range(4)  # stages: into a share's rank, in a box, between boxes, out of it again

@@ -14,7 +14,8 @@ from synth_models.fabric.references.hierarchical.box_sends import Rounds
 from synth_models.fabric.references.hierarchical.tuned import ROUND_PARTS
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.spines import as_one
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 
 
 def kept_to(instance: FabricInstance, transfers: Transfers, at_home: int, rounds: Rounds) -> Transfers:

@@ -36,8 +36,8 @@ from synth_models.fabric.references.hierarchical.spare_rails import over_spare_r
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import around, seconds_between
 from synth_models.fabric.routes.spines import over_all_in_turn
-from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.transfers import Transfers
 
 
 def boxes_of(instance: FabricInstance, strategy: BoxStrategy) -> Sequence[tuple[int, ...]]:
@@ -151,7 +151,7 @@ def _shares(
 def _as_transfers(routes: PairRoutes, block: IntArray, size: IntArray, sends: Sends) -> Transfers:
     start, link = routes.of(sends.source, sends.target)
     link = over_all_in_turn(routes.machine, start, link, sends.step)
-    return Transfers.of_rows(block, size, sends.piece, (start, link), after=sends.after, priority=sends.step)
+    return Transfers.of_rows(block, size, sends.piece, (start, link), before=sends.after, priority=sends.step)
 
 
 def slow_links(instance: FabricInstance) -> BoolArray:

@@ -102,10 +102,11 @@ from synth_models.fabric.scheduling.from_afar import (
     takes_long,
     timed_from_near_and_afar,
 )
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed_backwards
+from synth_models.fabric.scheduling.list_scheduling import timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored, there_and_back, timed_one_way
 from synth_models.fabric.scheduling.repeated_turns import Period, of_many_turns
 from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")

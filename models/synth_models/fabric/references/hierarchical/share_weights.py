@@ -22,7 +22,7 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.gossip import windows
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.tuned import ALONE, BUSIEST, HELP, TOGETHER
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 
 HELPED = 3  # ways: not, and two; around and beside slow links are two more
 WAYS = HELPED + 2

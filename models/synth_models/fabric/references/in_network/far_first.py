@@ -23,7 +23,8 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.in_network.tuned import MOST_TREE_CHUNKS, MOST_TREE_MEMBERS, MOST_TREE_TRANSFERS
 from synth_models.fabric.routes.search import Routes, can_branch, forked, merged
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter")

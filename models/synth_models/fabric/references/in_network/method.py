@@ -37,7 +37,8 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.in_network import far_first
 from synth_models.fabric.references.in_network.tuned import MOST_CHUNKS, MOST_TRANSFERS
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allreduce", *far_first.KNOWN)

@@ -45,7 +45,7 @@ from synth_models.fabric.references.plan.relayed_plan import ENOUGH, MUCH, Relay
 from synth_models.fabric.references.plan.rotation import rotated, ticks_in_turn
 from synth_models.fabric.references.plan.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried

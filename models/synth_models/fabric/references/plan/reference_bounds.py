@@ -29,8 +29,8 @@ from synth_models.fabric.references.plan.load_rows import Carried, heads_and_tai
 from synth_models.fabric.routes.quickest_routes import only_routes, quickest
 from synth_models.fabric.routes.routes_in_turn import Edges
 from synth_models.fabric.routes.search import MOST_THRESHOLDS, Routes
-from synth_models.fabric.scheduling.list_scheduling import Transfers
 from synth_models.fabric.scheduling.moves import MANY_EDGES
+from synth_models.fabric.scheduling.transfers import Transfers
 
 ROUNDED = 1 - 1e-9  # floats here are sums of at most a few million numbers
 ROUNDED_OVER_RANKS = 1 - 1e-6  # and of ways that are no slower than the quickest but for so much

@@ -32,7 +32,8 @@ from synth_models.fabric.references.pull.tuned import (
     THRIFT,
 )
 from synth_models.fabric.scheduling.chunks import seconds
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 
 SPREADING = ("allgather", "broadcast")
 
@@ -149,7 +150,7 @@ def _transfers(instance: FabricInstance, trees: MulticastTrees, chunks: int, thr
     by = np.lexsort((nth[piece], -tail))
     priority = np.empty(len(piece), dtype=np.int64)
     priority[by] = np.arange(len(by))
-    return Transfers.of_rows(block, size, piece, (row, link), after=came, priority=priority)
+    return Transfers.of_rows(block, size, piece, (row, link), before=came, priority=priority)
 
 
 class Links(NamedTuple):

@@ -6,9 +6,10 @@ import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.rows import starts
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.renumbered import waits_of
 from synth_models.fabric.scheduling.switch_sums import meet_in_switches
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

@@ -26,7 +26,8 @@ from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.near_groups import routes_leaving_once
 from synth_models.fabric.references.slots.balanced_dragonfly import BalancedDragonfly
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 

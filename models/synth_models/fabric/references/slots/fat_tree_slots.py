@@ -24,8 +24,9 @@ from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.rows import picked
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.moves import pieces_of
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 SLACK = 1e-9  # of a ratio of bandwidths

@@ -55,9 +55,10 @@ from synth_models.fabric.references.symmetric.tuned import (
 )
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
-from synth_models.fabric.scheduling.list_scheduling import Transfers, timed
+from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.moves import pieces_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_instance, reversed_transfers
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
@@ -286,7 +287,7 @@ def _from_everyone(instance: FabricInstance, sizes: list[list[int]]) -> Transfer
     after = np.where(sends.after[:, None] == NOBODY, NOBODY, sends.after[:, None] * n + np.arange(n)).ravel()[keep]
     route = np.arange(len(after) + 1), link.ravel()[keep]
     after = np.where(after == NOBODY, NOBODY, number[after])
-    return Transfers.of_rows(block, size, piece.ravel()[keep], route, after=after)
+    return Transfers.of_rows(block, size, piece.ravel()[keep], route, before=after)
 
 
 def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:
@@ -314,4 +315,4 @@ def _from_one(instance: FabricInstance, sizes: list[list[int]]) -> Transfers:
     tree, turn = piece % len(trees), piece // len(trees)
     after = np.where(before[tree] == NOBODY, NOBODY, before[tree] + piece[:, None] * (n - 1)).ravel()
     route, turns = (np.arange(len(after) + 1), link[tree].ravel()), turn[:, None] * (int(depth.max()) + 1) + level[tree]
-    return Transfers.of_rows(0, row, np.repeat(piece, n - 1), route, after=after, priority=turns.ravel())
+    return Transfers.of_rows(0, row, np.repeat(piece, n - 1), route, before=after, priority=turns.ravel())

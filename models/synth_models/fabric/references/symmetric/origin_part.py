@@ -33,9 +33,10 @@ from synth_models.fabric.references.symmetric.one_origin import NOBODY, directio
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import Transfers, followers_of, list_scheduled_in_order
+from synth_models.fabric.scheduling.list_scheduling import followers_of, list_scheduled_in_order
 from synth_models.fabric.scheduling.reservations import Uses, uses_of
 from synth_models.fabric.scheduling.reversal import joined, reversed_in_time
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Quotient, Schedule
 
 BROKEN = "the machine's symmetry is broken, or it has none that carries every rank to every other one"
@@ -202,7 +203,7 @@ def _on_grid(instance: FabricInstance, machine: Machine, size: IntArray) -> Tran
     seconds = float(size.max()) / net.bandwidth[kind]
     sends = one_origin(net.dst[link].astype(np.int64), seconds, net.latency[kind].astype(float), len(size))
     routes = np.arange(len(sends.chunk) + 1), link[there[sends.source], sends.direction]
-    return Transfers.of_rows(0, size, sends.chunk, routes, after=sends.after)
+    return Transfers.of_rows(0, size, sends.chunk, routes, before=sends.after)
 
 
 def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: IntArray) -> Transfers:
@@ -222,7 +223,7 @@ def _over_boxes(instance: FabricInstance, machine: Machine, group: Group, size: 
             chunk += [c] * (1 + len(inside))
             links += [route, *inside]
     rows = starts([len(route) for route in links]), np.concatenate(links)
-    return Transfers.of_rows(0, size, chunk, rows, after=np.array(after))
+    return Transfers.of_rows(0, size, chunk, rows, before=np.array(after))
 
 
 def _routes(machine: Machine, origin: int, targets: Sequence[int], size: int) -> list[IntArray]:
