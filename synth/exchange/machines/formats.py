@@ -192,9 +192,9 @@ def read_text(
     try:
         machine = _one_of([(part, chosen.read(part.text, name, hints)) for part in pieces])
     except InputError as error:
-        raise InputError(
-            [replace(f, path=visible(f.path), message=visible(f.message)) for f in error.faults], source
-        ) from None
+        shown = InputError([replace(f, path=visible(f.path), message=visible(f.message)) for f in error.faults], source)
+        shown.hint = f"read as {chosen.name} ({chosen.summary}); {links_csv.ALWAYS_READ}"
+        raise shown from None
     return replace(
         machine,
         source=visible(machine.source),

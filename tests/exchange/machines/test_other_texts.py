@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from exchange.machines.reading import SAMPLES, refused
 
+from synth.errors import InputError
+from synth.exchange.machines.formats import read_text
 from synth.exchange.machines.other_texts import known
 
 
@@ -28,6 +30,21 @@ def test_the_tool_is_named(text: str, words: str) -> None:
     assert message.startswith("broken.txt: is ")
     assert message.endswith("a table with the first line src,dst,bandwidth (links CSV) always works")
     assert words in refused("".join(f"n1: {line}\n" for line in text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('Ca 1 "H-1" # "n1 mlx5_0"\n[1](11) "S-1"[1] # "leaf" lid 3 9xHDR\n', "ibnetdiscover"),
+        ("GPU0 GPU1\nGPU0 X\nGPU1 NV1 X\n", "nvidia-smi"),
+        ("SwitchName=a\n", "slurm"),
+    ],
+)
+def test_a_refusal_ends_with_what_the_file_was_read_as(text: str, name: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_text(text, "x")
+    assert (caught.value.hint or "").startswith(f"read as {name} (")
+    assert (caught.value.hint or "").endswith("src,dst,bandwidth (links CSV) always works")
 
 
 def test_no_text_of_a_known_format_is_refused_by_its_marks() -> None:
