@@ -136,6 +136,7 @@ def _machine(root: Element, found: _Found, name: str) -> Machine:
     built = Builder()
     order = sorted(found.gpus, key=lambda gpu: [int(part, 16) for part in re.split("[:.]", gpu.name)])
     number = {gpu.name: built.rank(f"gpu{i}") for i, gpu in enumerate(order)}
+    built.boxes.append(tuple(number.values()))
     _add_matrices(built, root, found, number)
     for nic in found.nics:
         number[nic.name] = built.switch(nic.name)

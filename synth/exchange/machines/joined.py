@@ -65,6 +65,7 @@ def joined(network: Machine, boxes: Mapping[str, Machine]) -> Machine:
         network.name, network.format, "; box: ".join(dict.fromkeys(one.source for one in every)), tuple(names),
         frozenset(range(ranks, len(names))), links, (), _texts(every, "unknown"),
         (*_texts(every, "assumed"), *said), network.switching, left_out=_texts(every, "left_out"),
+        boxes=tuple(_boxes(network, hosts, place)),
         about=dict(ChainMap(*(dict(one.about) for one in every))),
     )  # fmt: skip
 
@@ -84,6 +85,14 @@ def _links(
     for i, link in enumerate(network.links):
         if i not in gone:
             yield replace(link, src=place[link.src, None], dst=place[link.dst, None])
+
+
+def _boxes(
+    network: Machine, hosts: Mapping[int, Machine], place: Mapping[tuple[int, int | None], int]
+) -> Iterator[tuple[int, ...]]:
+    """The ranks of every host: those of its box, or the host itself."""
+    for v in network.ranks:
+        yield tuple(place[v, own] for own in hosts[v].ranks) if v in hosts else (place[v, None],)
 
 
 def _texts(machines: Sequence[Machine], key: str) -> tuple[str, ...]:

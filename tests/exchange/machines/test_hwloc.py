@@ -68,6 +68,7 @@ def test_devices_hang_on_their_bridges() -> None:
         ("gpu2", "package1", 31.5e9, None),
         ("package0", "package1", None, None),
     )
+    assert machine.boxes == ((0, 1, 2),)
     assert [(machine.names[port.node], port.name) for port in machine.ports] == [("0000:05:00.0", "mlx5_0")]
     assert any(word.startswith("links between GPUs: the file has no matrix") for word in machine.unknown)
 

@@ -73,6 +73,7 @@ def test_a_tree_without_numbers_takes_every_port_and_hosts_without_a_box_stay() 
     ports = [(f"n2/nic-{port}", "s1", 50 * GB, None) for port in "ab"]
     assert links_of(machine) == both_ways(*inside("n2", 2, "a", "b"), *ports, *up)
     assert [machine.names[v] for v in machine.ranks] == ["n1", "n2/gpu0", "n2/gpu1"]
+    assert machine.boxes == ((0,), (1, 2))
 
 
 def test_a_table_of_hosts_takes_boxes_too() -> None:
