@@ -54,13 +54,15 @@ class Run:
 
     def stored_record(self) -> Record | None:
         """The record of an earlier run with the same instance, method, solver and options, however it ended; a file
-        that holds the method has to be as it was. In older folders other questions have the address of the method's
-        ordinary run."""
+        that holds the method has to be as it was. A parameter that the method did not have then counts as at its
+        default. In older folders other questions have the address of the method's ordinary run."""
         options = json.loads(json.dumps(self.options.as_record()))
+        default = json.loads(json.dumps({one.name: one.default for one in self.method.parameters}))
         for path in dict.fromkeys((self.path, self._path(""))):
             with suppress(InputError, OSError):  # no record, or no name that the system takes
                 record = records.read(path)
-                same = record["instance_sha256"] == self.instance.sha256 and record["options"] == options
+                stored = record["options"] | {"method": default | record["options"].get("method", {})}
+                same = record["instance_sha256"] == self.instance.sha256 and stored == options
                 if same and (self.method.folder is None or record.data.get("method_origin") == self.method.origin):
                     return record
         return None

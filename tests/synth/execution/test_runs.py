@@ -176,3 +176,18 @@ def test_a_record_stands_for_its_instance(tmp_path: Path) -> None:
     assert api.execute(run.instance, run.method, run.options).value == record.value
     with pytest.raises(InputError, match="no such file"):
         plan([place.with_name("push.json")], Request(["pull"]), results)
+
+
+def test_a_record_is_that_of_a_run_whose_method_has_a_parameter_more(mesh: Instance, tmp_path: Path) -> None:
+    """It lies where it lay, and counts as one at the default; where the run asks for another value it does not."""
+    asked = [Request(["pull"], parameters=given) for given in ({}, {"restarts": "3"})]
+    [run], [other] = (expand([mesh], one, tmp_path).runs() for one in asked)
+    for one in (run, other):
+        record = records.write(api.execute(one.instance, one.method, one.options), one.path)
+        assert one.finished_record() is not None
+        before = {name: value for name, value in record["options"]["method"].items() if name != "restarts"}
+        assert before != record["options"]["method"]
+        older = record["options"] | {"method": before}
+        records.write(Record({**record.data, "options": older}, record.path), one.path)
+    assert run.finished_record() is not None
+    assert other.finished_record() is None
