@@ -95,7 +95,7 @@ def run_line(line: str, folder: Path) -> None:
         by_plain_highs(folder / "model.mps", folder / "model.sol")
     target = words[words.index(">") + 1] if ">" in words else None
     words = words[: words.index(">")] if target else words
-    full = [name for word in words[1:] for name in (expanded(word, folder) if "*" in word else [word])]
+    full = [name for word in words[1:] for name in (expanded(word, folder) if is_pattern(word) else [word])]
     if words[0] == "python":
         done = subprocess.run([sys.executable, *full], cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -104,6 +104,11 @@ def run_line(line: str, folder: Path) -> None:
         done = command.run(*full, cwd=folder)
     if target:
         (folder / target).write_text(done.stdout)
+
+
+def is_pattern(word: str) -> bool:
+    """Whether a shell looks for files: a key's value, which a page puts in quotes, is no pattern."""
+    return "*" in word and "=" not in word
 
 
 def expanded(pattern: str, folder: Path) -> list[str]:

@@ -26,7 +26,7 @@ def write(
     """Write all into the folder (no figure without a ``style``); the table, and the files. Raises :class:`InputError`
     where an algorithm does not pass the check of its executor, and ``OSError``."""
     chosen, files = [], []
-    nodes = _nodes(rows[0].instance)
+    nodes = int(getattr(rows[0].instance, "hosts", 1))  # of machines that are made of boxes
     for collective, some in groupby(rows, key=lambda row: row.collective):
         for one in tables.ranges(list(some)):
             name = ""
@@ -51,8 +51,3 @@ def write(
         pictures = [folder / f"bandwidth.{suffix}" for suffix in ("svg", "pdf")]
         save(tables.figure(table, title), *pictures)
     return table, files + pictures
-
-
-def _nodes(instance: object) -> int:
-    """Boxes of the instance's machine, where it is made of boxes."""
-    return int(getattr(getattr(instance, "network", None), "boxes", 1) or 1)

@@ -139,23 +139,28 @@ class FabricInstance(Instance):
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
-        """The members by box, in the order of the group; where the network states no boxes every rank alone."""
-        box = self._box_of_rank
+        """The members by box, in the order of the group; where the network states no boxes every rank alone. Boxes of
+        one NVLink domain are one where there are several domains: what joins them is as quick as what is in them."""
+        box, size = self._box_of_rank, self._domain if self.hosts > 1 else 1
         found: dict[int, list[int]] = {}
         for rank in self.members:
-            found.setdefault(box.get(rank, -1 - rank), []).append(rank)
+            found.setdefault(box[rank] // size if rank in box else -1 - rank, []).append(rank)
         return [tuple(box) for box in found.values()]
 
     @cached_property
     def hosts(self) -> int:
         """What NCCL calls nodes: NVLink domains that have members, whose topologies it fuses (src/graph/topo.cc); 1
         where the network states no boxes."""
-        network, box = self.network, self._box_of_rank
-        if isinstance(network, MachineSpec):
-            domain = network.data.domain
-        else:
-            domain = (network.domain or 1) if isinstance(network, OwnSpec) else 1
-        return len({box.get(rank, -domain * (1 + rank)) // domain for rank in self.members}) if box else 1
+        box = self._box_of_rank
+        there = {box[rank] // self._domain if rank in box else -1 - rank for rank in self.members}
+        return len(there) if box else 1
+
+    @property
+    def _domain(self) -> int:
+        """Boxes of one NVLink domain."""
+        if isinstance(self.network, MachineSpec):
+            return self.network.data.domain
+        return (self.network.domain or 1) if isinstance(self.network, OwnSpec) else 1
 
     @property
     def numbering(self) -> list[tuple[int, str, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -113,6 +114,18 @@ def test_a_named_machine_and_a_read_one_give_nccl_the_same_rows(tmp_path: Path) 
     named = tuned(tmp_path, "dgx-h100", "boxes=2", "gpus=2", *sizes)
     assert read_in == by_key == named
     assert [row[3:8] for row in read_in] == [["tree", "simple", "-1", "2", "4"]]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("form", ["scheduled", "mscclpp"])
+def test_the_table_of_a_tuned_cluster_counts_its_boxes(form: str, tmp_path: Path) -> None:
+    (tmp_path / "box.txt").write_text(PAIR)
+    words = ["tune", str(tmp_path / "box.txt"), "boxes=2", "leaf=1", "--only", "NV,PIX,NET", *RATES]
+    words += ["--sizes", "1MiB", "-m", "hierarchical", "--for", form, "-o", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    with (tmp_path / "out/table.csv").open(newline="") as stream:
+        assert [row["nodes"] for row in csv.DictReader(stream)] == ["2"]
 
 
 @pytest.mark.long
