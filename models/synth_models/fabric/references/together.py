@@ -1,7 +1,7 @@
 """Method ``together`` (reference, ours): several collectives side by side on the shared links.
 
 Each has the best schedule that is found for it alone (:mod:`synth_models.fabric.race`); the transfers of all are timed
-anew (:mod:`synth_models.fabric.plans.joint_timing`). Never slower than one after the other.
+again (:mod:`synth_models.fabric.plans.joint_timing`). Never slower than one after the other.
 """
 
 from __future__ import annotations

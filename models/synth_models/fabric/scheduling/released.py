@@ -1,4 +1,4 @@
-"""Schedules put together: the transfers of several schedules on one machine, none before its release, timed anew."""
+"""Schedules put together: the transfers of several on one machine, none before its release, at new start times."""
 
 from __future__ import annotations
 

@@ -22,6 +22,6 @@ class Claims(Incumbent):
         """The incumbent of the race, and nothing claimed."""
         return cls(**{one.name: getattr(incumbent, one.name) for one in fields(Incumbent)})
 
-    def anew(self, options: RunOptions) -> Claims:
+    def for_options(self, options: RunOptions) -> Claims:
         """The same problem and bound without a schedule, for a search that starts from another one."""
         return Claims(self.instance, options, self.least, self.proven)

@@ -103,7 +103,7 @@ def _one_number(incumbent: Claims, routes: TransferRoutes, number: int, share: f
         told = f"the program's, of {number} pieces a block"
         incumbent.offer(problem.schedule(rows), told)
         if not incumbent.over():
-            own = incumbent.anew(_share(incumbent.options, share))
+            own = incumbent.for_options(_share(incumbent.options, share))
             own.offer(problem.schedule(rows), told)
             with own.options.in_time():
                 search(own, routes)

@@ -49,7 +49,7 @@ def pack_timed_trees(incumbent: Claims, routes: TransferRoutes) -> None:
     for order, urgency in orders(incumbent.instance, routes, incumbent):
         if worse == 2 or incumbent.over() or len(order.rows) > MOST_CUT:
             return
-        own = incumbent.anew(incumbent.options)
+        own = incumbent.for_options(incumbent.options)
         _try(own, order)
         _try(own, Order.of(order.problem, order.listed(urgency)))
         worse = 0 if own.best is not None and incumbent.offer(own.best, "trees over time, uneven pieces") else worse + 1
