@@ -40,6 +40,7 @@ MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: 
 MOST_MEMBERS = 32  # up to which all that libraries run is quick
 MOST_LAPPED = 128  # up to which rings are compared with ``symmetric``, trees with ``in_network``
 MOST_UNLIKE = 128  # up to which two_level is where boxes do not see the same, as behind leaf switches
+FAR = Fraction(5, 2)  # times a quick bound, from which on two_level is compared whatever the machine: GPUs share a NIC
 TOGETHER = 30_000  # transfers of all collectives, so that they are timed again in many ways
 NO_LIMIT = 10**12  # transfers
 IN_USE = ("direct", "double_tree", "two_level", "recursive_doubling", "pat", "bruck", "ring")
@@ -71,12 +72,13 @@ def _before_hierarchical(incumbent: Incumbent) -> Sequence[str]:
 
 
 def _beside_hierarchical(incumbent: Incumbent) -> Sequence[str]:
-    """What libraries run where that is quick; all where there is nothing else."""
+    """What libraries run where that is quick or much may be won; all where there is nothing else."""
     instance = incumbent.instance
     if incumbent.best is None or len(instance.members) <= MOST_MEMBERS:
         return IN_USE
     unlike = len(instance.members) <= MOST_UNLIKE and not boxes_are_alike(instance.machine, instance.boxes)
-    return ("two_level",) if unlike else ()
+    far = incumbent.time is not None and incumbent.time > FAR * quick_bound(instance)
+    return ("two_level",) if unlike or far else ()
 
 
 def _beside_symmetric(incumbent: Incumbent) -> Sequence[str]:

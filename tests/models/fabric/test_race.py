@@ -191,3 +191,14 @@ def test_a_method_that_takes_all_its_time_is_compared_all_the_same(borrower: Any
     assert (record["termination"], record["made_by"], record["message"]) == (
         "time_limit", ["pull"], "slow; stopped at the time limit",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter"])
+def test_ours_is_not_slower_than_leaders_where_ranks_share_a_nic(collective: str) -> None:
+    """Eight boxes of eight ranks and four NICs: over all ranks at once a NIC carries most data several times."""
+    made = synth.make("fabric", machine="dgx1", boxes=8, collective=collective, bytes="64MiB")
+    assert isinstance(made, FabricInstance)
+    ours, leaders = (race.call(name, made, RunOptions().started_now()) for name in ("hierarchical", "two_level"))
+    assert ours.solution is not None
+    assert leaders.solution is not None
+    assert chunks.seconds(made, ours.solution) <= chunks.seconds(made, leaders.solution)

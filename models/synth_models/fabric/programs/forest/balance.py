@@ -44,6 +44,7 @@ from synth_models.fabric.programs.forest.tuned import GRAIN, MOST_VARIABLES
 
 def balance(fluid: Fluid) -> bool:
     """Reduce capacities until every inner node lets out what it takes in; False if that was so, or is too large.
+    A solver's amounts may be below 0 by its tolerance, times a scale that makes this many units.
 
     Called before the rate is set; the unit becomes finer.
     """
@@ -65,7 +66,7 @@ def balance(fluid: Fluid) -> bool:
         parts[:] = [(amount * GRAIN, route) for amount, route in parts]
     fluid.unit /= GRAIN
     wanted = np.zeros_like(cap)
-    wanted[tail, head] = np.minimum(np.floor(best * GRAIN + 1e-4), cap[tail, head] * GRAIN).astype(np.int64)
+    wanted[tail, head] = np.clip(np.floor(best * GRAIN + 1e-4), 0, cap[tail, head] * GRAIN).astype(np.int64)
     kept = _balanced(wanted, member)
     for (u, v), parts in fluid.shares.items():
         left = int(kept[u, v])
@@ -160,7 +161,7 @@ def _balanced(wanted: IntArray, member: BoolArray) -> IntArray:
             return kept
         v = int(uneven[0])
         along = kept.T if surplus[v] > 0 else kept
-        path = _to_nearest(along, v, member, surplus * surplus[v] < 0)
+        path = _to_nearest(along, v, member, np.sign(surplus) == -np.sign(surplus[v]))
         left = [abs(int(surplus[w])) for w in (path[0], path[-1]) if not member[w]]
         less = min(*left, *(int(along[u, w]) for u, w in pairwise(path)))
         for u, w in pairwise(path):
