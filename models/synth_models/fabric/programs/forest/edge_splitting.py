@@ -18,6 +18,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.graph.hops import hops, hops_from_nearest
 from synth_models.fabric.programs.forest.capacities import Fluid, Share, shortfall
+from synth_models.fabric.programs.forest.tuned import PARTS
 
 Pair = tuple[int, int, int]  # from, to, amount
 
@@ -55,7 +56,7 @@ def split_off(fluid: Fluid, gathering: bool = False, thick: bool = False) -> lis
 
 
 def trim(fluid: Fluid) -> None:
-    """Give up capacity between switches that no cut needs, all of those equally far, both ways alike: routes then stay
+    """Give up capacity between switches that no cut needs, the same part of each, both ways alike: routes then stay
     near, and links have time to spare."""
     member = np.zeros(fluid.nodes, dtype=bool)
     member[fluid.members] = True
@@ -67,13 +68,19 @@ def trim(fluid: Fluid) -> None:
             classes[far[u] + far[v]].append((u, v))
     for _, pairs in sorted(classes.items(), reverse=True):
         both = [int(min(cap[u, v], cap[v, u])) for u, v in pairs]
-        trial = cap.copy()
-        for (u, v), amount in zip(pairs, both, strict=True):
-            trial[u, v] -= amount
-            trial[v, u] -= amount
-        if shortfall(trial, fluid.nodes, fluid.members, need, 1)[1] >= 0:
-            continue
-        for (u, v), amount in zip(pairs, both, strict=True):
+        kept, least, most = [0] * len(pairs), 0, PARTS
+        while least < most:  # the greatest part that can go
+            part = (least + most + 1) // 2
+            trial = cap.copy()
+            gone = [amount * part // PARTS for amount in both]
+            for (u, v), amount in zip(pairs, gone, strict=True):
+                trial[u, v] -= amount
+                trial[v, u] -= amount
+            if shortfall(trial, fluid.nodes, fluid.members, need, 1)[1] < 0:
+                least, kept = part, gone
+            else:
+                most = part - 1
+        for (u, v), amount in zip(pairs, kept, strict=True):
             for pair in ((u, v), (v, u)):
                 cap[pair] -= amount
                 fluid.shares[pair] = _less(fluid.shares[pair], amount)

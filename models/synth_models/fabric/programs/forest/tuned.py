@@ -19,5 +19,6 @@ LEAST_SHARE = Fraction(1, 4)  # of the greatest share of equal trees: fewer size
 MOST_VARIABLES = 60_000  # variables of the program that balances switches: a greater rate for time
 GRAIN = 2520  # units of a unit of capacity before rounding: less capacity lost for larger numbers
 FINER = 12  # parts of a unit of capacity where a switch leaves some over: less lost for larger numbers
+PARTS = 64  # of a link's capacity, trimmed by bisection: less of it in long routes for time
 MOST_GATHERED = 32  # ranks where switches are split off in a second way: a greater rate for time
 SWEEPS = 20  # passes of exchanges between trees: shallower trees for time
