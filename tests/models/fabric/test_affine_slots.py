@@ -103,9 +103,8 @@ def test_other_machines_have_no_slots() -> None:
 @pytest.mark.long
 def test_they_are_taken() -> None:
     instance = synth.make("fabric", **shape((9, 4, 2)), collective="alltoall", bytes="1152KiB")
-    straight = method._straight(instance, RunOptions())
-    assert straight is not None
-    assert "slots" in straight.words
+    found = method.solve(instance, RunOptions().started_now())
+    assert "slots" in found.message
     made = affine_slots(instance)
     assert made is not None
     assert chunks.seconds(instance, made) <= 1.2 * quick_bound(instance)

@@ -13,7 +13,7 @@ import pytest
 from models.fabric.small_machines import machine
 
 import synth
-from synth.options import RunOptions
+from synth.options import RELATIVE_GAP, RunOptions
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.family import FAMILY
 from synth_models.fabric.instance import FabricInstance
@@ -173,7 +173,7 @@ TORI: dict[str, dict[str, Any]] = {"torus 4x4": TORUS, "cube 4": CUBE, "torus 2x
     "name", ["torus 4x4", *(pytest.param(name, marks=pytest.mark.long) for name in list(TORI)[1:])]
 )
 def test_ours_of_many_bytes_is_no_slower_than_what_others_run(name: str, collective: str) -> None:
-    """Rings end a few latencies sooner than a timetable of ours, which then is theirs and says so."""
+    """Within the usual gap. Rings end a few latencies sooner than a timetable of ours, which then is theirs."""
     instance = made(collective, GIB, **TORI[name])
     found = FAMILY.methods["symmetric"].load()(instance, RunOptions().started_now())
     verdict = check_schedule(instance, found.solution)
@@ -183,7 +183,7 @@ def test_ours_of_many_bytes_is_no_slower_than_what_others_run(name: str, collect
         assert found.made_by == ("ring",)
     for method in FAMILY.published:
         theirs = seconds(method, instance) if knows(method, collective) else None
-        assert theirs is None or verdict.value <= theirs, method
+        assert theirs is None or verdict.value <= theirs * (1 + RELATIVE_GAP), method
 
 
 @pytest.mark.parametrize("size", [MIB, GIB])
