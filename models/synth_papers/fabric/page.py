@@ -287,7 +287,8 @@ def _curves(page: Reproduction) -> None:
         for cell in cells(page, [{"machine": "dgx-a100", "boxes": "2"}], [collective], CURVE):
             best, today = cell.best(OURS), cell.best(TODAY)
             if best is not None and today is not None:
-                rows.append((collective, shown(cell.size, "bytes"), *_won(best), *_won(today), percent(cell.gap)))
+                left = percent(gap(best[0], cell.bound))
+                rows.append((collective, shown(cell.size, "bytes"), *_won(best), *_won(today), left))
     columns = ["collective", "size", "best of ours", "time", "best of today", "its time", "gap"]
     page.table(CHOICE, pd.DataFrame(rows, columns=columns), "curves")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -20,7 +22,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.even_ways import evenly
 from synth_models.fabric.plans.pair_edges import straight_to_goals
 from synth_models.fabric.problem.reach import knows
-from synth_models.fabric.references import nvls
+from synth_models.fabric.references import bfb, nvls
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 EACH = {"bandwidth": "25GB/s", "latency": "0.5us"}
@@ -248,3 +250,21 @@ def test_twice_the_bytes_take_hardly_more_than_twice_as_long(name: str, collecti
             if sooner is None or later is None:
                 break
             assert later <= 2 * MORE * sooner, (method, size)
+
+
+def test_the_least_load_of_a_breadth_first_step() -> None:
+    """Blocks that may use some links only, against all sets of links: one that joins two others at last counts, too."""
+    chance = random.Random(5)
+    joining = [((0b0011, 1), (0b1100, 1), (0b0110, 4))]
+    drawn = [
+        tuple((chance.randrange(1, 32), chance.randint(1, 4)) for _ in range(chance.randint(1, 5))) for _ in range(200)
+    ]
+    for classes in (*joining, *drawn):
+        width = tuple(Fraction(chance.randint(1, 5)) for _ in range(5))
+        sets = [tuple(k for k in range(5) if number >> k & 1) for number in range(1, 32)]
+        expected = max(
+            Fraction(sum(count for mask, count in classes if not mask & ~sum(1 << k for k in links)))
+            / sum(width[k] for k in links)
+            for links in sets
+        )
+        assert bfb.least_load(classes, width) == expected

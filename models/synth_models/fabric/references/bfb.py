@@ -177,8 +177,12 @@ def least_load(classes: tuple[tuple[int, int], ...], bandwidth: tuple[Fraction, 
     / bandwidth of S``."""
     unions: set[int] = set()
     for mask, _ in classes:
-        apart = {mask} | {mask | union for union in unions if mask & union}
-        unions |= apart
+        joined_by = {mask}
+        for union in [other for other in unions if mask & other]:  # of several that only it joins, too
+            joined_by |= {one | union for one in joined_by}
+            if len(joined_by) > MOST_SETS:
+                raise _TooManySets
+        unions |= joined_by
         if len(unions) > MOST_SETS:
             raise _TooManySets
     worst = Fraction(0)
