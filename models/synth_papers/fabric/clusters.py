@@ -77,7 +77,7 @@ FITTED = 128  # GPUs from which on a power is fitted
 PRINTED = printed.read(__file__)
 COLUMNS = [
     "machine", "GPUs", "collective", "bytes", "method", "time, us", "bound, us", "gap", "transfers", "seconds",
-    "of which check", "memory, MB",
+    "of which check", "memory, MB", "made by",
 ]  # fmt: skip
 
 
@@ -250,6 +250,7 @@ def _row(question: Question, record: Record, bound: Record) -> dict[Any, Any]:
                 round(sum(seconds.values()) - seconds.get("compile", 0.0), 2),
                 round(seconds.get("check", 0.0), 2),
                 record.data.get("peak_memory_mb"),
+                record.lender or None,
             ),
             strict=True,
         )
@@ -257,8 +258,10 @@ def _row(question: Question, record: Record, bound: Record) -> dict[Any, Any]:
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Gaps as percent."""
-    return table.assign(gap=[percent(value) for value in table["gap"]])
+    """Gaps as percent; a method whose schedule is another's names it."""
+    lent = zip(table["method"], table["made by"], strict=True)
+    methods = [method if pd.isna(lender) else f"{method}, as {lender}" for method, lender in lent]
+    return table.assign(gap=[percent(value) for value in table["gap"]], method=methods).drop(columns="made by")
 
 
 def _size(size: int) -> str:
