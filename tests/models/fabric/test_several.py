@@ -29,6 +29,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.references import direct
 from synth_models.fabric.references.pull import method as pull
+from synth_models.fabric.scheduling.released import Together
 from synth_models.fabric.solution import Schedule, pack, unpack
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.table import table
@@ -340,3 +341,20 @@ def test_make_reads_a_file_of_collectives(tmp_path: Path) -> None:
         synth.make("fabric", network="full", nodes=4, collective="several", collectives=str(file))
     assert "line 2, bytes = 3: does not divide among 2 ranks" in str(caught.value)
     assert "line 3, ranks[1] = 9: no such node" in str(caught.value)
+
+
+@pytest.mark.parametrize(("far", "kept"), [(5.0, False), (0.5, True)])
+def test_a_whole_sum_does_not_come_before_a_part_of_it(far: float, kept: bool) -> None:
+    """Two ranks send each other their parts, one over a switch far away, and rank 1 the whole sum at last. Timed again
+    the whole goes at 2 s: the part over the switch, which nobody needs, must not be added to it."""
+    links = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, far), (2, 0, far)]
+    network = {"kind": "links", "nodes": 3, "switches": [2],
+               "links": [{"src": u, "dst": v, "bandwidth": 1.0, "latency": wait} for u, v, wait in links]}  # fmt: skip
+    instance = several([{"collective": "allreduce", "bytes": 1, "ranks": [0, 1]}], network)
+    alone = schedule_of([(0, 1)], [(0, 0, [0], True), (0, 0, [2, 3], True), (20, 0, [1], False)])
+    assert check_schedule(instance, alone).faults == []
+    together = Together.from_schedules(instance, [alone])
+    assert together is not None
+    made = together.timed(np.arange(3), in_gaps=False)
+    assert (made is not None) == kept
+    assert made is None or check_schedule(instance, made).faults == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -125,13 +125,14 @@ class Together:
         return replace(self, transfers=replace(old, route_start=starts, link=links))
 
     def timed(self, priority: IntArray, in_gaps: bool) -> Schedule | None:
-        """All transfers in this order of priority; None where a sum would take in what comes to it too early."""
+        """All transfers in this order of priority; None where a sum would take in what comes to it too early, or a
+        whole one would take the place of a part that comes later."""
         moves = replace(self.transfers, priority=np.asarray(priority, dtype=np.int64))
         made = _timed(self.instance, moves, [self.release[c] for c in self.of.tolist()], in_gaps)
         return made if not moves.adds.any() or self._sums_stay(made) else None
 
     def _sums_stay(self, made: Schedule) -> bool:
-        """Whether no more than before has come to where a transfer starts."""
+        """Whether no more than before has come to where a transfer starts, and nothing is added to a whole sum."""
         moves = replace(self.transfers, priority=made.start)
         net = self.instance.machine.network
         node = self.instance.machine.nodes
@@ -145,9 +146,20 @@ class Together:
         by_now = np.array(
             [np.searchsorted(keys[1, a:b], t, "right") for a, b, t in zip(first, last, made.start, strict=True)]
         )
+        if _late(goal, came, moves.adds) > _late(goal, self.ends, moves.adds):
+            return False
         adds = np.zeros(len(moves.piece_block), dtype=bool)
         adds[moves.piece[moves.adds]] = True
         return bool(np.all(by_now[adds[moves.piece]] <= self.known[adds[moves.piece]]))
+
+
+def _late(goal: IntArray, came: Any, adds: BoolArray) -> int:
+    """How many parts of sums come to a place (``goal``: node and piece) where a whole one is by then."""
+    whole: dict[int, float] = {}
+    for place, moment in zip(goal[~adds].tolist(), came[~adds].tolist(), strict=True):
+        whole[place] = min(moment, whole.get(place, moment))
+    parts = zip(goal[adds].tolist(), came[adds].tolist(), strict=True)
+    return sum(place in whole and moment >= whole[place] for place, moment in parts)
 
 
 def _joined(rows: Sequence[Transfers]) -> Transfers:
