@@ -244,7 +244,7 @@ def _master(planes: list[FloatArray], capacity: FloatArray) -> tuple[float, Floa
     )
     if result.x is None:
         return 0.0, None
-    x: FloatArray = result.x[parts:] * scale
+    x: FloatArray = np.maximum(result.x[parts:], 0.0) * scale  # a little below 0 by the solver's tolerance at most
     return float(min((np.stack([plane @ x for plane in planes])).min(axis=0).sum(), np.inf)), x
 
 
