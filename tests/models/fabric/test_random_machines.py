@@ -238,3 +238,8 @@ def test_the_instances_are_the_same_each_time_and_of_all_kinds() -> None:
     assert any(len(one.boxes) < len(one.members) for one in drawn)
     assert any((one.machine.group >= 0).any() for one in drawn)
     assert any(one.relay and one.ranks for one in drawn)
+
+
+def test_a_demand_beyond_the_planners_clock() -> None:
+    """Refused in words: its ticks are the machine's, of whatever is planned on it (drawn instance 1249)."""
+    ran(random_instance(1249), ["bound", "plan"], 1)

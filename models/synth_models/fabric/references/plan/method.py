@@ -46,7 +46,7 @@ from synth_models.fabric.references.plan.rotation import rotated, ticks_in_turn
 from synth_models.fabric.references.plan.straight_plan import StraightRoutes, straight_plan
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.transfers import Transfers
-from synth_models.fabric.solution import Schedule
+from synth_models.fabric.solution import MOST_TICKS, Schedule
 
 SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
@@ -360,14 +360,21 @@ def propose(instance: FabricInstance, options: RunOptions, planner: Planner) -> 
         return Outcome("unsupported", message=str(error))
     matrix, boxed = planner._read(matrix)
     alone = planner._by_pieces(matrix, boxed)
-    if len(instance.blocks):
+    if len(instance.blocks) and _countable(alone.numbered(block)):
         options.held.offer(lambda: alone.numbered(block), alone.seconds, alone.by)
     found = planner._compared(alone, boxed, instance)
     schedule = found.numbered(block)
+    if not _countable(schedule):
+        return Outcome("unsupported", message="the demand takes longer than the clock of the machine's planner counts")
     words = f"{found.by}, {schedule.transfers} transfers"
     proven = found.proven
     made_by = (found.by,) if found.by in REFERENCES else None
     return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words, made_by=made_by)
+
+
+def _countable(schedule: Schedule) -> bool:
+    """Whether a record can state its starts: the planner's ticks are the machine's, whatever the demand takes."""
+    return bool(np.all((schedule.start >= 0) & (schedule.start <= MOST_TICKS)))
 
 
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
