@@ -39,7 +39,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Expanded:
-    """The network as an instance holds it, what was replaced or filled in words, and how its switches forward."""
+    """The network as an instance holds it, and in words what of it was replaced or filled."""
 
     network: dict[str, Any]
     notes: list[str]
@@ -67,15 +67,13 @@ def mixture_of(text: str) -> Mixture | None:
         return None
     parts: list[tuple[str | InputFile, int]] = []
     for word in text.split("+"):
-        found = re.fullmatch(r"(.+?)(?:\*([0-9]{1,5}))?", word.strip())
-        if found is None or (found[2] is not None and int(found[2]) < 1):
+        found = re.fullmatch(r"(?P<name>.+?)(?:\*(?P<count>[0-9]{1,5}))?", word.strip())
+        name, count = ("", 0) if found is None else (found["name"], int(found["count"] or 1))
+        if count < 1:
             raise ValueError("must be a name or FILE.json, or several with how many of each: a.json*2+b.json*2")
-        part: str | InputFile = found[1]
-        if found[1] not in machine_names():
-            if not found[1].endswith(".json") and "/" not in found[1]:
-                raise ValueError(f"{found[1]} is unknown; {one_of(found[1], machine_names())}, or FILE.json")
-            part = InputFile(found[1])
-        parts.append((part, int(found[2] or 1)))
+        if name not in machine_names() and not name.endswith(".json") and "/" not in name:
+            raise ValueError(f"{name} is unknown; {one_of(name, machine_names())}, or FILE.json")
+        parts.append((name if name in machine_names() else InputFile(name), count))
     return Mixture(tuple(parts))
 
 

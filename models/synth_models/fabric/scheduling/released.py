@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -15,7 +16,7 @@ from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
-from synth_models.fabric.problem.rows import starts
+from synth_models.fabric.problem.rows import rows_of, starts
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
@@ -120,9 +121,8 @@ class Together:
             new = routes.direct(int(source[i]), int(goal[i])) or own
             found[i] = new if len(new) <= len(own) else own
             routes.take(found[i], int(old.piece_bytes[old.piece[i]]))
-        starts = np.concatenate([[0], np.cumsum([len(route) for route in found])]).astype(np.int64)
-        links = np.array([e for route in found for e in route], dtype=np.int64)
-        return replace(self, transfers=replace(old, route_start=starts, link=links))
+        start, links = rows_of(found)
+        return replace(self, transfers=replace(old, route_start=start, link=links))
 
     def timed(self, priority: IntArray, in_gaps: bool) -> Schedule | None:
         """All transfers in this order of priority; None where a sum would take in what comes to it too early, or a
@@ -131,14 +131,28 @@ class Together:
         made = _timed(self.instance, moves, [self.release[c] for c in self.of.tolist()], in_gaps)
         return made if not moves.adds.any() or self._sums_stay(made) else None
 
+    @cached_property
+    def _goals(self) -> IntArray:
+        """Where each transfer brings its piece: node and piece as one number."""
+        moves, net = self.transfers, self.instance.machine.network
+        ends = net.dst[moves.link[moves.route_start[1:] - 1]].astype(np.int64)
+        return ends + moves.piece * self.instance.machine.nodes
+
+    @cached_property
+    def _late(self) -> int:
+        """How many parts come behind the whole sum in the schedules as they were."""
+        return _behind(self._goals, self.ends, self.transfers.adds)
+
     def _sums_stay(self, made: Schedule) -> bool:
         """Whether no more than before has come to where a transfer starts, and nothing is added to a whole sum."""
-        moves = replace(self.transfers, priority=made.start)
-        net = self.instance.machine.network
-        node = self.instance.machine.nodes
-        source = net.src[moves.link[moves.route_start[:-1]]].astype(np.int64) + moves.piece * node
-        goal = net.dst[moves.link[moves.route_start[1:] - 1]].astype(np.int64) + moves.piece * node
+        moves, goal = replace(self.transfers, priority=made.start), self._goals
         came = arrivals(self.instance, moves, made)
+        if _behind(goal, came, moves.adds) > self._late:
+            return False
+        net = self.instance.machine.network
+        source = (
+            net.src[moves.link[moves.route_start[:-1]]].astype(np.int64) + moves.piece * self.instance.machine.nodes
+        )
         order = np.lexsort((came, goal))
         keys = np.stack([goal[order], came[order]])
         first = np.searchsorted(keys[0], source, "left")
@@ -146,20 +160,18 @@ class Together:
         by_now = np.array(
             [np.searchsorted(keys[1, a:b], t, "right") for a, b, t in zip(first, last, made.start, strict=True)]
         )
-        if _late(goal, came, moves.adds) > _late(goal, self.ends, moves.adds):
-            return False
         adds = np.zeros(len(moves.piece_block), dtype=bool)
         adds[moves.piece[moves.adds]] = True
         return bool(np.all(by_now[adds[moves.piece]] <= self.known[adds[moves.piece]]))
 
 
-def _late(goal: IntArray, came: Any, adds: BoolArray) -> int:
-    """How many parts of sums come to a place (``goal``: node and piece) where a whole one is by then."""
-    whole: dict[int, float] = {}
-    for place, moment in zip(goal[~adds].tolist(), came[~adds].tolist(), strict=True):
-        whole[place] = min(moment, whole.get(place, moment))
-    parts = zip(goal[adds].tolist(), came[adds].tolist(), strict=True)
-    return sum(place in whole and moment >= whole[place] for place, moment in parts)
+def _behind(goal: IntArray, came: Any, adds: BoolArray) -> int:
+    """How many parts of sums come to a place (``goal``) where a whole one is by then."""
+    places, place = np.unique(goal, return_inverse=True)
+    never = np.inf if came.dtype.kind == "f" else np.iinfo(came.dtype).max
+    whole = np.full(len(places), never, dtype=came.dtype)
+    np.minimum.at(whole, place[~adds], came[~adds])
+    return int(np.count_nonzero(came[adds] >= whole[place[adds]]))
 
 
 def _joined(rows: Sequence[Transfers]) -> Transfers:

@@ -31,10 +31,11 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan, schedule_of
-from synth_models.fabric.plans.demands.layout import Layout
+from synth_models.fabric.plans.demands.layout import LONGEST, Layout
 from synth_models.fabric.plans.demands.matrix import demand_of, read_matrix
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed
 from synth_models.fabric.plans.pair_paths import best_paths
+from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.references.plan.improved import placed_again
@@ -279,19 +280,24 @@ class Planner:
         except UnsupportedError:
             return None
 
+    @cached_property
+    def _longest(self) -> Fraction:
+        """Seconds for which the machine's ticks have room for certain."""
+        return Fraction(clock.ROOM, clock.ticks_per_second(self.machine.machine, LONGEST))
+
     @property
     def _most_straight(self) -> int:
         return MOST_ALONE if self._layout is None else MOST_STRAIGHT
 
     def _quickest(self, empty: Planned, boxed: IntArray) -> Planned:
         """The quicker of a balanced and a straight plan; the second only where it can be. Where neither is possible,
-        what method ``direct`` makes."""
+        or takes longer than the machine's ticks count, what method ``direct`` makes."""
         best: Plan | None = None
         by, all_made, bound = BALANCED, list[tuple[str, Plan]](), empty.proven.seconds
         enough = SMALL_GAP
-        for kind, make, small in self._makers(boxed, empty.proven):
+        for kind, make, small in self._makers(boxed, empty.proven) if bound <= self._longest else ():
             if best is None or _seconds(best) * (1 - enough) > bound:
-                made = make(best)
+                made = _countable(make(best))
                 all_made += [] if made is None else [(kind, made)]
                 if made is not None and (best is None or made.ticks < best.ticks):
                     best, by, enough = made, kind, small
@@ -360,21 +366,14 @@ def propose(instance: FabricInstance, options: RunOptions, planner: Planner) -> 
         return Outcome("unsupported", message=str(error))
     matrix, boxed = planner._read(matrix)
     alone = planner._by_pieces(matrix, boxed)
-    if len(instance.blocks) and _countable(alone.numbered(block)):
+    if len(instance.blocks):
         options.held.offer(lambda: alone.numbered(block), alone.seconds, alone.by)
     found = planner._compared(alone, boxed, instance)
     schedule = found.numbered(block)
-    if not _countable(schedule):
-        return Outcome("unsupported", message="the demand takes longer than the clock of the machine's planner counts")
     words = f"{found.by}, {schedule.transfers} transfers"
     proven = found.proven
     made_by = (found.by,) if found.by in REFERENCES else None
     return Outcome("finished", schedule, found.bound, str(proven), proven.certificate(), words, made_by=made_by)
-
-
-def _countable(schedule: Schedule) -> bool:
-    """Whether a record can state its starts: the planner's ticks are the machine's, whatever the demand takes."""
-    return bool(np.all((schedule.start >= 0) & (schedule.start <= MOST_TICKS)))
 
 
 def _straight(routes: StraightRoutes, matrix: IntArray, best: Plan | None) -> Plan | None:
@@ -389,6 +388,11 @@ def _plan(routes: StraightRoutes | RelayedRoutes, made: tuple[Pieces, Placed] | 
         return None
     pieces, transfers = made
     return Plan(pieces, transfers, routes.routes, int(transfers.end.max(initial=0)), routes.ticks_per_s)
+
+
+def _countable(plan: Plan | None) -> Plan | None:
+    """The plan, None where it ends beyond the ticks that a record states."""
+    return plan if plan is not None and plan.transfers.end.min(initial=0) >= 0 and plan.ticks <= MOST_TICKS else None
 
 
 def _seconds(plan: Plan) -> Fraction:
