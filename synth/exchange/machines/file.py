@@ -21,6 +21,7 @@ from synth.text.files import dumps
 from synth.text.input_file import InputFile
 
 FORMAT = "synth-machine/1"
+MOST_RANKS = 2**20
 _TEXTS = ("name", "source", "switching")
 _LISTS = ("given", "assumed", "unknown", "left_out")
 
@@ -96,13 +97,22 @@ def checked(raw: Any, source: str) -> dict[str, Any]:
     network = raw.get("network")
     if not isinstance(network, dict) or network.get("kind") != "links":
         faults.append(Fault("network", "must be an object of the kind links"))
-    elif not isinstance(network.get("boxes", []), list):
+    elif not _rows_of_ranks(network.get("boxes", [])):
         faults.append(Fault("network.boxes", "must be a list of lists of ranks", network["boxes"], True))
     if "box" in raw:
         faults += _box_faults(raw["box"])
     if faults:
         raise InputError(faults, source)
     return raw
+
+
+def _rows_of_ranks(boxes: Any) -> bool:
+    """Whether these are lists of ranks; which there are, the network's own check knows."""
+    return isinstance(boxes, list) and all(isinstance(row, list) and all(map(_rank, row)) for row in boxes)
+
+
+def _rank(value: Any) -> bool:
+    return _whole(value, MOST_RANKS)
 
 
 def _box_faults(box: Any) -> Iterator[Fault]:

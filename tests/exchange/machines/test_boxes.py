@@ -271,3 +271,27 @@ def test_a_file_of_old_takes_numbers_by_class(tmp_path: Path) -> None:
     assert len(made.notes) == 1
     whole: Any = instance(raw, nvlink="10GB/s")
     assert {*whole.machine.network.bandwidth.tolist()} == {10e9, 20e9, 40e9}
+
+
+@pytest.mark.parametrize("boxes", [1, 2])
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("bandwidth", 7 * GB, r"network.links\[0\]: box.links state other numbers for .* say bandwidth=NV="),
+        ("latency", 0.5, r"network.links\[0\]: box.links state other numbers"),
+        ("bandwidth", float("nan"), r"network.links\[0\]: must be an object with numbers"),
+        ("bandwidth", 2.0**63, r"network.links\[0\]: must be an object with numbers"),
+        ("src", 2**63 - 1, r"network.links\[0\]: must lead from and to nodes below"),
+    ],
+)
+def test_a_file_changed_in_one_place_of_two_is_refused(boxes: int, key: str, value: float, words: str) -> None:
+    """A machine file states its box beside the network: a number changed by hand must not be passed over."""
+    raw = as_raw(completed(sample("dgx1-topo.txt"), EVERY, boxes, ("NV", "PIX", "NET")))
+    assert raw["classes"][0] == "NV"
+    raw["network"]["links"][0][key] = value
+    with pytest.raises(InputError, match=words):
+        instance(raw, boxes=2)
+    if boxes == 1 and key != "src":  # in both: taken
+        for part in (raw["network"]["links"], raw["box"]["links"]):
+            part[0][key] = 7 * GB if key == "bandwidth" else 0.5
+        assert instance(raw, boxes=2).machine.network.links  # type: ignore[attr-defined]

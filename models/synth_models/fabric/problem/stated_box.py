@@ -42,6 +42,8 @@ def with_asked(rows: Sequence[Stated], asked: Asked, what: What) -> tuple[list[f
 
 def box_of(raw: dict[str, Any], asked: Asked, several: bool) -> tuple[MachineFile, list[str]]:
     """A machine file's box as data. Raises :class:`InputError` where it has none, or a number is unknown."""
+    if raw.get("box"):
+        _demand_one_statement(raw)
     box = raw.get("box") or _whole_box(raw, several)
     inner, out = _inside(box)
     names, switches = box["names"], set(box["switches"])
@@ -76,6 +78,41 @@ def box_of(raw: dict[str, Any], asked: Asked, several: bool) -> tuple[MachineFil
         uplinks=tuple(made[len(links) :]),
     )
     return data, notes
+
+
+def _demand_one_statement(raw: Mapping[str, Any]) -> None:
+    """Raise :class:`InputError` where the network has other numbers for a link of the box than the box itself: who
+    changes a machine file by hand must not be told times of the old numbers."""
+    names, box = raw["network"].get("names"), raw["box"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError([Fault("network.names", "must be a list of texts")])
+    if len(raw["network"].get("boxes") or ()) > 1:
+        names = [name.partition("/")[2] for name in names]
+    stated: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for link in box["links"]:
+        key = box["names"][link["src"]], box["names"][link["dst"]], link["class"]
+        stated.setdefault(key, []).append(link)
+    faults = [
+        Fault(f"network.links[{i}]", words)
+        for i, link in enumerate(classed_links(raw))
+        if (words := _against(link, names, stated))
+    ]
+    if faults:
+        raise InputError(faults[:MOST_FAULTS])
+
+
+def _against(
+    link: Mapping[str, Any], names: Sequence[str], stated: Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
+) -> str:
+    """What is wrong with a link of the network beside those that the box states; empty if nothing."""
+    for v in (link.get("src"), link.get("dst")):
+        if not isinstance(v, int) or not 0 <= v < len(names):
+            return f"must lead from and to nodes below {len(names)}"
+    src, dst = names[link["src"]], names[link["dst"]]
+    same = stated.get((src, dst, link["class"]), [])
+    if not same or any(all(link[what] == one.get(what, link[what]) for what in WHATS) for one in same):
+        return ""
+    return f"box.links state other numbers for {src} to {dst}: change both, or say bandwidth={link['class']}=…"
 
 
 def _above(port: Mapping[str, Any]) -> str:
