@@ -105,6 +105,27 @@ def test_switches_that_store(seed: int) -> None:
             assert set(found) == {settled(instance, sizes)[2]}
 
 
+COARSE = [
+    (2, [1e-12, 0.25]), (2, [1e-12, 1e-12, 0.25]), (3, [1e-12, 1e-12, 0.25]), (3, [0.25, 1e-12, 0.1, 1e-9]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pieces", "latencies"), COARSE)
+def test_sums_in_coarse_units(pieces: int, latencies: list[float]) -> None:
+    """Where the clock is too fine for the program, what arrives within the last unit counts as arrived."""
+    pairs = [(u, v) for u in range(3) for v in range(3) if u != v]
+    links = [(u, v, 1e9 * (1 + k % 3), latencies[k % len(latencies)]) for k, (u, v) in enumerate(pairs)]
+    instance = machine(3, links, collective="allreduce", bytes=4096)
+    sizes = [cut(int(n), pieces) for n in instance.blocks.bytes]
+    block = [b for b, row in enumerate(sizes) for _ in row]
+    problem = Problem.of(instance, TransferRoutes(instance), block, [n for row in sizes for n in row])
+    assert not problem.exact
+    answer = quickest(problem, 2 * problem.ticks, 0, RunOptions(seed=1), work=1.0)
+    assert answer.rows is not None
+    verdict = check_schedule(instance, problem.schedule(answer.rows))
+    assert verdict.ok, verdict.faults
+
+
 def test_pieces_pipeline() -> None:
     """Six bytes over 0 -> 1 -> 2 at 1 byte/s: 12 s whole, 9 s in two pieces (3 + 3 + 3), 8 s in three."""
     line = machine(3, [(0, 1, 1.0), (1, 2, 1.0)], collective="broadcast", bytes=6)

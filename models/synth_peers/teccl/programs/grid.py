@@ -42,6 +42,8 @@ Rule = Literal["copied", "fluid"]
 
 UNREACHABLE_EPOCHS = 2**40  # epochs to what cannot be reached
 MOST_EPOCHS = 2**31
+MOST_COST = 2**61  # of a share, in parts of what a group carries in an epoch
+UNFIT = "epochs of this length are too many or carry too much; choose tau=<seconds>"
 MOST_UNITS = 10**6  # a chunk is told apart in at most so many shares
 NO_LATENCY = Fraction(1, 10)  # of an epoch: a latency up to this counts as none
 
@@ -145,7 +147,7 @@ def grid_of(instance: FabricInstance, tau: Fraction, chunks: int = 1) -> Grid:
         unit = _unit(capacity, [Fraction(int(n)) / chunk for n in instance.blocks.bytes])
         quota = [math.floor(c * unit) for c in capacity]
     if max(lag, default=0) > MOST_EPOCHS or max(window, default=0) > MOST_EPOCHS or max(quota, default=0) > 2**40:
-        raise UnsupportedError("epochs of this length are too many or carry too much; choose tau=<seconds>")
+        raise UnsupportedError(UNFIT)
     span, cost, budget = _turns(instance, capacity, window, unit)
     lags, windows, quotas = (np.array(row, dtype=np.int64) for row in (lag, window, quota))
     return Grid(
@@ -204,4 +206,7 @@ def _turns(
     budget = math.lcm(*(c.denominator for c in costs)) if costs else 1
     if budget > 2**40:
         budget = 2**40
-    return span, np.array([math.ceil(c * budget) for c in costs], dtype=np.int64), budget
+    cost = [math.ceil(c * budget) for c in costs]
+    if max(cost, default=0) > MOST_COST:
+        raise UnsupportedError(UNFIT)
+    return span, np.array(cost, dtype=np.int64), budget

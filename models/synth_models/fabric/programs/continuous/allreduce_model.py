@@ -14,11 +14,12 @@
     (7) copies come last    a_v >= arrival of a copy, which comes after all that is added there
     (8) ready when added    a_v >= arrival of m if all_v
     (9) complete copies     x_w <= all_v + sum of copies into v and s_w >= a_v for copies out of v
+    (10) added before       s_n < arrival of a copy at v for n that adds, out of v: later it would carry the whole sum
 
-A transfer that adds carries its sender's contribution and all that has come to it before; what comes too late is at
-least one unit later. ``all_v``: v is complete by what is added. In (7) nothing is lost: a rank that will be given the
-whole sum has sent its own contribution before, so what is added afterwards serves nobody. One transfer that adds and
-one copy a route are enough: a second one would double.
+A transfer that adds carries its sender's contribution and all that has come to it before. What comes too late comes in
+a later unit, by its true time: in coarse units arrivals are rounded up. ``all_v``: v is complete by what is added. In
+(7) and (10) nothing is lost: a rank that will be given the whole sum has sent its own contribution before, so what is
+added afterwards serves nobody. One transfer that adds and one copy a route are enough: a second one would double.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ def _node(program: Program, piece: int, v: int, adding: list[OptionalTransfer], 
     complete = sum(move.there for move, _ in copies) + whole
     _complete_at_last(program, piece, v, complete)
     _copies_come_last(program, program.when(piece, v), copies, coming)
+    _added_before(program, copies, [move for move in adding if move.route.source == v])
     _ready_when_added(program, program.when(piece, v), whole, coming)
     _complete_copies(program, piece, v, complete)
 
@@ -92,9 +94,7 @@ def _arrived_before(program: Program, sooner: OptionalTransfer, leaf: int, later
     model.add_implication(before, sooner.there)
     model.add_implication(before, later.there)
     model.add(later.starts[0] >= sooner.arrival(leaf)).only_enforce_if(before)
-    model.add(later.starts[0] + 1 <= sooner.arrival(leaf)).only_enforce_if(
-        [before.negated(), sooner.there, later.there]
-    )
+    model.add(later.starts[0] <= sooner.absent(leaf)).only_enforce_if([before.negated(), sooner.there, later.there])
     return before
 
 
@@ -142,7 +142,16 @@ def _copies_come_last(
     for move, leaf in copies:
         program.model.add(ready >= move.arrival(leaf)).only_enforce_if(move.there)
         for _, sooner, at in coming:
-            program.model.add(sooner.arrival(at) + 1 <= move.arrival(leaf)).only_enforce_if([move.there, sooner.there])
+            program.model.add(sooner.arrival(at) <= move.absent(leaf)).only_enforce_if([move.there, sooner.there])
+
+
+def _added_before(
+    program: Program, copies: list[tuple[OptionalTransfer, int]], leaving: list[OptionalTransfer]
+) -> None:
+    """(10): what leaves to be added leaves before a copy comes."""
+    for copy, leaf in copies:
+        for move in leaving:
+            program.model.add(move.starts[0] <= copy.absent(leaf)).only_enforce_if([copy.there, move.there])
 
 
 def _ready_when_added(

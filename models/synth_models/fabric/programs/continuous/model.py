@@ -37,7 +37,8 @@ from synth_models.fabric.programs.continuous.transfer_routes import Timing, Tran
 
 @dataclass(frozen=True, eq=False)
 class OptionalTransfer:
-    """A piece over a route, if it is ``there`` (a Boolean variable)."""
+    """A piece over a route, if it is ``there`` (a Boolean variable). ``lag``: units until it has truly arrived at every
+    leaf, rounded up once; ``timing`` rounds every link up, so that its arrivals may be later."""
 
     piece: int
     number: int
@@ -46,10 +47,15 @@ class OptionalTransfer:
     there: Any
     starts: tuple[Any, ...]
     adds: bool
+    lag: tuple[int, ...]
 
     def arrival(self, leaf: int) -> Any:
-        """When it is at a leaf, as an expression."""
+        """When it is at a leaf at the latest, as an expression."""
         return self.starts[-1] + self.timing.arrival[leaf]
+
+    def absent(self, leaf: int) -> Any:
+        """The last unit that begins before it is at a leaf, as an expression."""
+        return self.starts[-1] + self.lag[leaf] - 1
 
 
 class Program:
@@ -124,7 +130,8 @@ class Program:
         index = piece, number, "adds" if adds else "copies"
         self.there[index] = there
         self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
-        move = OptionalTransfer(piece, number, route, timing, there, starts, adds)
+        lag = tuple(-(-ticks // self.problem.unit) for ticks in self.problem.timing(number, piece, False).arrival)
+        move = OptionalTransfer(piece, number, route, timing, there, starts, adds, lag)
         self.hops_in_order(move)
         self.moves.append(move)
         self.out.setdefault((piece, route.source), []).append(move)

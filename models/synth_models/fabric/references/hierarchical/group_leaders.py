@@ -29,7 +29,9 @@ def groups_of_boxes(seconds: FloatArray) -> list[list[int]]:
 
 def led_by_groups(rails: Rails, root: int, pieces: int, rounds: Rounds, groups: Sequence[Sequence[int]]) -> Sends:
     """From the root to the ranks of its box in turn, each along its rail to a leader, from there once to every group of
-    boxes, and on in each; inside boxes to all."""
+    boxes, and on in each; inside boxes to all. Without ``groups`` every box is one: which boxes are near depends on the
+    size of pieces and on the direction of links."""
+    groups = groups or [[box] for box in range(len(rails.size))]
     home = int(rails.box[root])
     width = int(rails.size[home])
     piece = np.arange(pieces, dtype=np.int64)
