@@ -33,10 +33,10 @@ FOR = (
     "that library chooses among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
 )
 
-
+REPLAYED = {"ring": "ring", "tree": "double_tree", "NVLS": "nvls", "NVLSTree": "nvls", "PAT": "pat"}  # by our methods
 REACH = (
-    "Say too what NCCL's ring should reach by NCCL's own cost model, beside what is possible, with GPUs of volta, "
-    "ampere, hopper or blackwell."
+    "Say too what NCCL or RCCL should reach by its own cost model, beside what is possible, with GPUs of volta, "
+    "ampere, hopper, blackwell, mi250 or mi300x."
 )
 
 
@@ -84,7 +84,7 @@ def tune(
     from synth.options import read_limit
     from synth.tuning import Question, folder, library_files
     from synth.tuning import tune as search
-    from synth.tuning.reach import put_in
+    from synth.tuning.reach import library, put_in
     from synth.tuning.sizes import read_sizes
 
     _demand_gpu(aim.reach)
@@ -115,7 +115,7 @@ def tune(
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
-        _tell_row(row)
+        _tell_row(row, library(aim.reach or ""))
     _tell(table, files, form, out)
 
 
@@ -128,14 +128,14 @@ def _demand_tables(aim: Aim) -> None:
 
 def _demand_gpu(name: str | None) -> None:
     """Refuse an unknown kind of GPU."""
-    from synth.exchange.selection.nccl_reach import data
+    from synth.tuning.reach import gpus
 
-    if name is not None and name not in data()["gpu"]:
-        raise bad_option("--reach", f"must be one of {', '.join(data()['gpu'])}", name)
+    if name is not None and name not in gpus():
+        raise bad_option("--reach", f"must be one of {', '.join(gpus())}", name)
 
 
-def _tell_row(row: Row) -> None:
-    """What is known of a row beside its table: its interval on a fitted machine, and what NCCL's ring should reach."""
+def _tell_row(row: Row, software: str) -> None:
+    """What is known of a row beside its table: its interval on a fitted machine, and what the library should reach."""
     from synth.text.quantities import shown
 
     size, factor = row.instance_bytes, row.bus_factor
@@ -144,10 +144,11 @@ def _tell_row(row: Row) -> None:
         words = f"within the fit's intervals of 95 %, {where}: {row.within.words}"
         console.print(words)
     if row.reach is not None and factor is not None:
-        seconds = [row.reach.seconds, row.references.get("ring"), row.bound]
-        rates = [shown(size * factor / one if one else None, "bytes/s") for one in seconds]
-        words = f"{where}: NCCL's ring should reach busbw {rates[0]} ({row.reach.protocol}); as replayed {rates[1]}, "
-        console.print(f"{words}no algorithm more than {rates[2]}")
+        one = row.reach
+        seconds = [one.seconds, row.references.get(REPLAYED[one.algorithm]), row.bound]
+        rates = [shown(size * factor / each if each else None, "bytes/s") for each in seconds]
+        words = f"{where}: {software}'s {one.algorithm}, {one.protocol}, should reach busbw {rates[0]}"
+        console.print(f"{words}; as replayed {rates[1]}, no algorithm more than {rates[2]}")
 
 
 def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:

@@ -51,7 +51,7 @@ class Row:
     bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
     the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
-    intervals of a fitted machine; ``reach``: what NCCL's ring should reach."""
+    intervals of a fitted machine; ``reach``: what NCCL or RCCL should reach."""
 
     instance: Instance
     collective: str

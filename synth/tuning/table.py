@@ -89,7 +89,7 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         **{f"{name}_s": row.references.get(name) for name in BESIDE},
         "reference": reference,
         "reference_s": row.references.get(reference),
-        **({} if row.reach is None else {"nccl_ring_s": row.reach.seconds, "nccl_ring_protocol": row.reach.protocol}),
+        **({} if row.reach is None else {f"reach_{key}": value for key, value in row.reach._asdict().items()}),
         **({} if row.regret is None else {"worst_regret": row.regret}),
         **(
             {}
