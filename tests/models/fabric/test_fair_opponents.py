@@ -106,6 +106,29 @@ def evenness(instance: FabricInstance, parts: int) -> float:
     return float(load.mean() / load.max())
 
 
+@pytest.mark.parametrize("latency", [0.0, 1e-12])
+def test_ways_over_links_that_take_no_time_do_not_go_round(latency: float) -> None:
+    """Beside a quarter of a second such links are there and back at once."""
+    links = [(u, v, 1e15, latency) for u in range(4) for v in range(4) if abs(u - v) == 1]
+    links += [(4, 0, 1e9, 0.25), (0, 4, 1e9, 0.25), (4, 1, 1e9, 0.25), (4, 2, 1e9, 0.25)]
+    for collective in ("broadcast", "alltoall"):
+        instance = machine(5, links, collective=collective, bytes=4000)
+        edges = straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
+        found = evenly(instance, instance.blocks.bytes, edges, 1)
+        assert found is not None
+        assert len(found.link) <= 4 * len(edges.piece)
+
+
+def test_a_way_may_be_long() -> None:
+    """Longer than calls may be deep."""
+    ends = [(u, v, 1e9, 1e-6) for u in range(1200) for v in (u - 1, u + 1) if 0 <= v < 1200]
+    instance = machine(1200, ends, collective="broadcast", bytes=8, ranks=[0, 1199], relay=True)
+    edges = straight_to_goals(instance, instance.blocks.origin, instance.blocks.goal)
+    found = evenly(instance, instance.blocks.bytes, edges, 1)
+    assert found is not None
+    assert len(found.link) == 1199
+
+
 def hops_of(instance: FabricInstance) -> float:
     """Links on the way of a block, in the mean."""
     net = instance.machine.network

@@ -29,6 +29,7 @@ from synth_models.fabric.bounds.proven import Proven
 
 SCALE = 2**30  # prices as whole numbers while searching
 LARGEST = 2**40  # a price of a certificate
+IN_WINDOWS = 2**38  # the same where a link has several
 DENOMINATORS = (12, 60, 1000, 20000)
 ROUNDS = 200
 NEWTON = 6
@@ -201,11 +202,12 @@ def whole_prices(resources: Sequence[Resources], x: FloatArray) -> Iterator[list
     lengths = _joint_lengths(resources, x)
     values, which = np.unique(lengths, return_inverse=True)
     tried: set[bytes] = set()
+    largest = LARGEST if len(resources) == 1 else IN_WINDOWS
     for most in (0, *DENOMINATORS):
         near = [Fraction(value).limit_denominator(most) if most else Fraction(round(value * SCALE))
                 for value in values.tolist()]  # fmt: skip
         scale = lcm(*(value.denominator for value in near))
-        whole = np.array([int(value * scale) if scale <= LARGEST else 0 for value in near], dtype=np.int64)
+        whole = np.array([int(value * scale) if scale <= largest else 0 for value in near], dtype=np.int64)
         if whole.any() and whole.tobytes() not in tried:
             tried.add(whole.tobytes())
             yield np.split(whole[which.reshape(-1)], len(resources))

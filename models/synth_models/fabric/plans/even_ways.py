@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from synth.arrays import SAME, FloatArray, IntArray
+from synth.graph.hops import hops
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.out_trees import channels
 from synth_models.fabric.plans.pair_paths import once
@@ -100,25 +101,45 @@ class _Ways:
         """For every node the links by which a quickest way from the source may enter it."""
         if source not in self._near:
             far = {rank: float(self.seconds(source)[k]) for rank, k in self._place.items()}
-            self._near[source] = [
+            last = [
                 [e for e in into if far[self._src[e]] + self._takes[e] <= far[v] * (1 + SAME)]
                 for v, into in enumerate(self._into)
             ]
+            self._near[source] = self._onwards(source, far, last)
         return self._near[source]
+
+    def _onwards(self, source: int, far: dict[int, float], last: list[list[int]]) -> list[list[int]]:
+        """Of these links those that lead on: to a node that is farther, or as far and more hops away, so that ways over
+        links that take no time, or next to none, do not go round."""
+        kept = [[e for e in into if far[self._src[e]] <= far[v]] for v, into in enumerate(last)]
+        if all(far[self._src[e]] < far[v] for v, into in enumerate(kept) for e in into):
+            return kept
+        heads = [v for v, into in enumerate(kept) for _ in into]
+        tails = [self._src[e] for into in kept for e in into]
+        away = hops(len(kept), np.array(tails), np.array(heads), [source])[0].tolist()
+        return [
+            [e for e in into if (far[self._src[e]], away[self._src[e]]) < (far[v], away[v])]
+            for v, into in enumerate(kept)
+        ]
 
     def least_used(self, source: int, target: int, amount: int) -> tuple[int, ...]:
         """The links of the least used quickest way, the first one first."""
         last = self._last(source)
         best: dict[int, tuple[float, tuple[int, ...]]] = {source: (0.0, ())}
-
-        def to(v: int) -> tuple[float, tuple[int, ...]]:
-            if v not in best:
-                found = []
-                for e in last[v]:
-                    cost, links = to(self._src[e])
-                    load = self._load[e]
-                    found.append((cost + (load + amount * self._slow[e]) ** POWER - load**POWER, (*links, e)))
-                best[v] = min(found)
-            return best[v]
-
-        return to(target)[1]
+        waiting = [target]
+        while waiting:  # a way may be longer than calls may be deep
+            v = waiting[-1]
+            unknown = [self._src[e] for e in last[v] if self._src[e] not in best]
+            if unknown:
+                waiting += unknown
+                continue
+            waiting.pop()
+            if v in best:
+                continue
+            found = []
+            for e in last[v]:
+                cost, links = best[self._src[e]]
+                load = self._load[e]
+                found.append((cost + (load + amount * self._slow[e]) ** POWER - load**POWER, (*links, e)))
+            best[v] = min(found)
+        return best[target][1]
