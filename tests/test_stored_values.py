@@ -65,7 +65,8 @@ def lines(file: Path) -> list[dict[str, str]]:
 
 def test_a_library_solved_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first run finds all as it was. Then the table claims half the value, and then history does: worse each time,
-    with or without the default methods. A row that was solved is not solved again."""
+    with or without the default methods. A row that was solved is not solved again, but a
+    worse one with more patience."""
     file, out = library(tmp_path / "lib"), tmp_path / "out.csv"
     again = script().main
     assert again([str(out), "--library", str(file)]) == 0
@@ -86,6 +87,10 @@ def test_a_library_solved_again(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (line["verdict"], line["value"]) == ("value", row.value)
     assert float(line["raced_value"]) <= float(row.value)
     assert "value: " in capsys.readouterr().out
+    assert again([str(tmp_path / "half.csv"), "--library", str(file)]) == 1
+    assert len(lines(tmp_path / "half.csv")) == 1
+    assert again([str(tmp_path / "half.csv"), "--library", str(file), "--patience", "3"]) == 1
+    assert len(lines(tmp_path / "half.csv")) == 2
 
     file.write_text(text)
     kept = Before("fabric", row.instance, row.sha256, "value", half, "ring", row.when, row.record)

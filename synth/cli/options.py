@@ -51,6 +51,11 @@ class Asked:
     seed: Annotated[int, Option(min=0, help="Seed of solvers and of every random choice.")] = 0
     options: Annotated[list[str] | None, OWN] = None
 
+    @property
+    def nothing_named(self) -> bool:
+        """Whether the methods are left to the family: none is named, nor a solver or parameter."""
+        return not (self.methods or self.solver or self.options)
+
     def request(self) -> Request:
         """The same for the expander of runs. Raises :class:`InputError` for options that are no pairs."""
         from synth.execution.runs import Request

@@ -19,6 +19,7 @@ from synth.text.quantities import shown
 
 if TYPE_CHECKING:
     from synth.execution.runs import Run
+    from synth.execution.settled import Settled
     from synth.records.record import Record
 
 
@@ -61,6 +62,7 @@ def solve(
     which method."""
     from synth.execution.pool import slots
     from synth.execution.runs import plan
+    from synth.execution.settled import Settled
     from synth.options import read_duration
 
     memory_mb = processes.memory_mb
@@ -72,7 +74,8 @@ def solve(
     common.demand_records("--results", (run for run in runs if not (resume and run.finished_record(retry_failed))))
     at_once = slots(processes.jobs, asked.threads)
     _announce(runs, at_once)
-    done, reused = _run_all(runs, at_once, resuming, memory_mb, grace_s, how.json_lines)
+    settled = Settled() if asked.nothing_named else None
+    done, reused = _run_all(runs, at_once, resuming, memory_mb, grace_s, how.json_lines, settled)
     contradictions = print_contradictions(done)
     if how.as_csv:
         write_csv(done, sys.stdout)
@@ -80,6 +83,9 @@ def solve(
         print_tables(done, how.every)
         if reused:
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
+        if settled is not None and settled.spared:
+            names = ", ".join(dict.fromkeys(run.method.name for run in settled.spared))
+            console.print(f"not run, for a schedule met the bound: {names}; -m NAME runs one all the same")
         _tell_intervals(done)
         _tell_where(done)
     print_messages(done)
@@ -95,9 +101,11 @@ def _run_all(
     memory_mb: float | None,
     grace_s: float,
     json_lines: bool,
+    settled: Settled | None,
 ) -> tuple[list[tuple[Run, Record]], int]:
     """Run them and show how far they are, with ``json_lines`` each record in the order of the runs as soon as those
-    before it have ended. The runs that ended with their records, and how many were done before."""
+    before it have ended. What ``settled`` finds needless is not run. The runs that ended with their records, and how
+    many were done before."""
     from synth.cli.progress import Progress
     from synth.execution.pool import run_all
     from synth.text.files import dumps
@@ -105,21 +113,32 @@ def _run_all(
     ended: dict[int, Record] = {}
     place = {id(run): i for i, run in enumerate(runs)}
     printed = reused = 0
+
+    def started(run: Run) -> bool:
+        needed = settled is None or not settled.needless(run)
+        if needed:
+            progress.start(run)
+        return needed
+
     with common.ending_early(), Progress(len(runs), json_lines, log=runs[0].results if runs else None) as progress:
         for run, record, was_there in run_all(
             runs,
             at_once,
             resuming.resume,
             resuming.retry_failed,
-            progress.start,
+            started,
             memory_mb=memory_mb,
             grace_s=grace_s,
         ):
             ended[place[id(run)]] = record
+            if settled:
+                settled.add(run, record)
             reused += was_there
             progress.done(run, record, was_there)
-            while json_lines and printed in ended:
-                print(dumps(ended[printed].data, one_line=True), flush=True)
+            left_out = {id(spared) for spared in settled.spared} if settled else set()
+            while json_lines and printed < len(runs) and (printed in ended or id(runs[printed]) in left_out):
+                if printed in ended:
+                    print(dumps(ended[printed].data, one_line=True), flush=True)
                 printed += 1
     return [(runs[i], ended[i]) for i in sorted(ended)], reused
 

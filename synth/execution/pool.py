@@ -41,18 +41,19 @@ def run_all(
     jobs: int = 1,
     resume: bool = False,
     retry_failed: bool = False,
-    on_start: Callable[[Run], None] | None = None,
+    on_start: Callable[[Run], bool | None] | None = None,
     *,
     memory_mb: float | None = None,
     grace_s: float | None = None,
 ) -> Iterator[tuple[Run, Record, bool]]:
     """Execute the runs, ``jobs`` at a time, yielding ``(run, record, reused)`` as each ends.
 
-    With ``resume``, runs with a good record on disk are not run again (see :meth:`Run.finished_record`). ``memory_mb``
-    (10^6 bytes, resident) is what each run may hold; without it, a run is stopped only when the machine's memory is
-    almost used up and it holds more than its share. A run is killed ``grace_s`` seconds (default ``GRACE_S``) after its
-    time limit. Leaving the iteration early ends what is running. Raises :class:`WriteFailedError` when a record cannot
-    be written, and :class:`InputError` where this is not Linux.
+    With ``resume``, runs with a good record on disk are not run again (see :meth:`Run.finished_record`). ``on_start``
+    is told of a run before it starts; if it returns False, the run is left out. ``memory_mb`` (10^6 bytes, resident) is
+    what each run may hold; without it, a run is stopped only when the machine's memory is almost used up and it holds
+    more than its share. A run is killed ``grace_s`` seconds (default ``GRACE_S``) after its time limit. Leaving the
+    iteration early ends what is running. Raises :class:`WriteFailedError` when a record cannot be written, and
+    :class:`InputError` where this is not Linux.
     """
     if sys.platform != "linux":
         raise InputError(f"runs need Linux, and this is {sys.platform}; what reads records and makes files does not")
@@ -67,8 +68,8 @@ def run_all(
                 if done is not None:
                     yield run, done, True
                     continue
-                if on_start:
-                    on_start(run)
+                if on_start and on_start(run) is False:
+                    continue
                 before[key] = _stamp(run.path)
                 supervisor.start(key, _task(run, memory_mb, grace_s, MEMORY_SHARE / jobs))
             for key, task, ending in supervisor.ends():

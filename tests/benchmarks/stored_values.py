@@ -92,18 +92,20 @@ def verdict(pin: Pin, value: float | None, bound: float | None, grade: str) -> s
     return "better" if pin.better(value) or pin.stronger(bound) else "same"
 
 
-def again(row: Row, folder: Path, pin: Pin, keep: Path | None = None, race: bool = False) -> dict[str, Any]:
-    """Solve a row again: the cells of its line. What is better is written below ``keep``. Raises
-    :class:`InputError` where the record, its instance or its options cannot be read."""
+def again(
+    row: Row, folder: Path, pin: Pin, keep: Path | None = None, race: bool = False, patience: float = 1.0
+) -> dict[str, Any]:
+    """Solve a row again, within its time limit times ``patience``: the cells of its line. What is better is written
+    below ``keep``. Raises :class:`InputError` where the record, its instance or its options cannot be read."""
     line: dict[str, Any] = {"sha256": row.sha256, "instance": row.instance, "by": row.by}
     line |= {"stored_value": pin.value, "stored_bound": pin.bound, "stored_grade": pin.grade}
     instance = best_known.instance_of(row, folder)
     stored = records.read(folder / row.record)
-    own, line["value_s"] = _timed(instance, stored)
+    own, line["value_s"] = _timed(instance, stored, patience=patience)
     line |= {"value": _replayed(own), "message": own["message"]}
     best = own
     if race and pin.worse(line["value"]):
-        others = [_timed(instance, stored, name) for name in _others(instance)]
+        others = [_timed(instance, stored, name, patience) for name in _others(instance)]
         best = min((own, *(made for made, _ in others)), key=lambda made: _replayed(made) or float("inf"))
         line |= {"raced_value": _replayed(best), "raced_by": best.whose, "raced_s": sum(spent for _, spent in others)}
     value = _replayed(best)
@@ -113,7 +115,7 @@ def again(row: Row, folder: Path, pin: Pin, keep: Path | None = None, race: bool
     if row.bound:
         proven, line["bound_s"], before = own, 0.0, records.read(folder / row.bound_record)
         if row.bound_record != row.record:
-            proven, line["bound_s"] = _timed(instance, before)
+            proven, line["bound_s"] = _timed(instance, before, patience=patience)
         bound, grade = (proven.bound, proven.grade or "") if proven.ok else (None, "")
         line |= {"bound": bound, "grade": grade}
         if keep and pin.stronger(bound):
@@ -127,16 +129,18 @@ def _others(instance: Instance) -> list[str]:
     return [name for name in defaults_for(family, instance) if family.methods[name].kind != "bound"]
 
 
-def _timed(instance: Instance, stored: Record, method: str | None = None) -> tuple[Record, float]:
+def _timed(
+    instance: Instance, stored: Record, method: str | None = None, patience: float = 1.0
+) -> tuple[Record, float]:
     """A run with a record's options, by its method or another with its defaults, and its processor time."""
     options = stored["options"]
     given = {} if method else {key: one for key, one in options["method"].items() if one is not None}
-    began = _processor_s()
+    limit, began = options["time_limit_s"], _processor_s()
     made = synth.solve(
         instance,
         method or stored["method"],
         solver=None if method else stored["solver"],
-        time_limit=options["time_limit_s"],
+        time_limit=None if limit is None else limit * patience,
         gap=options["relative_gap"],
         threads=options["threads"],
         seed=options["seed"],
@@ -213,6 +217,12 @@ def report(done: Mapping[str, Mapping[str, str]], other: Mapping[str, Mapping[st
         yield f"of {len(both)} rows that both have: {here:.1f} s, there {there:.1f} s"
 
 
+def _once_more(before: Mapping[str, str], given: argparse.Namespace) -> bool:
+    """Whether a row that an earlier run solved is solved again."""
+    worse = any(word in WORSE for word in before["verdict"].split("+"))
+    return worse and (given.patience > 1 or bool(given.race and "value" in before["verdict"] and not before["raced_s"]))
+
+
 def words(line: Mapping[str, Any]) -> str:
     """A row that is not the same, for a person."""
     found = f"{line['verdict']}: {line['instance']} ({line['by']}): "
@@ -235,6 +245,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked.add_argument("--only", default="", help="rows whose 'by' begins so")
     asked.add_argument("--part", default="1/1", help="K/N: every N-th row from the K-th on")
     asked.add_argument("--race", action="store_true", help="worse values also by all default methods")
+    patience = "stored time limits times this, on a machine with other work; above 1 worse rows are solved again"
+    asked.add_argument("--patience", type=float, default=1.0, help=patience)
     asked.add_argument("--against", type=Path, help="CSV of the same run with other code: compare processor times")
     asked.add_argument("--keep", type=Path, help="write better records below this folder")
     given = asked.parse_args(arguments)
@@ -249,10 +261,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             writer.writeheader()
         for row in picked:
             before = done.get(row.sha256)
-            if before and not (given.race and "value" in before["verdict"] and not before["raced_s"]):
+            if before and not _once_more(before, given):
                 continue
             try:
-                line = again(row, folder, held[row.sha256], given.keep, given.race)
+                line = again(row, folder, held[row.sha256], given.keep, given.race, given.patience)
             except InputError as error:
                 line = {
                     "verdict": "error",

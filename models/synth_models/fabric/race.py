@@ -257,6 +257,13 @@ def symmetric(instance: FabricInstance, options: RunOptions) -> Outcome:
     return race("symmetric", instance, options)
 
 
+def raced(name: str) -> bool:
+    """Whether a default method takes part in the race between methods, which ends when a schedule meets the bound. What
+    ours are measured against does not: it always runs."""
+    family = get_family("fabric")
+    return family.methods[name].kind != "bound" and name not in family.published
+
+
 def planner(machine: FabricInstance) -> Any:
     """The :class:`~synth_models.fabric.references.plan.method.Planner` of an instance's machine."""
     return load(_HERE + "references.plan.method:Planner")(machine, call)

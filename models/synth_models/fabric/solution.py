@@ -16,6 +16,7 @@ from synth.graph.symmetry import arc_images
 from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +142,7 @@ def _unpacked(instance: FabricInstance, packed: Mapping[str, Any], blocks: int) 
         lengths = whole_numbers(packed, "route_lengths", 1, max(len(link), 1), (len(start),))
     if exact_sum(lengths) != len(link):
         raise ValueError(f"{len(link)} links for routes of {exact_sum(lengths)}")
-    route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    route_start = starts(lengths)
     plan = {key.removeprefix(PLAN): value for key, value in packed.items() if key.startswith(PLAN)}
     return Schedule(ticks, block, size, start, piece, adds, route_start, link, plan)
 
@@ -228,7 +229,7 @@ def part_of(instance: FabricInstance, schedule: Schedule, number: int) -> tuple[
         schedule.start[chosen],
         place[schedule.piece[chosen]],
         schedule.adds[chosen],
-        np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64),
+        starts(lengths[chosen]),
         link,
     )
     return made, chosen.astype(np.int64)

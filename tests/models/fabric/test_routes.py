@@ -272,6 +272,27 @@ def test_others_are_tried_beside_what_is_near_the_bound_while_they_are_small(
     assert asked == counts
 
 
+@pytest.mark.parametrize(("each", "counts"), [(100, [1, 2, 4, 8, 16]), (10_000, [1, 2])])
+def test_a_first_doubling_that_saves_little_ends_no_small_variant(each: int, counts: list[int]) -> None:
+    """From 866 seconds to 793 foresees 720 with any number of chunks, more than another variant's 680; with 16 chunks
+    it lasts 675. It is followed so far while its next schedule is small, though its largest is not."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    lasts, asked = {1: 866, 2: 793, 4: 713, 8: 688, 16: 675}, list[int]()
+
+    def make(number: int, count: int) -> Schedule:
+        asked.extend([count] if number else [])
+        return timed(instance, Transfers.of([0], [lasts.get(count, 900) if number else 680], [0], [[0]], [[]]))
+
+    tried = [
+        chunks.Variant(partial(make, 0), 1, 1),
+        chunks.Variant(partial(make, 1), 1, 4096, lambda count: each * count),
+    ]
+    found = chunks.most_promising(instance, RunOptions(time_limit_s=None), tried, Fraction(645))
+    assert found is not None
+    assert asked[: len(counts)] == counts
+    assert (found[0], len(asked) > 2) == ((1, True) if 16 in counts else (0, False))
+
+
 @pytest.mark.parametrize(("seconds", "large"), [(2004, False), (2020, True)])
 def test_no_large_schedule_is_made_for_what_nobody_notices(seconds: int, large: bool) -> None:
     """A schedule within a quarter of a hundredth of the bound is not followed by one of a million transfers, also where

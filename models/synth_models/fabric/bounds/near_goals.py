@@ -27,6 +27,7 @@ from synth_models.fabric.bounds.gossip import pays_its_way
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.rows import starts
 
 MOST_REACHES = 6  # that are tried, the shortest ones but 0
 MOST_WORK = 10**9  # links out of ranks, times pairs of near ranks
@@ -89,7 +90,7 @@ class _Towards:
         place[self.ranks] = np.arange(len(self.ranks))
         near = (self.apart <= reach) & self.wanted
         near[source] = False
-        start = np.concatenate([[0], np.cumsum(near.sum(axis=1))]).astype(np.int64)
+        start = starts(near.sum(axis=1))
         goal = np.nonzero(near)[1].astype(np.int64)
         over = {}
         rates: list[int] = []

@@ -13,6 +13,7 @@ from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.solution import Schedule
 
@@ -82,5 +83,5 @@ def _at(instance: FabricInstance, schedules: Sequence[Schedule], ticks: int, beg
         blocks += len(part.blocks)
         pieces += len(own.piece_block)
     whole: dict[str, Any] = {name: np.concatenate(columns) for name, columns in rows.items()}
-    route_start = np.concatenate([[0], np.cumsum(whole.pop("length"))]).astype(np.int64)
+    route_start = starts(whole.pop("length"))
     return Schedule(ticks_per_s=ticks, route_start=route_start, **whole)

@@ -34,6 +34,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.routes.search import Route, Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import timed
@@ -187,7 +188,7 @@ def _unwound(instance: FabricInstance, size: int) -> tuple[list[Route], UnwoundL
     groups = [[net.links + int(machine.group[e]) for e in route if machine.group[e] >= 0] for route in found]
     rows = [list(dict.fromkeys([*route, *more])) for route, more in zip(found, groups, strict=True)]
     lengths = [len(row) for row in rows]
-    resource_row = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    resource_row = starts(lengths)
     resource = np.array([x for row in rows for x in row], dtype=np.int64)
     user_row, order = rows_by(resource, machine.links + len(machine.group_names))
     user = np.repeat(np.arange(len(found), dtype=np.int64), lengths)[order]

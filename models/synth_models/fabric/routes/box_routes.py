@@ -19,6 +19,7 @@ from synth.graph.symmetry import arc_images
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.routes.spines import LeastUsedSpines
 
@@ -115,7 +116,7 @@ class PairRoutes:
         pairs, row = _distinct(source * self._nodes + target, self._nodes**2)
         links = self._links(pairs)[row]
         used = links >= 0
-        start = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
+        start = starts(used.sum(axis=1))
         if self._turns is not None:
             links = self._turns[turn[:, None], links]
         return start, links[used]

@@ -14,6 +14,7 @@ import numpy as np
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.routes.search import MOST_EQUAL, Routes
 
 MOST_DISTANCES = 1 << 25  # of ranks to nodes that are kept for a machine, 256 MiB
@@ -136,7 +137,7 @@ def _search(routes: Routes, distance: FloatArray) -> SizedMachine:
         direct[quicker], row[quicker] = seconds[quicker], k
     np.fill_diagonal(direct, 0.0)
     there = np.isfinite(direct.T) & (direct.T > 0)
-    near_start = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
+    near_start = starts(there.sum(axis=1))
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[ranks] = np.arange(len(ranks))
     at, near = np.nonzero(there)

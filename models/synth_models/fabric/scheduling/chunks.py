@@ -289,7 +289,7 @@ class _Race:
 
     def _may_lead(self, variant: Variant) -> bool:
         """Whether it may become quicker than the best with some number of chunks: noticeably, if that makes a large
-        schedule and the best is another variant's."""
+        schedule, the next is no small one, and the best is another variant's."""
         if not variant.tried:
             return True
         most = max(variant.next, variant.most)
@@ -298,7 +298,8 @@ class _Race:
         most = max(most, variant.next)
         assert self.seconds is not None
         assert self.best is not None
-        if variant is self.variants[self.best[0]] or variant.transfers(most) <= LARGE:
+        small = variant.transfers(most) <= LARGE or variant.transfers(variant.next) <= FEW
+        if small or variant is self.variants[self.best[0]]:
             return variant.expected(most, self.least) < self.seconds
         return variant.foreseen(most, self.least) < self.seconds * (1 - NOTICEABLE)
 

@@ -13,6 +13,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.reservations import Uses
 
 
@@ -158,4 +159,4 @@ def with_streams(machine: Machine, uses: Uses, resources: int, moved: Routed, ti
         np.concatenate([old, *(part[k] for part in parts)])[order].astype(np.int64)
         for k, old in enumerate((uses.resource, uses.offset, uses.duration), 1)
     )
-    return Uses(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), *whole), resources
+    return Uses(starts(counts), *whole), resources

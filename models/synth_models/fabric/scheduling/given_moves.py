@@ -24,7 +24,7 @@ from synth.exchange.transfers import Raised
 from synth.exchange.transfers import Transfers as Moves
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
-from synth_models.fabric.problem.rows import picked, rows_of
+from synth_models.fabric.problem.rows import picked, rows_of, starts
 from synth_models.fabric.routes.search import Route, Routes, star
 from synth_models.fabric.scheduling import service as sharing
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
@@ -55,7 +55,7 @@ def from_plan(instance: FabricInstance, found: Raised) -> Schedule:
     rows = found.wait_start, found.wait
     ours = _needed(found.transfers)
     lengths = np.diff(rows[0]) + np.diff(ours[0])
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    start = starts(lengths)
     row = np.concatenate([np.repeat(np.arange(len(lengths)), np.diff(begin)) for begin, _ in (rows, ours)])
     wait = np.concatenate([rows[1], ours[1]])[np.argsort(row, kind="stable")]
     return from_transfers(instance, found.transfers, (start, wait))

@@ -19,6 +19,7 @@ from synth.arrays import IntArray
 from synth.clock import start_up_costs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.list_scheduling import most_seconds, placed_in_gaps
 from synth_models.fabric.scheduling.reservations import uses_of
@@ -101,7 +102,7 @@ class Bookings:
     ) -> IntArray:
         machine, moves = self.instance.machine, self.transfers
         uses = uses_of(moves.route_start, moves.link, machine.group, offset, self.duration, True)
-        row = np.concatenate([[0], np.cumsum(follower >= 0)]).astype(np.int64)
+        row = starts(follower >= 0)
         followers = Followers(row, follower[follower >= 0], took[follower >= 0])
         resources = machine.links + len(machine.group_names)
         start, _ = placed_in_gaps(uses, resources, followers, priority, waits, math.inf)

@@ -20,6 +20,7 @@ from synth.kernels.clock import now as now_s
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling import gathering
 from synth_models.fabric.scheduling.at_once import started_at_once
 from synth_models.fabric.scheduling.cells import placed_in_cells
@@ -205,7 +206,7 @@ def waiting_for(transfers: Transfers) -> tuple[IntArray, IntArray]:
     count = len(transfers.piece)
     waiting = np.repeat(np.arange(count, dtype=np.int64), np.diff(transfers.before_start))
     order = np.argsort(transfers.before, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(transfers.before, minlength=count))]).astype(np.int64)
+    start = starts(np.bincount(transfers.before, minlength=count))
     return start, waiting[order]
 
 

@@ -16,6 +16,7 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.clock import ticks_per_second
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
 
 DERIVED = (
@@ -61,7 +62,7 @@ def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
     adds = np.array([bool(row.get("adds", 0)) for row in rows])
     lengths = [len(row["links"]) for row in rows]
     links = np.array([link for row in rows for link in row["links"]], dtype=np.int64)
-    route_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    route_start = starts(lengths)
     return Schedule(ticks, block[first], size[first], start, piece, adds, route_start, links)
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from synth.arrays import IntArray
+from synth_models.fabric.problem.rows import starts
 from synth_peers.teccl.programs.fluid_insertion import Streams
 from synth_peers.teccl.programs.fluid_model import FluidProgram
 from synth_peers.teccl.programs.grid import Grid
@@ -51,7 +52,7 @@ def _followed(program: FluidProgram, index: IntArray, amount: IntArray, unit: in
         unit,
         np.array([b for b, _, _ in streams], dtype=np.int64),
         np.array([n for _, n, _ in streams], dtype=np.int64),
-        np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
+        starts(length),
         hops[:, 0].copy(),
         hops[:, 1].copy(),
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from synth.arrays import IntArray
 from synth.graph.rows import lists_by
+from synth_models.fabric.problem.rows import starts
 from synth_peers.teccl.programs.epoch_reservations import EpochLinks, EpochRoutes
 from synth_peers.teccl.programs.grid import Grid
 
@@ -50,9 +51,9 @@ def switch_routes(grid: Grid) -> SwitchRoutes | None:
     if found is None:
         return None
     found.sort(key=lambda way: (way[-1], len(way), way))
-    start = np.concatenate([[0], np.cumsum([len(way) for way in found])]).astype(np.int64)
+    start = starts([len(way) for way in found])
     link = np.array([e for way in found for e in way], dtype=np.int64)
-    before = np.concatenate([[0], np.cumsum(grid.lag[link])]).astype(np.int64)  # lags of all links in front of each
+    before = starts(grid.lag[link])  # lags of all links in front of each
     first, last = link[start[:-1]], link[start[1:] - 1]
     return SwitchRoutes(
         grid.src[first],

@@ -19,6 +19,7 @@ import numpy as np
 
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.chunks import cut, seconds
 from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.reversal import reversed_transfers
@@ -257,7 +258,7 @@ def _transfers(moves: EpochTransfers, pieces: int) -> Transfers:
     """Every item cut into at most ``pieces``; a piece's turn comes where it would within the item's epochs, and
     not before what it waits for."""
     cuts = [cut(size, pieces) for size in moves.bytes]
-    first = np.concatenate([[0], np.cumsum([len(row) for row in cuts])]).astype(np.int64).tolist()
+    first = starts([len(row) for row in cuts]).tolist()
     rows: list[tuple[float, int, int]] = []
     number: dict[tuple[int, int], int] = {}
     for i, (item, epoch, length) in enumerate(zip(moves.item, moves.epoch, moves.length, strict=True)):

@@ -15,6 +15,7 @@ from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.continuous.transfer_routes import Timing, TransferRoute, TransferRoutes, timing
 from synth_models.fabric.programs.continuous.tuned import SUM_PARTS
 from synth_models.fabric.solution import Schedule
@@ -179,7 +180,7 @@ class Problem:
             np.array(start, dtype=np.int64),
             np.array(piece, dtype=np.int64),
             np.array(adds, dtype=bool),
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            starts(lengths),
             np.array([e for route in routes for e in route], dtype=np.int64),
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.flow.orders import Busiest
 from synth_models.fabric.programs.flow.pieces import Pieces
 from synth_models.fabric.scheduling.insertion import Bookings
@@ -34,13 +35,13 @@ def critical_order(pieces: Pieces, bookings: Bookings, rule: Busiest, seed: int)
     length = np.diff(moves.route_start)
     first_piece = np.flatnonzero(pieces.turn == 0)
     transfer_of_piece = np.cumsum(pieces.hops) - pieces.hops
-    part_start = np.concatenate([[0], np.cumsum(pieces.hops[first_piece])]).astype(np.int64)
+    part_start = starts(pieces.hops[first_piece])
     order = np.arange(len(pieces.piece))
     offset = bookings.offset
     if rule.backwards:
         order = transfer_of_piece[pieces.piece] + pieces.hops[pieces.piece] - 1 - pieces.hop
         offset = np.repeat(bookings.took, length) - bookings.offset - bookings.duration
-    begins = np.concatenate([[0], np.cumsum(length[order])]).astype(np.int64)
+    begins = starts(length[order])
     at = np.repeat(moves.route_start[:-1][order] - begins[:-1], length[order]) + np.arange(begins[-1])
     hops = Hops(
         part_start,

@@ -14,6 +14,7 @@ from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.node_symmetries import Symmetries, identity, symmetries
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.flow import model
 from synth_models.fabric.programs.flow.arcs import Arcs, arcs_of
 from synth_models.fabric.programs.flow.flow_routes import FlowPaths, decomposed, images, load
@@ -182,6 +183,6 @@ def _reversed_routes(routes: FlowPaths) -> FlowPaths:
     """The routes of the reversed machine as routes of the machine, sorted by source and goal again."""
     by = np.lexsort((routes.kind, -routes.share, routes.source, routes.goal))
     length = np.diff(routes.start)[by]
-    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    start = starts(length)
     at = np.repeat(routes.start[1:][by] - 1 + start[:-1], length) - np.arange(start[-1])
     return FlowPaths(routes.goal[by], routes.source[by], routes.share[by], routes.kind[by], start, routes.link[at])

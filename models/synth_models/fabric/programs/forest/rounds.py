@@ -139,7 +139,7 @@ def _uses(machine: Machine, owner: IntArray, link: IntArray, cells: IntArray, co
     first = np.sort(first)
     who, what, long = who[first], what[first], long[first]
     by_owner = np.argsort(who, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=count))]).astype(np.int64)
+    start = starts(np.bincount(who, minlength=count))
     return Uses(start, what[by_owner].astype(np.int64), np.zeros(len(what), dtype=np.int64), long[by_owner])
 
 

@@ -221,7 +221,7 @@ def transfers_of(
     """
     tree, size, number, count = pieces_of(table, block_bytes, per_block)
     edges = np.diff(table.tree_start)[tree]
-    first = np.concatenate([[0], np.cumsum(edges)]).astype(np.int64)
+    first = starts(edges)
     edge, option = _edges_and_options(tree, size, first, table.tree_start, table.pair, table.option_start, table.amount)
     piece = np.repeat(np.arange(len(tree), dtype=np.int64), edges)
     before_start, before = picked((table.before_start, table.before), edge)

@@ -15,6 +15,7 @@ from synth.arrays import IntArray
 from synth_models.fabric.plans.demands.balanced_plan import Plan
 from synth_models.fabric.plans.demands.layout import RouteTable
 from synth_models.fabric.plans.demands.timeline import placed_along
+from synth_models.fabric.problem.rows import starts
 
 
 def placed_again(plan: Plan, resources: int) -> Plan:
@@ -24,7 +25,7 @@ def placed_again(plan: Plan, resources: int) -> Plan:
     count = len(pieces.bytes)
     in_order = np.lexsort((transfers.start, transfers.piece))
     way, hops = transfers.route[in_order], np.bincount(transfers.piece, minlength=count)
-    row = np.concatenate([[0], np.cumsum(hops)]).astype(np.int64)
+    row = starts(hops)
     turned = np.repeat(row[:-1] + row[1:] - 1, hops) - np.arange(row[-1])
     none = np.zeros(count, dtype=np.int64)
     back = placed_along(

@@ -17,7 +17,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.demands.layout import LONGEST, ROUTE_SIZE, RouteTable, timed_routes
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed, placed_along
 from synth_models.fabric.problem import clock
-from synth_models.fabric.problem.rows import picked
+from synth_models.fabric.problem.rows import picked, starts
 from synth_models.fabric.routes.search import Route, Routes
 
 CELLS = (1, 8, 32)  # no piece is longer than such a part of the busiest rank's bytes; each is tried
@@ -50,7 +50,7 @@ class StraightRoutes:
                 ways.append(number.setdefault(route, len(number)))
             row.append(len(ways))
         link = np.array([e for route in number for e in route], dtype=np.int64)
-        start = np.concatenate([[0], np.cumsum([len(route) for route in number])]).astype(np.int64)
+        start = starts([len(route) for route in number])
         ticks = clock.ticks_per_second(instance.machine, LONGEST)
         resources = instance.machine.links + len(instance.machine.group_names)
         table = timed_routes(instance, start, link, ticks)

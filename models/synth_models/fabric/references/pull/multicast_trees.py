@@ -23,6 +23,7 @@ from synth.graph.rows import rows_by
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.references.pull.tree_search import cut_blocks
 from synth_models.fabric.references.pull.tuned import (
     COPIES_WORTH,
@@ -74,7 +75,7 @@ class MulticastTrees(NamedTuple):
             start.append(len(link))
         return cls(
             np.array(start, dtype=np.int64), np.array(link, dtype=np.int64), np.array(parent, dtype=np.int64),
-            np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+            starts(count),
         )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.balanced_fat_tree import BalancedFatTree
-from synth_models.fabric.problem.rows import picked
+from synth_models.fabric.problem.rows import picked, starts
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.list_scheduling import timed
@@ -116,4 +116,4 @@ def _routes(instance: FabricInstance, tree: BalancedFatTree, spine: IntArray) ->
     row[np.arange(wide) < length[:, None]] = link
     table[inside] = row
     used = table >= 0
-    return np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64), table[used]
+    return starts(used.sum(axis=1)), table[used]
