@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synth.tuning.rows import Row
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
-SIZES = {"synth tune": "--sizes", "synth drill": "--size"}
+OWN = {"synth tune": "--collective and --sizes", "synth drill": "--collective and --size", "synth plan": "--demands"}
 INSTEAD = {
     "boxes": ": say boxes=2",
     "bandwidth": ": say nic=12.5GB/s, nvlink=…, or bandwidth=CLASS=…",
@@ -219,7 +219,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     words = [machine, *parameters] if "=" in machine else parameters
     keys: dict[str, Any] = dict(split_pairs(words, command))
     if taken := sorted({"collective", "bytes"} & set(keys)):
-        raise InputError(f"{', '.join(taken)}: say --collective and {SIZES[command]} instead")
+        raise InputError(f"{', '.join(taken)}: say {OWN[command]} instead")
     path = Path(machine)
     if "=" in machine:
         _demand_defaults(file)
