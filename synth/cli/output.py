@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,7 @@ from synth.text.visible import visible
 
 UNFOLDED = 100_000  # characters; rows are shorter
 LONGEST_CELL = 1000  # characters
+LAUNCHED = "OMPI_COMM_WORLD_RANK"  # in the environment of what Open MPI's mpirun starts
 
 
 class PlainConsole(Console):
@@ -44,10 +46,17 @@ def _in_view(shown: Any) -> Any:
     return visible(shown) if isinstance(shown, str) else shown
 
 
+def _is_terminal(stream: Any) -> bool:
+    """Whether somebody looks at the stream: not where mpirun collects it, whose pipes call themselves terminals."""
+    return bool(stream) and stream.isatty() and LAUNCHED not in os.environ
+
+
 # A pipe or a file has no width, whatever COLUMNS says of the terminal behind it: a table there is as wide as its widest
 # row, nothing folded, so that grep finds whole rows and `less -S` shows them.
-console = PlainConsole(width=None if sys.stdout and sys.stdout.isatty() else UNFOLDED)
-errors = PlainConsole(stderr=True, soft_wrap=True)
+console = PlainConsole(
+    width=None if _is_terminal(sys.stdout) else UNFOLDED, force_terminal=False if LAUNCHED in os.environ else None
+)
+errors = PlainConsole(stderr=True, soft_wrap=True, force_terminal=False if LAUNCHED in os.environ else None)
 
 
 def table(*columns: str, rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:

@@ -16,6 +16,7 @@ import typer
 from typer import Option
 
 from synth.cli.common import EXIT_FAILED, EXIT_INPUT, checked, demand_folder
+from synth.cli.machine_import import MachineFile
 from synth.cli.options import grouped
 from synth.text.visible import visible
 
@@ -57,10 +58,13 @@ class Wanted:
 
 @grouped
 def plan(
-    machine: str = typer.Argument(..., help="A machine by name, a machine file, or an instance file."),
+    machine: str = typer.Argument(
+        ..., help="A machine by name, a machine or instance file, or a file that `synth import` reads."
+    ),
     parameters: list[str] = typer.Argument(None, metavar="key=value…", help="As `synth make` takes them: boxes=8."),
     demands: str = typer.Option(..., "--demands", metavar="FILE|-", help=DEMANDS),
     wanted: Wanted = Wanted(),
+    file: MachineFile = MachineFile(),
 ) -> None:
     """Plan demands that change from call to call, as those of mixtures of experts: for every matrix a schedule with
     exact times and a certified lower bound, printed as soon as the matrix has been read.
@@ -72,7 +76,7 @@ def plan(
 
     seconds = checked("--time-limit", read_limit, wanted.time_limit)
     near = _near(wanted)
-    planner = _planner(machine, parameters or [])
+    planner = _planner(machine, parameters or [], file)
     if wanted.out is not None:
         demand_folder("--out", wanted.out)
     if wanted.one_plan:
@@ -179,18 +183,16 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _planner(machine: str, parameters: list[str]) -> Planning:
+def _planner(machine: str, parameters: list[str], file: MachineFile) -> Planning:
     """The planner of a machine or of an instance's machine. Raises :class:`synth.errors.InputError`."""
+    from synth.cli.tune import maker
     from synth.instance import FORMAT, read
-    from synth.making import asked_by
-    from synth.options import split_pairs
     from synth.planning import Planner
 
     path = Path(machine)
     if path.is_file() and FORMAT in path.read_bytes()[:4096].decode(errors="replace"):
         return Planner(read(path))
-    with asked_by("synth plan"):
-        return Planner(machine, **dict(split_pairs(parameters, "synth plan")))
+    return Planner(maker("synth plan", machine, parameters, file)("broadcast", "1"))
 
 
 @contextmanager

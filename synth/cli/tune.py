@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from synth.cli.common import bad_option, checked, demand_folder
+from synth.cli.common import EXIT_INTERRUPTED, bad_option, checked, demand_folder
 from synth.cli.evaluate import VARY
 from synth.cli.machine_import import MachineFile
 from synth.cli.options import Drawing, grouped
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synth.tuning.rows import Row
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
-SIZES = {"synth tune": "--sizes", "synth drill": "--size"}
+OWN = {"synth tune": "--collective and --sizes", "synth drill": "--collective and --size", "synth plan": "--demands"}
 INSTEAD = {
     "boxes": ": say boxes=2",
     "bandwidth": ": say nic=12.5GB/s, nvlink=…, or bandwidth=CLASS=…",
@@ -86,6 +86,7 @@ def tune(
     from synth.tuning import tune as search
     from synth.tuning.reach import library, put_in
     from synth.tuning.sizes import read_sizes
+    from synth.tuning.table import left_out
 
     _demand_gpu(aim.reach)
     seconds, style = checked("--time-limit", read_limit, effort.time_limit), drawn.figure_style
@@ -108,15 +109,27 @@ def tune(
     for name in names:
         make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
     demand_folder("--out", out)
-    rows = search(asked, lambda words: errors.print(words))
-    put_in(rows, asked, aim.reach)
+    stopped: list[bool] = []
+    rows = search(asked, lambda words: errors.print(words), lambda: _tell_interrupted(stopped))
+    if not stopped:
+        put_in(rows, asked, aim.reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files = folder.write(rows, form, out, title, style)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
         _tell_row(row, library(aim.reach or ""))
+    for words in left_out(rows):
+        console.print(words)
     _tell(table, files, form, out)
+    if stopped:
+        raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _tell_interrupted(stopped: list[bool]) -> None:
+    """Say that the search ends here, once."""
+    errors.print("synth: interrupted; the table of what was found is written, --resume goes on from it")
+    stopped.append(True)
 
 
 def _demand_tables(aim: Aim) -> None:
@@ -207,7 +220,7 @@ def maker(command: str, machine: str, parameters: list[str], file: MachineFile) 
     words = [machine, *parameters] if "=" in machine else parameters
     keys: dict[str, Any] = dict(split_pairs(words, command))
     if taken := sorted({"collective", "bytes"} & set(keys)):
-        raise InputError(f"{', '.join(taken)}: say --collective and {SIZES[command]} instead")
+        raise InputError(f"{', '.join(taken)}: say {OWN[command]} instead")
     path = Path(machine)
     if "=" in machine:
         _demand_defaults(file)

@@ -76,6 +76,9 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     file = InputFile(path)
     needed = NEEDED + OF_DEMAND if collective == DEMAND else NEEDED
     rows = typed_rows(file, _COLUMNS, needed, "move", _wrong, line_key="line")
+    if collective != DEMAND and any(name in row for row in rows for name in OF_DEMAND):
+        words = f"columns {' and '.join(OF_DEMAND)} say that it is of a demand, which is no {collective}"
+        raise InputError(f"{words}: name it with --collective {DEMAND}", str(file))
     columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in needed[2:]}
     ranks = _ranks(columns, collective)
     faults = FaultsByKind()

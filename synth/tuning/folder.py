@@ -23,25 +23,27 @@ SUFFIX = {"mscclpp": ".json"}
 def write(
     rows: Sequence[Row], form: str, folder: Path, title: str, style: FigureStyle | None = SCREEN_STYLE
 ) -> tuple[pd.DataFrame, list[Path]]:
-    """Write all into the folder (no figure without a ``style``); the table, and the files. Raises :class:`InputError`
-    where an algorithm does not pass the check of its executor, and ``OSError``."""
+    """Write all into the folder (no figure without a ``style``), rows without a schedule as words below the table; the
+    table, and the files. Raises :class:`InputError` where an algorithm does not pass the check of its executor, and
+    ``OSError``."""
     chosen, files = [], []
+    found = [row for row in rows if row.best is not None]
     nodes = int(getattr(rows[0].instance, "hosts", 1))  # of machines that are made of boxes
-    for collective, some in groupby(rows, key=lambda row: row.collective):
+    for collective, some in groupby(found, key=lambda row: row.collective):
         for one in tables.ranges(list(some)):
             name = ""
             if one.best.program is not None:
                 name = f"{collective}-{one.least_bytes}-{one.most_bytes}{SUFFIX.get(form, '.xml')}"
                 forms.write(one.best.program, folder / name, one.least_bytes, one.most_bytes)
-                found = check_file(folder / name, collective, executor_of(form))
-                if found.faults:
-                    raise InputError(found.faults, str(folder / name))
+                faults = check_file(folder / name, collective, executor_of(form)).faults
+                if faults:
+                    raise InputError(faults, str(folder / name))
                 files.append(folder / name)
             chosen.append((one, name))
     table = tables.frame(chosen, form, nodes)
     for path, text in (
         (folder / "table.csv", table.to_csv(index=False)),
-        (folder / "table.md", tables.markdown(table, title)),
+        (folder / "table.md", tables.markdown(table, title, tables.left_out(rows))),
     ):
         write_atomically(path, text.encode())
         files.append(path)

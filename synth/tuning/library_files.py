@@ -19,7 +19,7 @@ from synth.records.record import Record
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
 from synth.text.visible import in_cell
-from synth.tuning.runs import kept, recorded
+from synth.tuning.runs import kept, taken_over
 from synth.tuning.search import Question
 
 EVERY = "libraries.csv"
@@ -76,8 +76,8 @@ def _recorded(question: Question, library: str, collective: str) -> list[SizeCho
     def make(collective: str, size: int) -> Instance:
         return kept(question.make(collective, size), question.folder / "instances")
 
-    def run(instance: Instance, method: str) -> Record:
-        return recorded(again, instance, method, {})
+    def run(instance: Instance, method: str) -> Record | None:
+        return taken_over(again, instance, method, {})
 
     if collective not in COUNTERPARTS[library]:
         return []

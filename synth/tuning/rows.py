@@ -12,6 +12,7 @@ from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.intervals import Within, within
 from synth.tuning.robustness import Moves, as_moves
+from synth.tuning.runs import whole
 
 MOST_COMPARED = 8  # candidates at the corners of a fitted machine's intervals, the quickest
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
@@ -32,7 +33,7 @@ class Candidate:
         if self.program is not None:
             return self.program.moves
         assert self.record is not None
-        return as_moves(transfers_of(self.record))
+        return as_moves(transfers_of(whole(self.record)))
 
 
 @dataclass(frozen=True, order=True)
@@ -51,7 +52,8 @@ class Row:
     bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
     the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
-    intervals of a fitted machine; ``reach``: what NCCL or RCCL should reach."""
+    intervals of a fitted machine; ``reach``: what NCCL or RCCL should reach. ``known``: methods that do the collective
+    on the machine; ``untried``: those of them that did not run or found no schedule in time, and why."""
 
     instance: Instance
     collective: str
@@ -70,6 +72,8 @@ class Row:
     regret: float | None = None
     within: Within | None = None
     reach: Reach | None = None
+    known: frozenset[str] = frozenset()
+    untried: dict[str, str] = field(default_factory=dict)
     limit: str = ""  # of the executor, that costs more than is tolerated
 
     @property
@@ -82,6 +86,27 @@ class Row:
         """Number of ranks of the process group."""
         members: Any = getattr(self.instance, "members", ())
         return len(members)
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no schedule."""
+        return "; ".join(f"{method}: {words}" for method, words in (*self.refused.items(), *self.untried.items()))
+
+    def ran(self, name: str, record: Record) -> None:
+        """A method has run: what is left to be said is that its time was too short."""
+        self.untried.pop(name, None)
+        if record.empty and record["stopped_by"] == "clock":
+            self.untried[name] = "nothing found in the time"
+        elif record["termination"] == "unsupported":
+            self.known -= {name}
+
+    def beside(self, name: str) -> str:
+        """Why there is no time of a reference, in a word; empty where it does not do the collective on the machine."""
+        if name not in self.known:
+            return ""
+        if name in self.untried:
+            return "not tried" if self.untried[name].startswith("not tried") else "not in time"
+        return "refused" if name in self.refused else "not lowered"
 
     def offer(self, one: Candidate, reference: bool) -> None:
         """A candidate. What takes more than :data:`CARRIED` times the best is not kept: programs are large."""

@@ -5,6 +5,10 @@ that form is ever chosen (for plans all but those whose schedule takes more than
 has too many moves for a loop); ours at some sizes (*anchors*), from which their programs are carried to the sizes
 between: an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once
 more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
+
+All rows take turns (:mod:`synth.tuning.turns`): of few ranks the references come first, of more than
+:data:`MOST_PUBLISHED_FIRST` the first of ours, the first reference, the bound, and then the others. What the time limit
+leaves out is named in the rows.
 """
 
 from __future__ import annotations
@@ -12,11 +16,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from synth.clock.deadline import Clock, stopping
+from synth.clock.start_up_costs import counted_now
 from synth.errors import InputError
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, refusal
@@ -28,11 +34,14 @@ from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
 from synth.tuning.robustness import Variation, regrets
 from synth.tuning.rows import CARRIED, Candidate, Row, Scheduled
-from synth.tuning.runs import RUN_S, kept, recorded
+from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
+from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 
 ANCHORS = 4  # sizes at which all methods run
 MOST_MOVES = 2**16  # of a schedule that is lowered: among 32 GPUs more are beyond every executor
-LEAST_S = 1.0  # of the time limit, below which no further method is begun
+MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
+ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ours is looked for
+NO_TIME, NEAR_BOUND = "not tried in the time", f"not tried, {ENOUGH:.1%} above the bound at most"
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
     "forest": ({}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}),
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
@@ -69,15 +78,27 @@ class Question:
     variation: Variation | None = None
 
 
-def tune(question: Question, say: Say = lambda _: None) -> list[Row]:
-    """The rows of all collectives and sizes. Raises :class:`InputError` where no schedule of a collective can be run
-    in the form, and as the making of instances does."""
-    until = None if question.seconds is None else time.monotonic() + question.seconds
-    rows: list[Row] = []
+def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[], None] | None = None) -> list[Row]:
+    """The rows of all collectives and sizes; one of which no schedule ended in time has no ``best``. After a
+    ``KeyboardInterrupt`` those that there are, and ``interrupted`` is called (None: it is raised). Raises
+    :class:`InputError` where no schedule at all can be run in the form, and as the making of instances does."""
+    until = None if question.seconds is None else counted_now() + question.seconds
     with collecting_seldom():
-        for k, collective in enumerate(question.collectives):
-            left = None if until is None else (until - time.monotonic()) / (len(question.collectives) - k)
-            rows += _Search(question, collective, None if left is None else time.monotonic() + left, say).run()
+        searches = [_Search(question, collective, until, say) for collective in question.collectives]
+        try:
+            in_turn([turn for search in searches for turn in search.turns()], until)
+            for search in searches:
+                search.finish()
+        except KeyboardInterrupt:
+            if interrupted is None:
+                raise
+            interrupted()
+            for search in searches:
+                search.finish(stopped=True)
+    rows = [row for search in searches for row in search.rows]
+    if all(row.best is None for row in rows):
+        none = [f"no schedule of {row.instance.name} can be run as {question.form}: {row.why_none}" for row in rows]
+        raise InputError("\n".join(none))
     return rows
 
 
@@ -101,36 +122,71 @@ class _Search:
         self.spreads: dict[str, set[int]] = {}
         self.records: dict[tuple[str, str, tuple[tuple[str, int], ...]], Record] = {}
         self._lowers = question.form not in (SCHEDULED, *SERVICES)  # for an executor
+        self._carried_over = False
+        self.share, self.runs = Share(until), 1  # of the turn, and how many runs share what is left of it
+        self._told: dict[int, Candidate] = {}  # of every size, what was said last
 
-    def run(self) -> list[Row]:
-        """The rows, each with what is best."""
+    def turns(self) -> list[Turn]:
+        """What is to be done, row by row, with the number of the phase in which it is."""
+        anchors, found = self._anchors(), list[Turn]()
+
+        def add(phase: int, place: int, k: int, names: list[str], act: Callable[[Row, list[str]], None]) -> None:
+            row = self.rows[k]
+            row.untried.update(dict.fromkeys(names, NO_TIME))
+
+            def turn(share: Share) -> None:
+                self.share, self.runs = share, 1
+                act(row, names)
+                self._said(row)
+
+            found.append(Turn(phase, place, turn))
+
+        for place, k in enumerate(self._in_turn()):
+            row = self.rows[k]
+            methods = list(self._methods(row))
+            published = [name for name, is_published in methods if is_published]
+            own = [name for name, is_published in methods if not is_published] if k in anchors else []
+            bounds = self._bounds(row)
+            row.known = frozenset([*published, *own, *bounds])
+            wide = k in anchors
+
+            def refer(row: Row, names: list[str], wide: bool = wide) -> None:
+                self._references(row, wide, names)
+
+            phases: list[tuple[list[str], Callable[[Row, list[str]], None]]] = [
+                (published, refer), (bounds, self._bound), (own, self._ours)
+            ]  # fmt: skip
+            if row.ranks > MOST_PUBLISHED_FIRST:
+                phases = [
+                    (own[:1], self._ours), (published[:1], refer), (bounds, self._bound),
+                    (published[1:], refer), (own[1:], self._ours),
+                ]  # fmt: skip
+            for phase, (names, act) in enumerate(phases):
+                add(phase, place, k, names, act)
+        return found
+
+    def finish(self, stopped: bool = False) -> None:
+        """Give each row what is best. ``stopped``: nothing is run or explained."""
         anchors = self._anchors()
-        for done, k in enumerate(self._in_turn()):
-            self.say(f"{self.rows[k].instance.name}: size {done + 1} of {len(self.rows)} begins")
-            self._references(self.rows[k], k in anchors)
-            self._bound(self.rows[k])
-            if k in anchors:
-                self._ours(self.rows[k])
-            self._said(self.rows[k])
-        if self._lowers:
+        self.share, self.runs = Share(self.until), 1
+        if self._lowers and not self._carried_over:
             self._carry(anchors)
-        self._again(anchors)
+            self._carried_over = True
+        if not stopped:
+            self._again(anchors)
         for row in self.rows:
             if row.best is not None and self.question.variation is not None:
                 _choose_robust(row, self.question.variation)
-            if row.best is None:
-                why = "; ".join(f"{method}: {words}" for method, words in row.refused.items())
-                raise InputError(f"no schedule of {row.instance.name} can be run as {self.question.form}: {why}")
-            if self._lowers:
+            if self._lowers and row.best is not None and not stopped:
                 row.limit = self._limit(row)
-            if self.question.form not in SERVICES:
+            if self.question.form not in SERVICES and not stopped:
                 row.reckon_within()
-        return self.rows
 
     def known(self) -> list[Row]:
         """The rows with references alone."""
         for k in self._in_turn():
-            self._references(self.rows[k], k in self._anchors())
+            row = self.rows[k]
+            self._references(row, k in self._anchors(), [name for name, published in self._methods(row) if published])
         return self.rows
 
     def _in_turn(self) -> list[int]:
@@ -152,6 +208,9 @@ class _Search:
         title = _title(one.name, dict(one.options))
         if one.transfers > MOST_EXPLAINED:
             return f"{title}: {row.refused.get(title, f'{one.transfers:,} moves, too many to lift limits')}"
+        left = self._left()
+        if left is not None and left < LEAST_S:
+            return f"{title}: not known, the time limit has passed"
         again = replace(self.question, resume=True)
         found = transfers_of(recorded(again, row.instance, one.name, dict(one.options)))
         end = time.process_time() + EXPLAIN_S  # however busy the machine is
@@ -165,8 +224,8 @@ class _Search:
         return sorted({round(k * last / max(count - 1, 1)) for k in range(count)})
 
     def _left(self) -> float | None:
-        """Seconds that are left."""
-        return None if self.until is None else self.until - time.monotonic()
+        """Seconds that are left of all."""
+        return None if self.until is None else self.until - counted_now()
 
     def _methods(self, row: Row) -> Iterator[tuple[str, bool]]:
         """The family's default methods that suit the row, and whether each is a reference that libraries run."""
@@ -176,21 +235,42 @@ class _Search:
             if tried and self.family.methods[name].kind != "bound":
                 yield name, published
 
-    def _references(self, row: Row, anchor: bool) -> None:
-        names = [name for name, published in self._methods(row) if published]
-        seconds = {name: self._record(row, name, {}).value or math.inf for name in names}
-        for name in sorted(names, key=lambda name: seconds[name]):  # of a plan the slowest may be left out
+    def _references(self, row: Row, anchor: bool, names: list[str]) -> None:
+        """Run references, and lower what came out, the quickest first: of a plan the slowest may be left out."""
+        values: dict[str, float] = {}
+        for k, name in enumerate(names):
+            self.runs = len(names) - k
+            record = self._record(row, name, {})
+            if record is not None and record.value is not None:
+                values[name] = record.value
+        for name in sorted(values, key=lambda name: values[name]):
             self._try(row, name, {}, True, wide=anchor)
             self._smaller(row, name, True)
 
-    def _ours(self, row: Row) -> None:
-        for name, published in self._methods(row):
-            for options in () if published else VARIANTS.get(name, ({},)):
-                left = self._left()
-                if left is None or left > LEAST_S:
-                    self._try(row, name, options, False)
-                    if not options:
-                        self._smaller(row, name, False)
+    def _ours(self, row: Row, names: list[str]) -> None:
+        wanted = [(name, options) for name in names for options in self._variants(name)]
+        for k, (name, options) in enumerate(wanted):
+            if self._is_near_bound(row):
+                row.untried.update(dict.fromkeys(names[names.index(name) :], NEAR_BOUND))
+                return
+            self.runs = len(wanted) - k
+            self._try(row, name, options, False)
+            if not options:
+                self._smaller(row, name, False)
+
+    def _variants(self, name: str) -> tuple[Mapping[str, int], ...]:
+        """The options that a method runs with: of what no executor runs, its own choice alone."""
+        return ({},) if self.question.form == SCHEDULED else VARIANTS.get(name, ({},))
+
+    def _is_near_bound(self, row: Row) -> bool:
+        """Whether no other schedule can be noticeably quicker."""
+        robust = self.question.variation is not None
+        return (
+            not robust
+            and row.best is not None
+            and row.bound is not None
+            and row.best.seconds * (1 - ENOUGH) <= row.bound
+        )
 
     def _smaller(self, row: Row, name: str, reference: bool) -> None:
         """Where a schedule is too large for the executor, the same of fewer transfers: in XML until one fits as it is,
@@ -223,16 +303,21 @@ class _Search:
             return False
         return seconds > row.best.seconds * (SLOWEST if reference else HOPELESS)
 
-    def _bound(self, row: Row) -> None:
-        name = next((m for m in defaults_for(self.family, row.instance) if self.family.methods[m].kind == "bound"), "")
-        if name:
-            row.bound = self._record(row, name, {}).bound
+    def _bounds(self, row: Row) -> list[str]:
+        """The family's first bound that suits the row, if there is one."""
+        suited = defaults_for(self.family, row.instance)
+        return [name for name in suited if self.family.methods[name].kind == "bound"][:1]
+
+    def _bound(self, row: Row, names: list[str]) -> None:
+        for name in names:
+            record = self._record(row, name, {})
+            row.bound = None if record is None else record.bound
 
     def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
         """Run a method, lower its schedule, and offer what comes out."""
         record = self._record(row, name, options)
         title = _title(name, options)
-        if record.value is None or not record["verified"]["ok"]:
+        if record is None or record.value is None or not record["verified"]["ok"]:
             return
         row.bus_factor = row.bus_factor or _factor(record)
         count = int(record["verified"]["facts"].get("transfers", 0))
@@ -246,11 +331,13 @@ class _Search:
             row.rounded.add(title)
             return
         try:
-            if not self._lowers:
-                seconds = in_form(record, self.question.form).seconds
+            if self.question.form == SCHEDULED:
+                row.offer(Candidate(title, record.value, None, record), reference)
+            elif not self._lowers:
+                seconds = in_form(whole(record), self.question.form).seconds
                 row.offer(Candidate(title, seconds, None, record), reference)
-                return
-            self._lower(row, record, title, reference, wide)
+            else:
+                self._lower(row, whole(record), title, reference, wide)
         except InputError as error:
             row.refused[title] = str(error).splitlines()[0]
 
@@ -287,22 +374,36 @@ class _Search:
         may have the least regret. The quickest, None where there is none."""
         best: Candidate | None = None
         robust = self.question.variation is not None
-        for one in made:
-            if robust:
-                row.offer(one, reference)
-            best = one if best is None or one.seconds < best.seconds else best
+        with nullcontext() if self.until is None else stopping(self._left_or_none, Clock()):
+            for one in made:
+                if robust:
+                    row.offer(one, reference)
+                best = one if best is None or one.seconds < best.seconds else best
         if best is not None and not robust:
             row.offer(best, reference)
         return best
 
-    def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record:
-        """The record of a run, made now or taken over."""
+    def _left_or_none(self) -> float | None:
+        left = self._left()
+        return None if left is None else max(0.0, left)
+
+    def _record(self, row: Row, name: str, options: Mapping[str, int]) -> Record | None:
+        """The record of a run, made now or taken over; None where no time is left for it."""
         key = row.instance.sha256, name, tuple(options.items())
         if key not in self.records:
-            left = self._left()
-            limit = RUN_S if left is None or name in self.family.today else min(RUN_S, max(left, LEAST_S))
-            self.records[key] = recorded(self.question, row.instance, name, options, limit)
+            limit = min(RUN_S, self.share.seconds(self.runs))
+            found = taken_over(self.question, row.instance, name, options, limit)
+            if found is None and limit <= 0:
+                return None
+            found = found or recorded(self.question, row.instance, name, options, limit)
+            self.records[key] = small(found) if self._is_only_timed(found) else found
+            if not options:
+                row.ran(name, found)
         return self.records[key]
+
+    def _is_only_timed(self, record: Record) -> bool:
+        """Whether a record's schedule is not lowered, so that nobody needs it in memory."""
+        return not self._lowers or int(record["verified"]["facts"].get("transfers", 0)) > MOST_MOVES
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""
@@ -332,15 +433,15 @@ class _Search:
     def _again(self, anchors: list[int]) -> None:
         """Run at its own size what won by a program of another size."""
         for k, row in enumerate(self.rows):
-            left = self._left()
-            if k in anchors or row.best is None or row.best.record is not None or (left is not None and left < LEAST_S):
+            if k in anchors or row.best is None or row.best.record is not None:
                 continue
             name, *options = row.best.method.split()
             given = {key: int(value) for key, _, value in (word.partition("=") for word in options)}
             self._try(row, name, given, name in self.family.today)
 
     def _said(self, row: Row, word: str = "") -> None:
-        if row.best is not None:
+        if row.best is not None and (word or row.best is not self._told.get(row.size)):
+            self._told[row.size] = row.best
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
 
 

@@ -87,6 +87,8 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         "bound_s": row.bound,
         "gap": gap(best.seconds, row.bound),
         **{f"{name}_s": row.references.get(name) for name in BESIDE},
+        **{f"{name}_why": "" if name in row.references else row.beside(name) for name in BESIDE},
+        "bound_why": row.beside("bound") if row.bound is None else "",
         "reference": reference,
         "reference_s": row.references.get(reference),
         **({} if row.reach is None else {f"reach_{key}": value for key, value in row.reach._asdict().items()}),
@@ -113,15 +115,35 @@ def cells(table: pd.DataFrame) -> tuple[tuple[str, ...], list[list[str]]]:
     return HEAD, [_cells(row) for row in table.to_dict("records")]
 
 
-def markdown(table: pd.DataFrame, title: str) -> str:
-    """The same as a page; what costs a row more than its schedule stands below."""
+def left_out(rows: Sequence[Row]) -> list[str]:
+    """Sentences that name what was not tried or found nothing, methods and sizes of a collective together."""
+    groups: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
+    for collective in dict.fromkeys(row.collective for row in rows):
+        these = [row for row in rows if row.collective == collective]
+        said = {(name, why): None for row in these for name, why in row.untried.items()}
+        for name, why in said:
+            sizes = tuple(row.instance_bytes for row in these if row.untried.get(name) == why)
+            groups.setdefault((collective, why, sizes if len(sizes) < len(these) else ()), []).append(name)
+        none = tuple(row.instance_bytes for row in these if row.best is None)
+        if none:
+            groups[collective, "no schedule", none if len(none) < len(these) else ()] = ["not in the table"]
+    found = []
+    for (collective, why, sizes), names in groups.items():
+        where = ", ".join(shown(size, "bytes") for size in sizes) or "all sizes"
+        found.append(f"{collective}, {where}: {why}: {', '.join(names)}")
+    return found
+
+
+def markdown(table: pd.DataFrame, title: str, below: Sequence[str] = ()) -> str:
+    """The same as a page; what costs a row more than its schedule stands below, and other sentences."""
     head, rows = cells(table)
     lines = [f"# {in_cell(title)}", "", f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     lines += [f"| {' | '.join(map(in_cell, row))} |" for row in rows]
     costs = [f"* {shown(row['bytes'], 'bytes')} {row['collective']}, {row['form_over_scheduled']:.3g} times as long as "
              f"{row['scheduled_method']} as scheduled: {row['limit']}"
              for row in table.to_dict("records") if row["limit"]]  # fmt: skip
-    return "\n".join([*lines, *(["", "What limits of the executor cost:", "", *costs] if costs else []), ""])
+    return "\n".join([*lines, *(["", "What limits of the executor cost:", "", *costs] if costs else []),
+                      *(["", *(f"* {in_cell(words)}" for words in below)] if below else []), ""])  # fmt: skip
 
 
 def _cells(row: Any) -> list[str]:
@@ -132,8 +154,9 @@ def _cells(row: Any) -> list[str]:
     by = row["method"] + (f" ({row['how']})" if row["how"] else "")
     rates = [cell(f"{key}_bytes_per_s", "bytes/s") for key in ("algbw", "busbw")]
     gap = "–" if row["gap"] is None or pd.isna(row["gap"]) else percent(float(row["gap"]))
-    times = [cell("form_s", "s"), *rates, cell("scheduled_s", "s"), cell("bound_s", "s"), gap]
-    return [row["collective"], cell("bytes", "bytes"), by, *times, *(cell(f"{name}_s", "s") for name in BESIDE)]
+    beside = [row.get(f"{name}_why") or cell(f"{name}_s", "s") for name in ("bound", *BESIDE)]
+    times = [cell("form_s", "s"), *rates, cell("scheduled_s", "s"), beside[0], gap]
+    return [row["collective"], cell("bytes", "bytes"), by, *times, *beside[1:]]
 
 
 def figure(table: pd.DataFrame, title: str) -> Figure:

@@ -54,7 +54,7 @@ COUNTERPARTS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     },
 }
 _WHOLE = {("ompi", "rabenseifner"): "recursive_doubling", ("ucc", "sra_knomial"): "knomial"}
-Run = Callable[[Instance, str], Record]
+Run = Callable[[Instance, str], Record | None]
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,15 @@ def _choice(library: str, known: Mapping[str, str], instance: Instance, run: Run
     for word, method in known.items():
         record = run(instance, method) if method in available else None
         if record is None or record.value is None:
-            refused.append(f"{word}: {'no such method' if record is None else record['message'] or 'no schedule'}")
+            refused.append(f"{word}: {'did not run' if record is None else record['message'] or 'no schedule'}")
             continue
         name = _word(library, word, record)
         if record.value < seconds.get(name, math.inf):
             seconds[name], methods[name] = record.value, method
     if not seconds:
         raise InputError(f"none of {library}'s algorithms runs here: {'; '.join(refused)}", instance.name)
-    bound = run(instance, "bound").bound if "bound" in available else None
+    proven = run(instance, "bound") if "bound" in available else None
+    bound = None if proven is None else proven.bound
     members = getattr(instance, "members", ())
     nodes = int(getattr(instance, "hosts", 1))
     size = int(getattr(instance, "bytes", 0))

@@ -113,7 +113,7 @@ def test_robust_has_the_least_worst_regret(form: str, tmp_path: Path, monkeypatc
     """Of all that could have been chosen, timed here on every machine drawn; never slower than a reference."""
     found: list[tuple[Question, list[Row]]] = []
 
-    def kept(question: Question, say: Say) -> list[Row]:
+    def kept(question: Question, say: Say, *_: object) -> list[Row]:
         found.append((question, tune(question, say)))
         return found[0][1]
 
@@ -281,6 +281,6 @@ def test_schedules_that_are_too_large_are_made_of_fewer_transfers(
         lambda what, size: make(collective=what, bytes=size), ("allreduce",), SIZES, form, tmp_path, methods=("forest",)
     )
     search = _Search(question, "allreduce", None, lambda _: None)
-    search._ours(search.rows[0])
+    search._ours(search.rows[0], ["forest"])
     assert [one["transfers"] for one in asked if "transfers" in one] == [each * 4 for each in tried]
     assert [one for one in asked if "transfers" not in one] == [{}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}]

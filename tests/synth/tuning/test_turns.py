@@ -1,0 +1,136 @@
+"""``synth tune`` within its time: whose turn it is, what a limit or an interruption leaves, and what was not tried."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import synth
+from synth.cli.main import app
+from synth.errors import InputError
+from synth.tuning import Question, search, tune, turns
+from synth.tuning.table import left_out
+
+WORDS = {"network": "ring", "nodes": "4", "bandwidth": "25GB/s", "latency": "0.7us"}
+SIZES = (4096, 2**22)
+
+
+def question(folder: Path, **more: Any) -> Question:
+    make = partial(synth.make, "fabric", **WORDS)
+    asked = {"collectives": ("allgather", "broadcast"), "sizes": SIZES, "form": "scheduled", "methods": ("forest",)}
+    return Question(lambda what, size: make(collective=what, bytes=size), folder=folder, **asked | more)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """The runs that are made: collective, bytes, method."""
+    found: list[tuple[str, int, str]] = []
+    solve = synth.api.solve
+
+    def noted(instance: Any, name: str, **keys: Any) -> Any:
+        found.append((instance.collective, instance.bytes, name))
+        return solve(instance, name, **keys)
+
+    monkeypatch.setattr("synth.api.solve", noted)
+    return found
+
+
+def test_phases_have_half_of_what_is_left_and_turns_equal_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 s, four turns of the first phase have 40: 10 each. The first uses 1 s, so the others have 13; with these
+    used 40 are left for the second and last phase, 20 each, of which a run of two has half."""
+    now = [0.0]
+    monkeypatch.setattr(turns, "counted_now", lambda: now[0])
+    given: list[tuple[int, float]] = []
+
+    def turn(phase: int, took: float, runs: int = 1) -> turns.Turn:
+        def act(share: turns.Share) -> None:
+            given.append((phase, share.seconds(runs)))
+            now[0] += min(took, share.seconds())
+
+        return turns.Turn(phase, 0, act)
+
+    turns.in_turn([turn(1, 99, 2), turn(0, 1), turn(0, 99), turn(0, 99), turn(0, 99), turn(1, 99, 2)], 80.0)
+    assert given == [(0, 10), (0, 13), (0, 13), (0, 13), (1, 10), (1, 10)]
+    assert now == [80.0]
+    assert turns.Share(80.0, 80.0).seconds() == 0
+    assert turns.Share(82.0, 80.0).seconds() == turns.LEAST_S
+
+
+@pytest.mark.parametrize("large", [pytest.param(False, marks=pytest.mark.long), True])
+def test_of_many_ranks_ours_and_the_rings_come_first(
+    large: bool, tmp_path: Path, made: list[tuple[str, int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every size of every collective, before anything else."""
+    monkeypatch.setattr(search, "MOST_PUBLISHED_FIRST", 3 if large else 4)
+    tune(question(tmp_path, seconds=600.0))
+    every = {(what, size) for what in ("allgather", "broadcast") for size in SIZES}
+    phases = [("forest", every), ("ring", every), ("bound", every)] if large else [("ring", every)]
+    assert made[0][2] == ("forest" if large else "ring")
+    for k, (name, rows) in enumerate(phases if large else []):
+        these = made[4 * k : 4 * k + 4]
+        assert ({one[:2] for one in these}, {one[2] for one in these}) == (rows, {name})
+
+
+@pytest.mark.parametrize("form", ["scheduled", pytest.param("msccl:azure", marks=pytest.mark.long)])
+def test_an_interruption_leaves_a_table_and_names_what_was_not_tried(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fourth run never ends. What came before is in the table, and --resume goes on from it."""
+    solve, count = synth.api.solve, [0]
+
+    def stopped(*asked: Any, **keys: Any) -> Any:
+        count[0] += 1
+        if count[0] == 4:
+            raise KeyboardInterrupt
+        return solve(*asked, **keys)
+
+    monkeypatch.setattr("synth.api.solve", stopped)
+    monkeypatch.setattr(search, "MOST_PUBLISHED_FIRST", 3)
+    words = ["tune", *(f"{key}={value}" for key, value in WORDS.items()), "--sizes", "4KiB,1MiB", "-m", "forest"]
+    words += ["--for", form, "-o", str(tmp_path), "--resume"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 130, (done.output, done.exception)
+    table = pd.read_csv(tmp_path / "table.csv")
+    assert table["bytes"].tolist() == [4096, 2**20]
+    assert table["method"].str.startswith("forest").all() or form != "scheduled"
+    assert "interrupted" in done.output
+    assert "not tried in the time: " in done.output
+    assert "double_tree" in (tmp_path / "table.md").read_text()
+    assert "not tried" in done.output
+    again = CliRunner().invoke(app, words)
+    assert again.exit_code == 0, (again.output, again.exception)
+    assert "not tried in the time" not in again.output
+
+
+def test_without_time_what_is_there_is_taken_over(tmp_path: Path, made: list[tuple[str, int, str]]) -> None:
+    """A limit that has passed runs nothing, but reads records; what is not there is named."""
+    with pytest.raises(InputError, match=r"no schedule of .* can be run as scheduled: .*ring: not tried in the time"):
+        tune(question(tmp_path, seconds=0.0))
+    assert not made
+    first = tune(question(tmp_path, collectives=("allgather",)))
+    made.clear()
+    rows = tune(question(tmp_path, seconds=0.0, resume=True))
+    assert not made
+    assert [row.best and row.best.seconds for row in rows if row.collective == "allgather"] == [
+        row.best and row.best.seconds for row in first
+    ]
+    assert all(row.best is None for row in rows if row.collective == "broadcast")
+    said = left_out(rows)
+    assert any(words.startswith("broadcast, all sizes: not tried in the time: ring") for words in said), said
+    assert "broadcast, all sizes: no schedule: not in the table" in said
+    assert not any(words.startswith("allgather") and "not tried in the time" in words for words in said)
+
+
+def test_a_reference_that_does_not_know_the_collective_is_a_dash(tmp_path: Path) -> None:
+    """Only that: one that was not tried says so."""
+    known = tune(question(tmp_path, collectives=("alltoall",), sizes=(4096,), resume=True))
+    assert known[0].beside("ring") == known[0].beside("double_tree") == ""
+    [row] = tune(question(tmp_path, collectives=("allgather",), sizes=(4096,)))
+    assert row.references["ring"] > 0
+    row.untried["ring"] = search.NO_TIME
+    assert row.beside("ring") == "not tried"
