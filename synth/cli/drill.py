@@ -47,6 +47,9 @@ class Aim:
         int | None, Option(min=1, metavar="MOST", help="All pairs of failures too, unless there are more than MOST.")
     ] = None
     methods: Annotated[list[str] | None, Option("-m", "--method", help="Only these. Default: all that suit.")] = None
+    form: Annotated[
+        str, Option("--for", metavar="FORM", help="What will run: scheduled, msccl:azure, msccl, mscclpp.")
+    ] = "scheduled"
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ def drill(
 
     The folder gets the table, a picture, all records, which `synth check`
     takes, and a drawer: the fewest schedules of which one is within 2 % of
-    the best for every failure. `--answer` looks one up.
+    the best for every failure. `--answer` looks one up. With `--for` times
+    are those of exported algorithms, and the drawer has their files.
     """
     out = where.out
     if where.answer is not None:
@@ -93,16 +97,18 @@ def drill(
     prepared = search.prepared(_question(machine, parameters or [], out, aim, effort, file))
     _run(prepared, slots(effort.jobs, 1), effort.resume)
     title = f"{' '.join([machine, *(parameters or [])])}, {aim.collective} of {aim.size}"
+    title += "" if aim.form == "scheduled" else f", as {aim.form} runs it"
     title += "" if aim.degraded is None else f", links at {aim.degraded} of their rate"
     rows, files = page.write(prepared, out, title)
-    console.print(table(*page.HEAD, rows=page.cells(rows), right=page.HEAD[1:6]))
+    names = page.head(prepared)
+    console.print(table(*names, rows=page.cells(rows), right=(*names[1:6], *page.EXPORTED)))
     for words in page.parted(rows):
         console.print(words)
     found = cover.cover(prepared, RunOptions(60.0, solver="highs"))
     contents = drawer.write(prepared, found, out / DRAWER)
     console.print(_covered(contents))
-    names = ", ".join(file.name for file in files)
-    console.print(f"{out}: {names}, records, {DRAWER}/{drawer.INDEX}")
+    written = ", ".join(file.name for file in files)
+    console.print(f"{out}: {written}, records, {DRAWER}/{drawer.INDEX}")
     if prepared.whole.seconds is None or contents.unanswered:
         raise typer.Exit(common.EXIT_NO_SOLUTION)
 
@@ -113,6 +119,7 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
 
     from synth.cli.tune import maker
     from synth.drill.search import Question
+    from synth.exchange.forms import LOADED, SCHEDULED
     from synth.family import get_family
     from synth.options import read_limit
     from synth.text import amounts
@@ -121,13 +128,15 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
     share = None if aim.degraded is None else Fraction(checked("--degraded", amounts.share, aim.degraded))
     if share is not None and share.denominator > 10**9:
         raise bad_option("--degraded", "must be a simpler share, such as 0.5 or 11/12", aim.degraded or "")
+    if aim.form not in (SCHEDULED, *LOADED):
+        raise bad_option("--for", f"must be one of {', '.join((SCHEDULED, *LOADED))}", aim.form)
     whole = maker("synth drill", machine, parameters, file)(aim.collective, aim.size)
     for name in aim.methods or []:
         get_family(whole.family).method(name)
     demand_folder("--out", out)
     text = None if share is None else f"{share.numerator}/{share.denominator}"
     return Question(whole, out, text, aim.pairs, tuple(aim.methods or ()), effort.time_limit, effort.seed,
-                    effort.gap)  # fmt: skip
+                    effort.gap, aim.form)  # fmt: skip
 
 
 def _run(prepared: Drill, jobs: int, resume: bool) -> None:
@@ -168,6 +177,8 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     if found.row.bound_seconds is not None:
         words += f" (no schedule takes less than {shown(found.row.bound_seconds, 's')})"
     console.print(words)
+    if found.program is not None:
+        console.print(f"as {found.contents.form} runs it: {found.program}")
     if found.moves:
         moves = ", ".join(f"{old} is {new}" for old, new in found.moves.items())
         console.print(f"renumbered: {moves}")

@@ -11,7 +11,8 @@ z[c]                  ``taken``     candidate c: a case's schedule, moved by   0
     every failure is covered   sum_{c covers f} z[c] >= 1      for every failure f that some schedule covers
 
 A schedule covers a failure if it uses nothing that failed and takes at most :data:`WITHIN` longer than the best known
-time with that failure; where links are slower only, if it takes no longer than that, replayed there.
+time with that failure; where links are slower only, or an executor runs it, if it takes no longer than that, replayed
+there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.drill.search import Case, Drill, solution_of, used_by
+from synth.drill.search import Case, Drill, seconds_there, solution_of, used_by
 from synth.options import RunOptions
 from synth.solvers import mathprog
 from synth.solvers.rows import Row, add_rows, linear, ones, variables
@@ -43,9 +44,8 @@ class Candidate:
     @property
     def seconds(self) -> float:
         """On the machine that it was made for."""
-        assert self.case.best is not None
-        assert self.case.best.value is not None
-        return self.case.best.value
+        assert self.case.best_seconds is not None
+        return self.case.best_seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +115,12 @@ def _covered(drill: Drill, candidates: Sequence[Candidate], singles: Sequence[Si
     for candidate in candidates:
         mine = {}
         for f, single in enumerate(singles):
-            if drill.question.share is None:
-                seconds = candidate.seconds if _avoids(candidate, used[id(candidate.case)], single) else None
+            back = _moved_back(single.failure.pairs, candidate.image)
+            if drill.question.share is None and not used[id(candidate.case)].isdisjoint(back):
+                seconds = None  # it uses what failed
+            elif drill.question.share is None and not drill.question.exports:
+                seconds = candidate.seconds
             else:
-                back = _moved_back(single.failure.pairs, candidate.image)
                 key = id(candidate.case), back
                 if key not in slow:
                     slow[key] = _slowed(drill, candidate.case, at.get(back, ()))
@@ -133,11 +135,6 @@ def _most(single: Single) -> float:
     """Seconds up to which a schedule covers a failure."""
     best = single.case.seconds
     return -math.inf if best is None else best * (1 + WITHIN)
-
-
-def _avoids(candidate: Candidate, used: Pairs, single: Single) -> bool:
-    """Whether the candidate uses nothing that failed."""
-    return used.isdisjoint(_moved_back(single.failure.pairs, candidate.image))
 
 
 def _moved_back(pairs: Pairs, image: IntArray) -> Pairs:
@@ -157,7 +154,9 @@ def _slowed(drill: Drill, case: Case, singles: Sequence[Single]) -> float | None
         return None
     failure = singles[0].failure
     if case.orbit is not None and case.orbit.representative.pairs == failure.pairs:
-        return None if case.best is None else case.best.value
+        return case.best_seconds
+    if drill.question.exports:
+        return seconds_there(drill, case, failure)
     target = drill.breakable.broken(failure, drill.question.share)
     return drill.breakable.seconds_slowed(solution_of(case), case.instance, target, most)
 

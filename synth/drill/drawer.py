@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from synth.drill.search import Drill
 
 INDEX = "index.json"
+PROGRAMS = "programs"  # the folder of the files that an executor runs
 Index = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]
 
 
 class Row(Part):
     """A failure: which schedule is for it, how the nodes are renumbered (``image[v]``: what node v of the schedule is;
-    empty: as they are), its seconds there; the least that is known and the bound."""
+    empty: as they are), its seconds there; the least that is known and the bound; the file that an executor runs."""
 
     failure: str
     schedule: Index
@@ -40,6 +41,7 @@ class Row(Part):
     seconds: Seconds
     best_seconds: Seconds
     bound_seconds: Seconds | None = None
+    program: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(json|xml)$")] | None = None
 
 
 class Parted(Part):
@@ -54,7 +56,7 @@ class Contents(Part):
     """The index: the whole machine's ``instance`` (its file), the ``share`` of the rate that is left of links (None:
     nothing), ``within`` which share of the best each schedule is, the ``schedules`` (records) by file name, whether
     their number (with renumberings) is ``proven`` least, a row a failure, the failures that part the ranks, and those
-    without a schedule."""
+    without a schedule. ``form``: of the files that an executor runs, and of all seconds; None without any."""
 
     format: Literal["synth-drawer/1"]
     instance: dict[str, Any]
@@ -66,11 +68,18 @@ class Contents(Part):
     failures: tuple[Row, ...]
     parted: tuple[Parted, ...] = ()
     unanswered: tuple[str, ...] = ()
+    form: str | None = None
 
 
 def write(drill: Drill, cover: Cover, folder: Path) -> Contents:
-    """Write the drawer, a file a schedule. Raises ``OSError``."""
+    """Write the drawer, a file a schedule, and one for the executor for each of their renumberings. Raises
+    :class:`InputError` where the latter do not pass their check, and ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
+    programs = []
+    if drill.question.exports:
+        from synth.drill import program_files  # an answer out of a drawer lowers nothing
+
+        programs = program_files.write(drill, cover, folder / PROGRAMS)
     files: dict[int, str] = {}
     for candidate in cover.chosen:
         case = candidate.case
@@ -95,22 +104,24 @@ def write(drill: Drill, cover: Cover, folder: Path) -> Contents:
                 failure=single.failure.name,
                 schedule=names.index(files[id(chosen.case)]),
                 image=_image(chosen),
-                seconds=by[1],
+                seconds=programs[by[0]].seconds[single.failure.name] if programs else by[1],
                 best_seconds=single.case.seconds,
                 bound_seconds=single.case.bound,
+                program=programs[by[0]].name if programs else None,
             )
         )
     contents = Contents(
         format="synth-drawer/1",
         instance=json.loads(drill.question.whole.to_json()),
         share=drill.question.share,
-        within=cover.within,
+        within=max([cover.within, *(row.seconds / row.best_seconds - 1 for row in rows if row.best_seconds)]),
         schedules=tuple(names),
         renumbered=len(cover.chosen),
         proven=cover.proven,
         failures=tuple(rows),
         parted=tuple(_parted(drill)),
         unanswered=tuple(without),
+        form=drill.question.form if drill.question.exports else None,
     )
     write_atomically(folder / INDEX, (contents.model_dump_json(exclude_none=True) + "\n").encode())
     return contents
@@ -138,7 +149,8 @@ def _parted(drill: Drill) -> list[Parted]:
 @dataclass(frozen=True)
 class Answer:
     """What to run when something has failed: the record's ``file``, where its ranks go (by name, only those that move),
-    seconds, the best known, the bound; or the ``parts`` of the ranks that no longer reach each other."""
+    seconds, the best known, the bound, the ``program`` that an executor runs; or the ``parts`` of the ranks that no
+    longer reach each other."""
 
     failure: str
     row: Row | None
@@ -148,6 +160,7 @@ class Answer:
     breakable: Breakable
     contents: Contents
     instance: Instance
+    program: Path | None = None
 
     def solution(self) -> tuple[Instance, Any, Record]:
         """The instance with the failure, its schedule, and the record that it comes from. Raises :class:`InputError`
@@ -222,4 +235,7 @@ def answer(folder: Path, text: str) -> Answer:
     names, image = breakable.names(), row.image
     moves = {names[v]: names[image[v]] for v in breakable.ranks() if image and v != image[v]}
     file = folder / contents.schedules[row.schedule]
-    return Answer(name, row, file, moves, None, breakable, contents, instance)
+    program = None if row.program is None else folder / PROGRAMS / row.program
+    if program is not None and not program.is_file():
+        raise InputError(f"{name}: the file that runs is not there", str(program))
+    return Answer(name, row, file, moves, None, breakable, contents, instance, program)

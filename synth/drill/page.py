@@ -10,16 +10,23 @@ import pandas as pd
 from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
 from synth.text.files import write_atomically
-from synth.text.quantities import percent, shown
+from synth.text.quantities import percent, shown, times
 from synth.text.visible import in_cell
 from synth.views.figure_style import save
 
 HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
+EXPORTED = ("as scheduled", "ratio")  # columns more, of what an executor runs
 
 
 def frame(drill: Drill) -> pd.DataFrame:
-    """A row an orbit, the worst first, times in seconds, shares as numbers."""
+    """A row an orbit, the worst first, times in seconds, shares as numbers. Of what an executor runs also the time of
+    the best schedule (``scheduled_s``), the ``ratio`` to it, and the ``program`` in words."""
     return pd.DataFrame([_row(drill, case) for case in (*drill.ordered(), drill.whole)])
+
+
+def head(drill: Drill) -> tuple[str, ...]:
+    """The columns for a person."""
+    return (*HEAD, *EXPORTED) if drill.question.exports else HEAD
 
 
 def _row(drill: Drill, case: Case) -> dict[str, Any]:
@@ -27,7 +34,7 @@ def _row(drill: Drill, case: Case) -> dict[str, Any]:
     by = "" if best is None else best.whose
     if case.borrowed and case.borrowed_seconds is not None and case.seconds == case.borrowed_seconds:
         by = f"the schedule for {case.borrowed}"
-    return {
+    row = {
         "failure": case.name,
         "kind": "" if case.orbit is None else case.orbit.representative.kind,
         "alike": 1 if case.orbit is None else len(case.orbit.members),
@@ -39,6 +46,12 @@ def _row(drill: Drill, case: Case) -> dict[str, Any]:
         "parted": "" if case.cut is None else str(case.cut),
         "instance": "" if case.instance is None else case.instance.name,
     }
+    if drill.question.exports:
+        scheduled = case.scheduled_seconds
+        row["scheduled_s"] = scheduled
+        row["ratio"] = None if case.seconds is None or not scheduled else case.seconds / scheduled
+        row["program"] = "" if case.quickest is None else case.quickest.program.how
+    return row
 
 
 def cells(table: pd.DataFrame) -> list[list[str]]:
@@ -46,10 +59,17 @@ def cells(table: pd.DataFrame) -> list[list[str]]:
     return [
         [
             row["failure"], str(row["alike"]), _in("s", row["seconds"]), _in("s", row["bound_s"]), _share(row["gap"]),
-            "parted" if row["parted"] else _share(row["loss"]), row["by"],
+            "parted" if row["parted"] else _share(row["loss"]), row["by"], *_exported(row),
         ]
         for row in table.to_dict("records")
     ]  # fmt: skip
+
+
+def _exported(row: Any) -> list[str]:
+    """The columns of what an executor runs, if there are any."""
+    if "ratio" not in row:
+        return []
+    return [_in("s", row["scheduled_s"]), "–" if pd.isna(row["ratio"]) else times(row["ratio"])]
 
 
 def _in(unit: str, value: Any) -> str:
@@ -68,7 +88,8 @@ def parted(table: pd.DataFrame) -> list[str]:
 
 def markdown(table: pd.DataFrame, title: str) -> str:
     """The table as a page."""
-    lines = [f"# {in_cell(title)}", "", f"| {' | '.join(HEAD)} |", f"|{' --- |' * len(HEAD)}"]
+    names = (*HEAD, *EXPORTED) if "ratio" in table else HEAD
+    lines = [f"# {in_cell(title)}", "", f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     lines += [f"| {' | '.join(map(in_cell, row))} |" for row in cells(table)]
     lines += ["", *(f"* {in_cell(words)}" for words in parted(table)), "", "![losses](losses.svg)", ""]
     return "\n".join(lines)

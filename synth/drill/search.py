@@ -2,18 +2,22 @@
 
 First the bounds, then one method after the other, for cases whose best schedule still takes more than ``gap`` longer
 than their bound. Failures that leave the same links between ranks (an NIC, or either of its cables) are solved once:
-the others take over that schedule.
+the others take over that schedule. For an executor's form every schedule counts with the time of what is exported of it
+(:mod:`synth.drill.in_form`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from synth.drill.breakable import Breakable, Cut, Orbit
+from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, variants
 from synth.errors import InputError
+from synth.exchange.forms import SCHEDULED, Program
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, Run, expand
 from synth.family import Family, defaults_for, get_family
@@ -21,7 +25,7 @@ from synth.instance import Instance
 from synth.method import load
 from synth.records.record import Record
 from synth.tuning.runs import kept
-from synth.tuning.search import LEFT_OUT
+from synth.tuning.search import FEW, LEFT_OUT
 
 ENOUGH = 0.02  # a gap
 LAST = ("pull",)  # searches that take all the time that they are given
@@ -31,7 +35,8 @@ LAST = ("pull",)  # searches that take all the time that they are given
 class Question:
     """What is asked: the ``whole`` instance; ``share`` of the bandwidth that is left of links (None: nothing is),
     ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all that suit), the
-    ``limit`` of a run's time, the ``gap`` that is good enough, the ``folder`` for instances and records."""
+    ``limit`` of a run's time, the ``gap`` that is good enough, the ``folder`` for instances and records, and the
+    ``form`` in which schedules count."""
 
     whole: Instance
     folder: Path
@@ -41,6 +46,12 @@ class Question:
     limit: str = "1m"
     seed: int = 0
     gap: float = ENOUGH
+    form: str = SCHEDULED
+
+    @property
+    def exports(self) -> bool:
+        """Whether schedules count as an executor runs them."""
+        return self.form != SCHEDULED
 
 
 @dataclass
@@ -50,6 +61,7 @@ class Case:
 
     ``borrowed``: the name of the case whose schedule, avoiding what failed here, is quicker than all made for it;
     ``seconds`` is then that one's. ``lender``: that case, and the number of the orbit's member that it avoids.
+    ``quickest``: the best program, where schedules count as an executor runs them (``exports``).
     """
 
     orbit: Orbit | None
@@ -60,6 +72,8 @@ class Case:
     borrowed_seconds: float | None = None
     lender: tuple[Case, int] | None = field(default=None, repr=False)
     used: tuple[Record, frozenset[tuple[int, int]]] | None = field(default=None, repr=False)  # of a best record
+    exports: bool = False
+    quickest: Exported | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -68,16 +82,34 @@ class Case:
 
     @property
     def best(self) -> Record | None:
+        """The record of the best program, or the best schedule."""
+        return self.scheduled if not self.exports else None if self.quickest is None else self.quickest.record
+
+    @property
+    def scheduled(self) -> Record | None:
         """The verified record of least value, of several the one with the fewest bytes to read."""
         held = [record for record in self.records if record.value is not None and record.ok]
         return min(held, key=lambda record: (record.value, _transfers(record)), default=None)
 
     @property
+    def best_seconds(self) -> float | None:
+        """The least time of what was made for this case."""
+        if self.exports:
+            return None if self.quickest is None else self.quickest.seconds
+        return None if self.best is None else self.best.value
+
+    @property
     def seconds(self) -> float | None:
         """The least time that is known."""
-        best = None if self.best is None else self.best.value
-        known = [value for value in (best, self.borrowed_seconds) if value is not None]
+        known = [value for value in (self.best_seconds, self.borrowed_seconds) if value is not None]
         return min(known, default=None)
+
+    @property
+    def scheduled_seconds(self) -> float | None:
+        """The least time of the schedules themselves, taken over or made for this case."""
+        lent = None if self.lender is None else self.lender[0].scheduled
+        held = [one.value for one in (self.scheduled, lent) if one is not None and one.value is not None]
+        return min(held, default=None)
 
     def within(self, share: float) -> bool:
         """Whether the best schedule takes at most this share of its time more than the bound."""
@@ -96,12 +128,14 @@ def _transfers(record: Record) -> int:
 
 @dataclass
 class Drill:
-    """The whole machine, every representative, and what may fail."""
+    """The whole machine, every representative, and what may fail. ``timed``: of a case (by ``id``) its best program and
+    the seconds of that by the failure it ran with."""
 
     question: Question
     breakable: Breakable
     whole: Case
     cases: list[Case]
+    timed: dict[int, tuple[Program, dict[str, float]]] = field(default_factory=dict, repr=False)
 
     def loss(self, case: Case) -> float | None:
         """How much longer than on the whole machine, as a share; infinite where the ranks are parted."""
@@ -128,8 +162,9 @@ def prepared(question: Question) -> Drill:
     for orbit in breakable.orbits(question.share, question.most_pairs):
         cut = None if question.share is not None else breakable.cut(orbit.representative)
         instance = None if cut is not None else kept(breakable.broken(orbit.representative, question.share), folder)
-        cases.append(Case(orbit, instance, cut))
-    return Drill(question, breakable, Case(None, kept(question.whole, folder)), cases)
+        cases.append(Case(orbit, instance, cut, exports=question.exports))
+    whole = Case(None, kept(question.whole, folder), exports=question.exports)
+    return Drill(question, breakable, whole, cases)
 
 
 def runs_of(drill: Drill) -> list[Run]:
@@ -139,10 +174,16 @@ def runs_of(drill: Drill) -> list[Run]:
 
 
 def _runs(question: Question, instance: Instance) -> list[Run]:
-    family = get_family(instance.family)
-    request = Request(methods_of(family, instance, question.methods), seeds=[question.seed], limits=[question.limit],
-                      gap=question.gap)  # fmt: skip
-    return expand([instance], request, question.folder / "records").runs()
+    """All that may be run on an instance; of a method with parameters the records have a folder of their own."""
+    family, found = get_family(instance.family), []
+    ranks = len(getattr(instance, "members", ()))
+    for name in methods_of(family, instance, question.methods):
+        for given in variants(question.form, family.method(name), ranks) if question.exports else ({},):
+            request = Request([name], seeds=[question.seed], limits=[question.limit], gap=question.gap,
+                              parameters=given)  # fmt: skip
+            folder = "-".join(f"{key}{value}" for key, value in given.items())
+            found += expand([instance], request, question.folder / "records" / folder).runs()
+    return found
 
 
 def methods_of(family: Family, instance: Instance, named: Sequence[str]) -> list[str]:
@@ -166,11 +207,20 @@ def solve(
     while chosen := _next(drill, cases, waiting):
         for run, record, reused in run_all(chosen, jobs, resume, on_start=on_start):
             case = cases[run.instance.sha256]
-            case.records.append(record)
-            case.records.sort(key=lambda record: str(record["method"]))
+            take(drill, case, record)
             on_end(run, record, reused)
         if drill.question.share is None:
             borrow(drill)
+
+
+def take(drill: Drill, case: Case, record: Record) -> None:
+    """Put a record into its case, and lower its schedule where it counts as an executor runs it."""
+    case.records.append(record)
+    case.records.sort(key=lambda record: str(record["method"]))  # and those of one method in their turn
+    if case.exports and record.value is not None and record.ok:
+        made = exported(record, drill.question.form, case.best_seconds)
+        if made is not None and (case.quickest is None or made.seconds < case.quickest.seconds):
+            case.quickest = made
 
 
 def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]) -> list[Run]:
@@ -186,9 +236,22 @@ def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]
                 continue
             cores.add(core)
             busy |= set() if case.within(drill.question.gap) else {core}
-        if waiting[sha] and not case.within(drill.question.gap):
+        if case.within(drill.question.gap):
+            continue
+        waiting[sha] = [run for run in waiting[sha] if not _is_useless(run, case)]
+        if waiting[sha]:
             found.append(waiting[sha].pop(0))
     return found
+
+
+def _is_useless(run: Run, case: Case) -> bool:
+    """Whether a run with fewer transfers or chunks need not be made: the method's own schedule is too slow, or has no
+    more transfers than asked for."""
+    few, chunks = (run.options.method.get(name) for name in (FEW, CHUNKS))
+    plain = next((one for one in case.records if one["method"] == run.method.name), None)
+    if plain is None or few is chunks is None:
+        return False
+    return is_hopeless(plain.value, case.seconds) or (few is not None and _transfers(plain) <= few)
 
 
 def borrow(drill: Drill) -> None:
@@ -199,13 +262,30 @@ def borrow(drill: Drill) -> None:
         if case.orbit is None or case.instance is None:
             continue
         for other in (drill.whole, *drill.cases):
-            value = None if other is case or other.best is None else other.best.value
+            value = None if other is case else other.best_seconds
             if value is None or (case.seconds is not None and value >= case.seconds):
                 continue
             used = used_by(drill, other)
             avoided = [k for k, member in enumerate(case.orbit.members) if not member.pairs & used]
-            if avoided:
+            if avoided and drill.question.exports:
+                value = seconds_there(drill, other, case.orbit.members[avoided[0]])
+            if avoided and (case.seconds is None or value < case.seconds):
                 case.borrowed, case.borrowed_seconds, case.lender = other.name, value, (other, avoided[0])
+
+
+def seconds_there(drill: Drill, case: Case, failure: Any) -> float:
+    """Seconds of a case's best program on the machine with a failure; infinite where it cannot run there."""
+    assert case.quickest is not None
+    found = drill.timed.setdefault(id(case), (case.quickest.program, {}))
+    if found[0] is not case.quickest.program:  # a better one has been found since
+        found = drill.timed[id(case)] = case.quickest.program, {}
+    if failure.name not in found[1]:
+        try:
+            there = found[0].seconds(drill.breakable.broken(failure, drill.question.share))
+        except InputError:
+            there = math.inf
+        found[1][failure.name] = there
+    return found[1][failure.name]
 
 
 def used_by(drill: Drill, case: Case) -> frozenset[tuple[int, int]]:

@@ -1,0 +1,81 @@
+"""A drill's schedules as an executor runs them: which is the quickest in a form, and the runs that are tried for it.
+
+Of schedules of about one time the form decides: one of few transfers fits the executor as it is, and its loop repeats
+it, where one of many has to be rounded to larger chunks. So every method also makes schedules of fewer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from synth.errors import InputError
+from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds
+from synth.exchange.record_export import transfers_of
+from synth.exchange.transfers import Transfers
+from synth.instance import Instance
+from synth.method import Method
+from synth.records.record import Record
+from synth.tuning.search import FEW, HOPELESS, MOST_MOVES, PLANNED_A_RANK, TRANSFERS_A_RANK, VARIANTS
+
+CHUNKS = "chunks"
+
+
+class Exported(NamedTuple):
+    """A schedule in a form: its ``seconds`` there, the ``program`` that takes them, and its ``record``."""
+
+    seconds: float
+    program: Program
+    record: Record
+
+
+def variants(form: str, method: Method, ranks: int) -> list[Mapping[str, str]]:
+    """The parameters with which a method runs for a form, as texts: as it is, in fewer transfers, in few chunks."""
+    known = {parameter.name for parameter in method.parameters}
+    found: list[Mapping[str, str]] = [{}]
+    if FEW in known:
+        each = PLANNED_A_RANK if form == "mscclpp" else TRANSFERS_A_RANK
+        found += [{FEW: str(count * ranks)} for count in each]
+    if CHUNKS in known:
+        found += [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one]
+    return found
+
+
+def is_hopeless(seconds: float | None, best: float | None) -> bool:
+    """Whether a schedule of so many seconds cannot win: a program may beat its own schedule, but not by much."""
+    return seconds is None or (best is not None and seconds > best * HOPELESS)
+
+
+def exported(record: Record, form: str, best: float | None = None) -> Exported | None:
+    """The quickest program of a record's schedule, on its own machine; None where none fits the executor, or where none
+    can be as quick as ``best`` seconds."""
+    count, instance = int((record["verified"]["facts"] or {}).get("transfers") or 0), record.find_instance()
+    slow = is_hopeless(record.value, best) and count > LOOPED * len(getattr(instance, "members", ()))
+    if slow or count > MOST_MOVES:
+        return None
+    with suppress(InputError):  # cannot be lowered
+        return lowered(transfers_of(record), form, instance, record, best)
+    return None
+
+
+def lowered(
+    moves: Transfers, form: str, instance: Instance, record: Record, best: float | None = None,
+    spreads: Sequence[int] | None = None,
+) -> Exported | None:  # fmt: skip
+    """The quickest program of moves on an instance, of these ``spreads`` (None: of all); None where none fits. Raises
+    :class:`InputError` where the moves are not for it."""
+    most = math.inf if best is None else best * HOPELESS
+
+    def worth(rounded: Transfers) -> bool:
+        with suppress(InputError):  # no bytes are left of some
+            return in_seconds(instance, lambda _: rounded) <= most
+        return True
+
+    found: Exported | None = None
+    for program in Lowered(moves, form, worth=worth).programs(spreads):
+        seconds = program.seconds(instance)
+        if found is None or seconds < found.seconds:
+            found = Exported(seconds, program, record)
+    return found

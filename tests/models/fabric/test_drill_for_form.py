@@ -1,0 +1,118 @@
+"""``synth drill --for``: the schedule that is quickest as exported, and a drawer of files that run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import command
+import pytest
+
+import synth
+from synth.drill import cover, drawer, page, search
+from synth.drill.in_form import variants
+from synth.errors import InputError
+from synth.exchange import msccl_xml
+from synth.exchange.file_check import check_file
+from synth.exchange.forms import in_form, in_seconds
+from synth.family import get_family
+from synth.options import RunOptions
+
+RING: dict[str, Any] = {"network": "ring", "nodes": 4, "collective": "allgather", "bytes": "4MiB"}
+LINE: dict[str, Any] = {"network": "line", "nodes": 3, "collective": "allreduce", "bytes": "4MiB"}
+METHODS: Mapping[str, Mapping[str, str]] = {
+    "ring": {},
+    "forest": {"chunks": "2"},
+    "direct": {},
+}  # with their parameters
+
+
+def drilled(folder: Path, keys: dict[str, Any], form: str = "msccl:azure") -> search.Drill:
+    """A drill whose runs are made in this process."""
+    drill = search.prepared(search.Question(synth.make("fabric", **keys), folder, form=form))
+    for case in (drill.whole, *drill.cases):
+        if case.instance is not None:
+            for name, options in METHODS.items():
+                search.take(drill, case, synth.solve(case.instance, name, time_limit=10, options=options))
+    search.borrow(drill)
+    return drill
+
+
+def test_the_quickest_as_exported_counts(tmp_path: Path) -> None:
+    """A case's time is the least of all its schedules in the form, each lowered on its own."""
+    drill = drilled(tmp_path, RING)
+    for case in (drill.whole, *drill.cases):
+        times = [in_form(record, "msccl:azure").seconds for record in case.records if record.value is not None]
+        assert case.best_seconds == min(times)
+        assert case.quickest is not None
+        assert case.quickest.program.seconds(case.instance) == case.best_seconds  # type: ignore[arg-type]
+    table = page.frame(drill)
+    assert (table["ratio"] * table["scheduled_s"]).tolist() == pytest.approx(table["seconds"].tolist())
+
+
+def test_every_failure_has_a_file_that_runs(tmp_path: Path) -> None:
+    """Each passes the check of its executor, and takes what the index says on the machine with that failure."""
+    drill = drilled(tmp_path, RING)
+    contents = drawer.write(drill, cover.cover(drill, RunOptions(20.0, solver="highs")), tmp_path / "d")
+    assert contents.form == "msccl:azure"
+    assert len(contents.failures) == 4
+    for row in contents.failures:
+        found = drawer.answer(tmp_path / "d", row.failure)
+        assert found.program is not None
+        assert not check_file(found.program, "allgather", "azure").faults
+        [algorithm] = msccl_xml.read(found.program).algorithms()
+        there = drill.breakable.broken(drill.breakable.find(row.failure, None), None)
+        assert in_seconds(there, algorithm) == pytest.approx(row.seconds, rel=1e-12)
+        assert row.seconds <= row.best_seconds * (1 + contents.within)
+    assert found.program is not None
+    found.program.unlink()
+    with pytest.raises(InputError, match="is not there"):
+        drawer.answer(tmp_path / "d", contents.failures[-1].failure)
+
+
+def test_a_forged_name_of_a_file_is_refused(tmp_path: Path) -> None:
+    drill = drilled(tmp_path, RING)
+    drawer.write(drill, cover.cover(drill, RunOptions(20.0, solver="highs")), tmp_path / "d")
+    index = tmp_path / "d" / drawer.INDEX
+    forged = json.loads(index.read_text())
+    forged["failures"][0]["program"] = "../../etc/passwd.xml"
+    index.write_text(json.dumps(forged))
+    with pytest.raises(InputError, match="program"):
+        drawer.answer(tmp_path / "d", forged["failures"][0]["failure"])
+
+
+def test_failures_that_part_the_ranks_have_no_file(tmp_path: Path) -> None:
+    drill = drilled(tmp_path, LINE)
+    contents = drawer.write(drill, cover.cover(drill, RunOptions(20.0, solver="highs")), tmp_path / "d")
+    assert not contents.failures
+    assert len(contents.parted) == 2
+    assert not list((tmp_path / "d" / drawer.PROGRAMS).iterdir())
+
+
+def test_runs_for_a_form() -> None:
+    """As it is first, then fewer transfers, then few chunks, only where the method knows them."""
+    methods = get_family("fabric").methods
+    assert variants("msccl:azure", methods["nvls"], 8) == [{}]
+    fewer = [one["transfers"] for one in variants("mscclpp", methods["ring"], 8)[1:]]
+    assert fewer == ["7200", "2800", "800"]
+    forest = variants("msccl:azure", methods["forest"], 8)
+    assert forest[0] == {}
+    assert [one for one in forest if "chunks" in one] == [{"chunks": "1"}, {"chunks": "2"}, {"chunks": "4"}]
+
+
+def test_an_unknown_form_is_one_message(tmp_path: Path) -> None:
+    said = command.run("drill", "dgx-a100", "--for", "fair", "-o", "x", cwd=tmp_path, code=2)
+    assert "--for = 'fair': must be one of scheduled, msccl:azure, msccl, mscclpp" in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+
+
+@pytest.mark.long
+def test_the_command_writes_files_and_names_them(tmp_path: Path) -> None:
+    words = ["drill", "network=ring", "nodes=4", "--collective", "allgather", "--size", "4MiB", "-m", "forest"]
+    command.run(*words, "--for", "mscclpp", "-o", "out", cwd=tmp_path)
+    answer = command.run("drill", "out/drawer", "--answer", "link 2 3", "-o", "now.json", cwd=tmp_path)
+    name = next(line for line in answer.stdout.splitlines() if line.startswith("as mscclpp runs it")).split(": ")[1]
+    command.run("check", name, "--executor", "mscclpp", cwd=tmp_path)
+    assert synth.check(tmp_path / "now.json").ok
