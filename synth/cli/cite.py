@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def cite(
     what: str = typer.Argument(..., metavar="RECORD|FINDING", help="A record's file, or a finding by its name."),
 ) -> None:
-    """Print BibTeX of the paper that stated the problem, of the instance (or the finding), and of this toolkit."""
+    """Print BibTeX of the method's source, of the instance and its paper (or of the finding), and of this toolkit."""
     from synth.records import bibtex
     from synth.records import record as records
 

@@ -1,7 +1,9 @@
-"""What to cite for a record or a finding, as BibTeX: the paper of its problem, the instance, and this toolkit.
+"""What to cite for a record or a finding, as BibTeX: the method's source, the instance's paper, it, and this toolkit.
 
-A family states its papers in ``papers.bib`` beside its rooms; of one without, what its citation says. Nothing is made
-up: a field that the family, the instance or the record does not state is left out.
+A family states its papers in ``papers.bib`` beside its rooms; of one without, what its citation says. Two fields there
+are not printed: ``methods``, whose source an entry is (the toolkit's own are with the entry ``synth``), and ``states``,
+words of the sources of those instances that are from the paper (``*``: all). Nothing is made up: a field that the
+family, the instance or the record does not state is left out.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
 TITLE = "synth: collective-communication synthesis by mathematical programming"
 AUTHORS = "{The synth authors}"
+YEAR = "2026"  # of the toolkit's release
+OURS = "synth"  # the key of this toolkit in a file of papers
+METHODS, STATES = "methods", "states"
+ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u030c": "v", "\u0327": "c"}
 _VENUE = re.compile(r"\s*(?P<title>[^,(]+?)\s*\((?:(?P<venue>[A-Za-z][A-Za-z ]*?)\s+)?(?P<year>(?:19|20)\d\d)\)\s*")
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "&%$#_{}"
@@ -27,7 +33,7 @@ _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textas
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: ``kind`` (misc, software, article, inproceedings), ``key``, and its fields in their order."""
+    """One entry: ``kind`` (misc, article, inproceedings), ``key``, and its fields in their order."""
 
     kind: str
     key: str
@@ -36,8 +42,11 @@ class Entry:
     def text(self) -> str:
         """The entry as BibTeX reads it: braces balanced, every special character escaped but in DOIs and groups."""
         lines = [f"@{self.kind}{{{self.key},"]
-        for name, value in self.fields.items():
-            plain = value if name in ("doi", "url") or value == AUTHORS else escaped(value)
+        plain_key = {} if "author" in self.fields else {"key": self.key}  # what an entry without author is sorted by
+        for name, value in {**self.fields, **plain_key}.items():
+            if name in (METHODS, STATES):
+                continue
+            plain = value if name in ("doi", "url", "key") or value == AUTHORS else escaped(value)
             title = f"{{{plain}}}" if name == "title" else plain
             lines.append(f"  {name} = {{{title}}},")
         return "\n".join([*lines, "}"])
@@ -47,7 +56,16 @@ def escaped(text: str) -> str:
     """The text with what TeX would read as a command written as itself, on one line without control characters."""
     one_line = " ".join(text.split())
     kept = (sign for sign in one_line if unicodedata.category(sign) not in ("Cc", "Cf"))
-    return "".join(_SPECIAL.get(sign, sign) for sign in kept)
+    return "".join(_SPECIAL.get(sign) or _accented(sign) for sign in kept)
+
+
+def _accented(sign: str) -> str:
+    """A letter with its accent as every version of BibTeX sorts it; all else stays."""
+    letter, *marks = unicodedata.normalize("NFD", sign)
+    if len(marks) != 1 or not letter.isascii() or marks[0] not in ACCENTS:
+        return sign
+    accent = ACCENTS[marks[0]]
+    return f"{{\\{accent}{{{letter}}}}}" if accent.isalpha() else f"{{\\{accent}{letter}}}"
 
 
 def key_of(*words: str) -> str:
@@ -57,10 +75,32 @@ def key_of(*words: str) -> str:
 
 
 def of_family(family: Family) -> list[Entry]:
-    """The papers of a family: those of its ``papers.bib``, else those that its citation names."""
+    """The papers that state a family's problem: those of its ``papers.bib``, else those that its citation names."""
+    return [entry for entry in _listed_papers(family) if STATES in entry.fields]
+
+
+def of_method(family: Family, name: str) -> list[Entry]:
+    """The sources of a method, first the one that names it earliest; that of the toolkit's own is :func:`toolkit`'s."""
+    found = [entry for entry in _listed_papers(family) if name in _words(entry, METHODS)]
+    return sorted(found, key=lambda entry: _words(entry, METHODS).index(name))
+
+
+def _of_source(family: Family, source: str) -> list[Entry]:
+    """The papers that an instance of this source is from: of ``machine=teccl``, ``machine=teccl-ndv2-2`` too."""
+    beginnings = {word[:end] for word in source.split() for end, sign in enumerate(f"{word}-") if sign == "-"}
+    return [entry for entry in of_family(family) if {"*", *beginnings} & {*_words(entry, STATES)}]
+
+
+def _words(entry: Entry, field: str) -> list[str]:
+    return [word for word in entry.fields.get(field, "").split(", ") if word]
+
+
+def _listed_papers(family: Family) -> list[Entry]:
     package = family.instance.partition(":")[0].rpartition(".")[0]
     file = resources.files(package) / "papers.bib" if package else None
-    return parsed(file.read_text(encoding="utf-8")) if file is not None and file.is_file() else papers(family.citation)
+    if file is not None and file.is_file():
+        return parsed(file.read_text(encoding="utf-8"))
+    return [Entry(one.kind, one.key, {**one.fields, STATES: "*"}) for one in papers(family.citation)]
 
 
 def parsed(text: str) -> list[Entry]:
@@ -94,7 +134,8 @@ def _listed(found: re.Match[str]) -> Entry:
 
 
 def of_record(record: Record) -> list[Entry]:
-    """The paper of the record's family, who submitted it if somebody did, its instance, and the toolkit."""
+    """The sources of the methods that made its solution, who submitted it if somebody did, the papers that its
+    instance is from, the instance, and the toolkit, with the year of the run."""
     from synth.errors import InputError
     from synth.family import get_family
 
@@ -106,8 +147,11 @@ def of_record(record: Record) -> list[Entry]:
         source = ""
     about = {"title": f"Instance {record['instance']}", "howpublished": source, "note": note}
     instance = Entry("misc", key_of("instance", record["instance"]), {k: v for k, v in about.items() if v})
-    version = str(record.data.get("toolkit_version", ""))
-    return [*of_family(family), *_submitted(record), instance, toolkit(version)]
+    version, created = (str(record.data.get(key, "")) for key in ("toolkit_version", "created"))
+    makers = dict.fromkeys([*(record.data.get("made_by") or ()), record["method"]])
+    of_methods = [entry for name in makers for entry in of_method(family, str(name)) if entry.key != OURS]
+    stated = _of_source(family, source)
+    return [*of_methods, *_submitted(record), *stated, instance, toolkit(version, created[:4])]
 
 
 def _submitted(record: Record) -> list[Entry]:
@@ -125,16 +169,18 @@ def of_finding(name: str, paper: str, where: str, family: Family) -> list[Entry]
     every = of_family(family)
     of = [entry for entry in every if key_of(paper).startswith(entry.key)] or every
     note = f"on {paper}, {where}; results/published/findings.md#{name}"
-    finding = {"author": AUTHORS, "title": f"Finding {name}", "note": note}
+    finding = {"author": AUTHORS, "title": f"Finding {name}", "year": YEAR, "note": note}
     return [*of, Entry("misc", key_of("finding", name), finding), toolkit("")]
 
 
-def toolkit(version: str) -> Entry:
-    """This toolkit, of the version that made the record (default: the one that runs)."""
+def toolkit(version: str, year: str = "") -> Entry:
+    """This toolkit, of the version that made the record in this year (default: the one that runs)."""
     import synth
 
     version = version or synth.__version__
-    return Entry("software", key_of("synth", version), {"author": AUTHORS, "title": TITLE, "version": version})
+    year = year if re.fullmatch(r"20\d\d", year) else YEAR
+    fields = {"author": AUTHORS, "title": TITLE, "howpublished": "Software", "year": year, "note": f"version {version}"}
+    return Entry("misc", key_of("synth", version), fields)
 
 
 def as_text(entries: Sequence[Entry]) -> str:

@@ -15,15 +15,24 @@ from typer.testing import CliRunner
 from synth.cli.main import app
 from synth.family import Family, families, get_family
 from synth.findings.page import stated
-from synth.records.bibtex import Entry, as_text, escaped, of_family, papers, parsed
+from synth.records.bibtex import OURS, YEAR, Entry, as_text, escaped, of_family, of_method, of_record, papers, parsed
 
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ROOT.parent / "shared/papers"
 RECORD = "results/published/xtree/equimesh-3x3-c2/pull.json"
 
 
+NEEDED = {  # without which BibTeX's plain style warns
+    "article": ("author", "title", "journal", "year"),
+    "inproceedings": ("author", "title", "booktitle", "year"),
+    "misc": ("title",),
+}
+
+
 def entries(text: str) -> dict[str, dict[str, str]]:
-    """A reader of BibTeX in a few lines: braces balanced, one field a line, keys told apart."""
+    """A strict reader of BibTeX: braces balanced, one field a line and each once, keys told apart, ASCII alone, nothing
+    missing that an entry's type needs, an author or a key to sort by."""
+    assert text.isascii()
     depth = 0
     for sign, escaped_sign in zip(text, " " + text, strict=False):
         if escaped_sign != "\\":
@@ -32,11 +41,14 @@ def entries(text: str) -> dict[str, dict[str, str]]:
     assert depth == 0
     found: dict[str, dict[str, str]] = {}
     for kind, key, body in re.findall(r"@(\w+)\{([A-Za-z0-9-]+),\n(.*?)\n\}", text, re.DOTALL):
-        assert kind in ("misc", "software", "article", "inproceedings")
         assert key not in found
         lines = [re.fullmatch(r"  (\w+) = \{(.*)\},", line) for line in body.splitlines()]
         assert all(lines)
         found[key] = {line[1]: line[2] for line in lines if line}
+        assert len(found[key]) == len(lines)
+        assert {*NEEDED[kind]} <= {*found[key]}, key
+        assert {"author", "key"} & {*found[key]}, key
+        assert not {"methods", "states"} & {*found[key]}, key
     assert len(found) == text.count("\n@") + 1
     return found
 
@@ -57,6 +69,42 @@ def test_a_record_is_cited_with_its_paper_its_instance_and_the_toolkit(monkeypat
     assert "equimesh-3x3-c2" in instance["title"]
     assert re.search(r"sha256 [0-9a-f]{64}", instance["note"])
     assert toolkit["author"] == "{The synth authors}"
+    assert re.fullmatch(r"20\d\d", toolkit["year"])
+
+
+def test_the_source_of_the_method_is_first_then_the_instances_paper_then_ours(tmp_path: Path) -> None:
+    """Of Patarasu and Yuan's ring on a machine of TE-CCL's; of a schedule that was taken over, also who made it."""
+    from synth import make, read, solve
+
+    file = tmp_path / "dgx1.json"
+    file.write_text(make("fabric", machine="dgx1", collective="allgather", bytes="1MiB").to_json())
+    record = solve(read(file), "ring", results=tmp_path)
+    [path] = tmp_path.rglob("ring.json")
+    assert [key.partition("-dgx1")[0] for key in cited(str(path))] == [
+        "patarasu-yuan", "te-ccl", "instance", f"synth-{record['toolkit_version'].replace('.', '-')}",
+    ]  # fmt: skip
+    record.data["method"], record.data["made_by"] = "together", ["together", "bruck", "ring"]
+    assert [entry.key for entry in of_record(record)][:2] == ["bruck", "patarasu-yuan"]
+
+
+@pytest.mark.parametrize("family", list(families()), ids=lambda family: family.name)
+def test_every_method_has_a_source(family: Family) -> None:
+    """Those of others a paper, the toolkit's own the toolkit; and no paper is of a method that does not exist."""
+    own = {name for name, method in family.methods.items() if method.origin is None}
+    own |= {"epochs", "steps"} if family.name == "fabric" else set()
+    file = (ROOT / "models/synth_models" / family.name / "papers.bib").read_text()
+    named = {name for entry in parsed(file) for name in entry.fields.get("methods", "").split(", ") if name}
+    assert named == own
+    for name in own:
+        keys = [entry.key for entry in of_method(family, name)]
+        assert keys, name
+        assert keys != [OURS] or name not in family.published, f"{name} is published: by whom?"
+
+
+def test_an_accent_is_one_for_every_bibtex() -> None:
+    assert escaped("Träff, Šimon, François") == r"Tr{\"a}ff, {\v{S}}imon, Fran{\c{c}}ois"
+    [paper] = [entry for entry in of_method(get_family("fabric"), "double_tree") if entry.key == "double-tree"]
+    assert r"Tr{\"a}ff" in paper.text()
 
 
 def test_every_finding_can_be_cited() -> None:
@@ -80,7 +128,8 @@ def test_every_paper_has_authors_and_a_title(family: Family) -> None:
     assert [entry.key for entry in found if "author" not in entry.fields] == ["mlfm"] * (family.name == "mlfm")
     for entry in found:
         assert entry.fields["title"]
-        assert all(re.fullmatch(r"[^,]+, [^,]+", name) for name in entry.fields.get("author", "A, B").split(" and "))
+        authors = entry.fields.get("author", "A, B").removesuffix(" and others").split(" and ")
+        assert all(re.fullmatch(r"[^,]+, [^,]+", name) for name in authors)
         assert re.fullmatch(r"(19|20)\d\d", entry.fields.get("year", "2026"))
         assert re.fullmatch(r"\d{4}\.\d{5}", entry.fields.get("eprint", "0000.00000"))
 
@@ -97,7 +146,7 @@ def test_authors_are_those_that_the_papers_print() -> None:
 def test_what_is_written_is_read() -> None:
     entry = Entry("article", "key-1", {"author": "A, B and C, D", "year": "2024"})
     assert parsed(as_text([entry, Entry("misc", "other", {"note": "x"})])) == [
-        entry, Entry("misc", "other", {"note": "x"}),
+        entry, Entry("misc", "other", {"note": "x", "key": "other"}),
     ]  # fmt: skip
 
 
@@ -126,7 +175,7 @@ def test_a_list_of_papers_is_an_entry_each() -> None:
 def test_any_text_is_a_field(text: str) -> None:
     """Names of submitters come out of files: no text ends a field or an entry early."""
     written = as_text([Entry("misc", "key", {"author": text, "title": "x"})])
-    fields = entries(written)["key"]
+    fields = entries(written.encode("ascii", "replace").decode())["key"]
     assert list(fields) == ["author", "title"]
     assert "\n" not in escaped(text)
 
@@ -136,6 +185,7 @@ def test_project_data_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == project["version"]
+    assert str(citation["date-released"]).startswith(YEAR)
     assert [author["name"] for author in citation["authors"]] == [author["name"] for author in project["authors"]]
     assert not {"license", "license-url"} & {*project, *citation}
     assert not any("License" in classifier for classifier in project["classifiers"])
