@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from synth.exchange.formats import Format
     from synth.records.record import Record
 
-PLACE = typer.Option("--in-place/--out-of-place", help="One buffer for input and output, or two.")
+PLACE = typer.Option("--in-place/--out-of-place", help="One buffer for input and output, or two. Default: both.")
 
 
 @dataclass(frozen=True)
 class Running:
     """How an executor is to run a schedule."""
 
-    executor: Annotated[str | None, typer.Option(help="azure, msccl (XML), mscclpp. Default: the format's.")] = None
-    in_place: Annotated[bool, PLACE] = False
+    executor: Annotated[
+        str | None, typer.Option(help="azure, msccl (XML), mscclpp, mscclpp:0.8. Default: the format's.")
+    ] = None
+    in_place: Annotated[bool | None, PLACE] = None
     channels: Annotated[int, typer.Option(min=1, help="Channels that two ranks' moves are spread over.")] = 1
     instances: Annotated[int, typer.Option(min=1, help="Copies side by side, each on its share of the data.")] = 1
     chunks: Annotated[int | None, typer.Option(min=1, help="Equal chunks a part. Default: as the pieces ask.")] = None
@@ -110,8 +112,9 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     transfers = moves_of(record) if chosen.of in ("transfers", "traces") else transfers_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves")
-    wish = Wish(how.in_place, how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
-    for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check):
+    wish = Wish(bool(how.in_place), how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
+    both = how.in_place is None
+    for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check, both):
         errors.print(note)
     if how.check and chosen.of in ("algorithm", "plan"):
         from synth.exchange.imported_algorithm import compared

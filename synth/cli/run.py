@@ -69,11 +69,14 @@ def run(
         autocompletion=complete.collectives,
     ),
     root: int = typer.Option(None, "--root", min=0, help="The root of a table's collective, if it has one."),
+    in_place: bool = typer.Option(
+        None, "--in-place/--out-of-place", help="One buffer for input and output, or two. Default: as the file is for."
+    ),
     running: Running = Running(),
     as_json: bool = typer.Option(False, "--json", help="One JSON text on standard output, times in seconds."),
 ) -> None:
-    """Run a schedule: every rank a process, real data in its buffers, messages in the schedule's order (XML: thread
-    blocks side by side, with their dependences; plans: by the moves of their replay). Compares every
+    """Run a schedule: every rank a process, real data in its buffers, messages in the schedule's order (XML and plans:
+    thread blocks side by side, in the file's buffers). Compares every
     rank's final buffer with what the collective promises, names who waits for whom where ranks wait for each other, and
     shows the time beside the model's. Exit code 0 only if all is correct."""
     from synth.ranks.report import BACKENDS
@@ -84,7 +87,7 @@ def run(
         raise bad_option("--with", f"must be one of {', '.join(BACKENDS)}", running.backend)
     how = _Given(running)
     limit = None if running.size is None else checked("--bytes", size, running.size)
-    stated = Stated(collective, root)
+    stated = Stated(collective, root, in_place)
     report = (_by_processes if running.backend == "processes" else _by_mpi)(
         lambda: read(path, stated, Sizes(limit)), how
     )

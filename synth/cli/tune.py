@@ -17,6 +17,7 @@ from synth.cli.options import Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
+    from synth.exchange.mscclpp.versions import Version
     from synth.instance import Instance
     from synth.tuning.robustness import Variation
     from synth.tuning.rows import Row
@@ -29,8 +30,9 @@ INSTEAD = {
     "latency": ": say nic_latency=1us, nvlink_latency=…, or latency=CLASS=…",
 }  # of options that a key stands for
 FOR = (
-    "What will run: msccl:azure, msccl, mscclpp, scheduled, chakra-fifo, fair; or nccl, ompi, ucc: the file by which "
-    "that library chooses among its own algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
+    "What will run: msccl:azure, msccl, mscclpp (0.10; mscclpp:0.9, mscclpp:0.8), scheduled, chakra-fifo, fair; or "
+    "nccl, ompi, ucc: the file by which that library chooses among its own algorithms (its tuner plug-in's CSV, "
+    "coll_tuned's rules, UCC_TL_UCP_TUNE)."
 )
 
 REPLAYED = {"ring": "ring", "tree": "double_tree", "NVLS": "nvls", "NVLSTree": "nvls", "PAT": "pat"}  # by our methods
@@ -38,6 +40,7 @@ REACH = (
     "Say too what NCCL or RCCL should reach by its own cost model, beside what is possible, with GPUs of volta, "
     "ampere, hopper, blackwell, mi250 or mi300x."
 )
+ANY_COUNT = "Choose by time alone, also what serves only some counts. Default: what serves all of whole 8 KiB a rank."
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Aim:
     robust: Annotated[bool, Option("--robust", help="Choose by the worst regret on machines drawn.")] = False
     vary: Annotated[list[str] | None, Option(help=f"{VARY} Default: ±10% and ±30%.")] = None
     samples: Annotated[int, Option(min=1, help="Machines to draw.")] = 10
+    any_count: Annotated[bool, Option("--any-count", help=ANY_COUNT)] = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def tune(
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
     from synth.exchange.forms import FORMS, SERVICES
+    from synth.exchange.mscclpp.versions import NEWEST, version_of
     from synth.exchange.selection import FORMATS
     from synth.family import get_family
     from synth.options import read_limit
@@ -98,12 +103,15 @@ def tune(
         _demand_tables(aim)
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
-    if aim.form not in FORMS:
+    version = checked("--for", version_of, aim.form) or NEWEST
+    form = aim.form.partition(":")[0] if aim.form.startswith("mscclpp:") else aim.form
+    if form not in FORMS:
         raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", aim.form)
     if variation is not None and aim.form in SERVICES:
         raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
-    form, tried = aim.form, tuple(aim.methods or ())
-    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation)
+    tried = tuple(aim.methods or ())
+    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation,
+                     aim.any_count, version)  # fmt: skip
     for name in tried:
         get_family(make(names[0], sizes[-1]).family).method(name)
     for name in names:
@@ -114,14 +122,15 @@ def tune(
     if not stopped:
         put_in(rows, asked, aim.reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
-    table, files = folder.write(rows, form, out, title, style)
+    table, files, notes = folder.write(rows, form, out, title, style, version)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
         _tell_row(row, library(aim.reach or ""))
     for words in left_out(rows):
         console.print(words)
-    _tell(table, files, form, out)
+    _tell(table, files, form, out, version)
+    _tell_calls(rows, notes)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
 
@@ -164,18 +173,33 @@ def _tell_row(row: Row, software: str) -> None:
         console.print(f"{words}; as replayed {rates[1]}, no algorithm more than {rates[2]}")
 
 
-def _tell(table: Any, files: Sequence[Path], form: str, out: Path) -> None:
+def _tell(table: Any, files: Sequence[Path], form: str, out: Path, version: Version) -> None:
     """What the table's columns mean, what was written, and what a cluster needs of it."""
-    from synth.exchange.forms import FORMS, LOADED
+    from synth.exchange.forms import FORMS
+    from synth.exchange.program_files import LOADED
 
     names = [file.name for file in files]
     console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time")
     console.print(f"{len(files)} files in {out}: {', '.join(names)}")
-    written = [name for name in names if name in set(table["algorithm"])]
+    written = [name for name in names if name in {*table["algorithm"], *table["in_place"], "mscclpp_plans.py"}]
     if form in LOADED and written:
-        how = LOADED[form].format(folder="FOLDER", files=":".join(written))
+        how = (LOADED[form] if form != "mscclpp" else version.told).format(folder="FOLDER", files=":".join(written))
         words = f"to run them: copy {' '.join(written)} to the cluster, into a FOLDER that holds nothing else; {how}"
         console.print(words)
+
+
+def _tell_calls(rows: Sequence[Row], notes: Sequence[str]) -> None:
+    """Which calls the files serve, and what serving all even sizes costs."""
+    from synth.text.quantities import percent, shown
+
+    for note in notes:
+        console.print(note)
+    for row in rows:
+        if row.best is not None and row.uneven is not None and row.uneven.seconds < row.best.seconds:
+            where = f"{row.collective} {shown(row.instance_bytes, 'bytes')}"
+            more = percent(row.best.seconds / row.uneven.seconds - 1)
+            words = f"to serve this and all sizes of whole 8 KiB a rank costs {more}"
+            console.print(f"{where}: {words} (--any-count: {row.uneven.method})")
 
 
 def _variation(aim: Aim, seed: int) -> Variation | None:

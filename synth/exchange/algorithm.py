@@ -33,7 +33,8 @@ class Algorithm:
     ``step_start[b]:step_start[b + 1]``. Per step, shape (steps,): ``kind`` (place in :data:`KINDS`), ``src_buffer``,
     ``dst_buffer`` (places in :data:`BUFFERS`), ``src_offset``, ``dst_offset``, ``count`` (chunks), ``dep_tb``,
     ``dep_step`` (thread block of the same rank, by its number there, and step in it, which must have ended; -1 for
-    none), ``has_dependents``. ``line``: the line of a file it came from, or empty.
+    none), ``has_dependents``. ``line``: the line of a file it came from, or empty. ``both``: ``in_place`` is False, and
+    the same steps are right with one buffer too.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Algorithm:
     least_bytes: int = 0
     most_bytes: int = 0
     line: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    both: bool = False
 
     @property
     def steps(self) -> int:

@@ -36,7 +36,8 @@ class Executor:
     ``collectives``: those it runs, as it spells them. ``attributes``: what ``algo`` must have. ``zero_is_endless``:
     whether ``maxBytes = 0`` means no limit. ``whole_buffers``: input and output, if declared, must have
     ``nchunksperloop`` chunks (a share of them on the side that has one part). ``never_in_place``: collectives whose
-    call it refuses where input and output are one buffer.
+    call it refuses where input and output are one buffer. ``both``: a file may be for calls with one buffer and with
+    two. ``below_most``: it runs calls of fewer bytes than ``maxBytes``, not of as many.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Executor:
     nodes: int = 4095
     children: int = 1024
     never_in_place: tuple[str, ...] = ()
+    both: bool = False
+    below_most: bool = False
 
 
 _ALIKE = {name: name for name in ("allgather", "allreduce", "alltoall", "broadcast", "reduce")}
@@ -67,13 +70,14 @@ EXECUTORS = {
         _ALIKE | {"reduce_scatter": "reducescatter", "gather": "gather", "scatter": "scatter"},
         (*_HEAD, "outofplace", "minBytes", "maxBytes"),
         steps=64, steps_option="MSCCL_MAX_NUM_STEPS", blocks=1024, name_length=254, zero_is_endless=True,
-        whole_buffers=False,
+        whole_buffers=False, both=True,
     ),
     "msccl": Executor(
         "msccl",
         _ALIKE | {"reduce_scatter": "reduce_scatter"},
         (*_HEAD, "name"),
         steps=256, blocks=216, name_length=63, zero_is_endless=False, whole_buffers=True, never_in_place=("alltoall",),
+        below_most=True,
     ),
 }  # fmt: skip
 

@@ -18,7 +18,7 @@ class Format:
     * ``transfers``, the schedule's moves: ``(transfers, path)``;
     * ``traces``, the same as a file a rank: ``(transfers, prefix) -> paths``;
     * ``algorithm``, the moves lowered to thread blocks and steps: ``(algorithm, path, executor)``;
-    * ``plan``, moves whose pieces are whole chunks, lowered by the writer: ``(transfers, path, in_place, instances)``;
+    * ``plan``, a plan of MSCCL++ as JSON has it: ``(plan, path)``;
     * ``model``, the program's model, which :mod:`synth.solvers.model_file` writes.
 
     ``executors``: who runs it, the first by default.
@@ -44,8 +44,8 @@ FORMATS = {
     for one in (
         Format("msccl-xml", ".xml", "an algorithm for MSCCL: thread blocks and steps", "algorithm",
                "synth.exchange.msccl_xml:write", ("azure", "msccl")),
-        Format("mscclpp", ".json", "a plan for MSCCL++'s executor", "plan", "synth.exchange.mscclpp:write",
-               ("mscclpp",)),
+        Format("mscclpp", ".json", "a plan for MSCCL++'s executor", "plan", "synth.exchange.mscclpp:store",
+               ("mscclpp", "mscclpp:0.9", "mscclpp:0.8")),
         Format("chakra", ".et", "Chakra traces, a file a rank: a custom collective for ASTRA-sim", "traces",
                "synth.exchange.chakra:write"),
         Format("goal", ".goal", "GOAL's text: what every rank sends, receives and adds, for LogGOPSim and ATLAHS",

@@ -9,11 +9,9 @@ ranks over channels, and over numbers of chunks.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +19,7 @@ import numpy as np
 from synth.errors import Fault, InputError, LimitError, UnsupportedError
 from synth.exchange import mscclpp
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.counts import even, even_chunks
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.file_check import MULTIPROCESSORS
 from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
@@ -43,27 +42,11 @@ FORMS = {
     "chakra-fifo": "Chakra traces, on links that serve first come, first served",
     "fair": "every move as soon as it can begin, links shared fairly (max-min) by those under way",
 }
-LOADED = {  # how the executor is told of the files, by its own documentation
-    "msccl:azure": "LD_PRELOAD=MSCCL-SCHEDULER.so NCCL_MSCCL_ENABLE=1 MSCCL_ALGO_DIR={folder}",
-    "msccl": "NCCL_ALGO=MSCCL,RING,TREE MSCCL_XML_FILES={files}",
-    "mscclpp": "LD_PRELOAD=libmscclpp_nccl.so MSCCLPP_EXECUTION_PLAN_DIR={folder}",
-}
 SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
 BY_TIME = (2, 4, 8)  # of these, tried with moves on one channel that start at about one time
 IN_TURN = (1, 2)  # and with sends that leave a rank over one link in the schedule's order, whatever their thread blocks
-ROUNDED = (
-    512,
-    256,
-    128,
-    64,
-    32,
-    16,
-    8,
-    4,
-    2,
-    1,
-)  # chunks a part, where pieces ask for too many
+ROUNDED = tuple(1 << power for power in range(9, -1, -1))  # chunks a part, where pieces ask for too many
 DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread blocks of a plan, at least, and how pieces
 # are dealt: with few of them, each does much of what a GPU sends in the schedule's order
 PASSES = (8, 16, 32, 64, 128, 256)  # of a plan's loop that are tried where moves are few
@@ -78,7 +61,8 @@ MANY = 400  # moves a rank that need all thread blocks, dealt in the first way
 
 @dataclass(frozen=True)
 class Program:
-    """What runs: an ``algorithm`` (form ``msccl…``) or a ``plan`` as JSON has it, made with ``how``, a word or two."""
+    """What runs: an ``algorithm`` (form ``msccl…``) or a ``plan`` as JSON has it, made with ``how``, a word or two, for
+    calls with two buffers; ``again`` makes the same for calls with one, and raises :class:`InputError`."""
 
     form: str
     how: str
@@ -86,6 +70,7 @@ class Program:
     algorithm: Algorithm | None = None
     plan: Any = None
     replay: Replayed | None = None  # of the plan
+    again: Callable[[], Any] | None = None
 
     def seconds(self, instance: Instance) -> float:
         """The time on an instance, which may differ from the one it was made for in its bytes. Raises
@@ -119,6 +104,27 @@ class Program:
                 f"its loop would go round {passes:,} times on parts of {size:,} bytes, each time on little"
             )
         return mscclpp.raised_of(self.replay, size)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a part."""
+        if self.algorithm is not None:
+            return self.algorithm.chunks
+        assert self.replay is not None
+        return self.replay.replay.goal.each // self.replay.plan.units
+
+    @property
+    def collective(self) -> str:
+        """The collective that it does."""
+        if self.algorithm is not None:
+            return self.algorithm.collective
+        assert self.replay is not None
+        return self.replay.replay.goal.collective
+
+    def even(self, part_bytes: int) -> bool:
+        """Whether it serves parts of so many bytes and all sizes of whole 8 KiB a rank
+        (:mod:`synth.exchange.counts`)."""
+        return even(self.algorithm is None, self.collective, self.ranks, part_bytes, self.chunks)
 
     @property
     def ranks(self) -> int:
@@ -218,7 +224,8 @@ class Lowered:
     """The programs of a schedule for a form. ``refused``: the first limit that was in the way, in words; ``whole``:
     whether a program needed no rounding; ``without``: what of the schedule the form cannot say and leaves to ranks, in
     words; ``lifted``: names of :func:`limits_in` that are not kept to: such programs do not run, their times say what
-    the limit costs; ``worth``: whether a plan is to be made of moves whose pieces had to be rounded."""
+    the limit costs; ``worth``: whether a plan is to be made of moves whose pieces had to be rounded; ``evenly``: make
+    also programs that serve all sizes of whole 8 KiB a rank, with pieces rounded for that."""
 
     def __init__(
         self,
@@ -226,9 +233,10 @@ class Lowered:
         form: str,
         lifted: Collection[str] = (),
         worth: Callable[[Transfers], bool] = lambda _: True,
+        evenly: bool = False,
     ) -> None:
         self.transfers, self.form, self.refused, self.lifted = transfers, form_of(form), "", frozenset(lifted)
-        self.worth = worth
+        self.worth, self.evenly = worth, evenly
         self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
         self.crowded: dict[tuple[_Way, bytes, bytes], str] = {}  # pieces and moves that were too many, and why
         self.looped: dict[int | None, tuple[mscclpp.Planned, Dealing]] = {}  # a plan with loops, by chunks a part
@@ -237,29 +245,36 @@ class Lowered:
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
         """Every different program that fits the executor, valid by its check."""
         seen: set[bytes] = set()
-        refused = None
+        for even_ones in even_chunks(self.transfers, self.form == "mscclpp") if self.evenly else ():
+            yield from self._cut(even_ones, spreads, seen)
         for chunks in (None, *ROUNDED):
-            fits = False
-            if self.form == "mscclpp" and chunks is not None and not self.worth(rounded(self.transfers, chunks)):
-                continue
-            for way in self._ways(spreads):
-                try:
-                    program, key = self._plan(chunks, way) if self.form == "mscclpp" else self._xml(chunks, way)
-                except LimitError as error:
-                    refused = refused or error
-                    continue
-                except InputError as error:  # its check says no
-                    self.refused = self.refused or str(error).splitlines()[0]
-                    continue
-                fits = True
-                if key not in seen:
-                    seen.add(key)
-                    yield program
-            if refused is not None and not self.refused:
-                self.refused = str(refused).splitlines()[0]
-            if fits:
+            if (yield from self._cut(chunks, spreads, seen)):
                 self.whole = chunks is None
                 return
+
+    def _cut(
+        self, chunks: int | None, spreads: Sequence[int] | None, seen: set[bytes]
+    ) -> Generator[Program, None, bool]:
+        """Those of so many chunks a part that have not been ``seen``; whether there are any that fit."""
+        refused, fits = None, False
+        if self.form == "mscclpp" and chunks is not None and not self.worth(rounded(self.transfers, chunks)):
+            return False
+        for way in self._ways(spreads):
+            try:
+                program, key = self._plan(chunks, way) if self.form == "mscclpp" else self._xml(chunks, way)
+            except LimitError as error:
+                refused = refused or error
+                continue
+            except InputError as error:  # its check says no
+                self.refused = self.refused or str(error).splitlines()[0]
+                continue
+            fits = True
+            if key not in seen:
+                seen.add(key)
+                yield program
+        if refused is not None and not self.refused:
+            self.refused = str(refused).splitlines()[0]
+        return fits
 
     def _ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
         """What is tried: spreads, some of them also by time."""
@@ -304,10 +319,12 @@ class Lowered:
             _demand_room(self.transfers, executor, chunks)
         made = self._lowered(executor, wish)
         if most_blocks(made) > MULTIPROCESSORS and "blocks" not in self.lifted:
-            made = self._lowered(executor, replace(wish, blocks=MULTIPROCESSORS))
+            wish = replace(wish, blocks=MULTIPROCESSORS)
+            made = self._lowered(executor, wish)
+        one = replace(wish, in_place=True)
         turns = "by time" if way.by_time else "in turn" if way.in_turn else ""
         how = _words(f"{spread} channels a pair" if spread > 1 else "", turns, chunks)
-        program = Program(self.form, how, spread, made)
+        program = Program(self.form, how, spread, made, again=lambda: self._lowered(executor, one))
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
@@ -346,11 +363,15 @@ class Lowered:
         if loop is not None:
             self.looped.setdefault(chunks, (made, dealt))
         over = any(channel["channel_type"] == "switch" for channel in made.plan["gpus"][0]["channels"])
-        program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay)
+
+        def again() -> Any:
+            return mscclpp.plan(whole, in_place=True, thread_blocks=blocks, limits=limits, dealt=dealt)
+
+        program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay, again=again)
         self.meets = program.meets
         second = f"a loop of {loop.passes} passes" if loop else "thread blocks meet" if program.meets else ""
         words = _words("over switches" if over else "", second, chunks)
-        key = repr((program.thread_blocks, over, program.meets, dealt)).encode()
+        key = repr((program.chunks, program.thread_blocks, over, program.meets, dealt)).encode()
         return replace(program, how=words), key
 
     def _shortest(
@@ -415,19 +436,6 @@ def in_seconds(
     return found
 
 
-def write(program: Program, path: Path, least_bytes: int, most_bytes: int) -> None:
-    """Write what runs, for calls of ``least_bytes`` to ``most_bytes`` bytes. Raises ``OSError``."""
-    from synth.exchange import msccl_xml
-    from synth.text.files import write_atomically
-
-    if program.algorithm is not None:
-        limited = replace(program.algorithm, least_bytes=least_bytes, most_bytes=most_bytes)
-        msccl_xml.write(limited, path, executor_of(program.form))
-    else:
-        sized = {**program.plan, "min_message_size": least_bytes, "max_message_size": most_bytes}
-        write_atomically(path, (json.dumps(sized, indent=1) + "\n").encode())
-
-
 __all__ = [
     "FORMS",
     "SCHEDULED",
@@ -438,5 +446,4 @@ __all__ = [
     "form_of",
     "in_form",
     "in_seconds",
-    "write",
 ]

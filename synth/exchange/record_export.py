@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, LimitError, SizeLimitError, UnsupportedError
-from synth.exchange import executors, msccl_xml, validity
+from synth.exchange import counts, executors, in_place, msccl_xml, mscclpp, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.file_check import HELD
 from synth.exchange.formats import FORMATS, Format
 from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
 from synth.exchange.lowering.equal_chunks import MOST_TRIED
+from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to, version_of
 from synth.exchange.transfers import Transfers
 from synth.family import Capability, get_family
 from synth.instance import Instance
@@ -78,10 +79,12 @@ def _transfers_of(record: Record, what: Capability) -> Transfers:
 
 
 def write_schedule(
-    transfers: Transfers, form: Format, path: Path, executor: str | None = None, wish: Wish = PLAIN, checks: bool = True
-) -> list[str]:
+    transfers: Transfers, form: Format, path: Path, executor: str | None = None, wish: Wish = PLAIN,
+    checks: bool = True, both: bool = False,
+) -> list[str]:  # fmt: skip
     """Write the moves in a format of schedules for an executor (default: the format's first), as wished where the
-    format leaves a choice; returns what is worth knowing, in words.
+    format leaves a choice, and with ``both`` also for calls in place, in the same file or one beside it; returns what
+    is worth knowing, in words.
 
     Raises :class:`InputError` for an executor that does not read the format, where a limit cannot be kept, where what
     would be written does not pass the check of its format, and where the file cannot be written.
@@ -93,10 +96,13 @@ def write_schedule(
             case "algorithm":
                 assert name is not None
                 return _fitting(
-                    transfers, wish, lambda asked: _write_algorithm(transfers, path, write, name, asked, checks)
+                    transfers, wish, lambda asked: _write_algorithm(transfers, path, write, name, asked, checks, both)
                 )
             case "plan":
-                return _fitting(transfers, wish, lambda asked: _write_plan(transfers, path, write, asked))
+                version = version_of(name or "") or NEWEST
+                return _fitting(
+                    transfers, wish, lambda asked: _write_plan(transfers, path, write, asked, both, version)
+                )
             case "traces":
                 return _write_traces(transfers, path, write, checks)
         write(transfers, path)
@@ -109,18 +115,25 @@ def _executor_of(transfers: Transfers, form: Format, executor: str | None, wish:
     """The executor that is written for, if the format has any. Raises :class:`InputError` for what the format or the
     executor cannot say."""
     name = executor or (form.executors[0] if form.executors else None)
+    if form.of == "plan":
+        version_of(name or "")  # a fault, where it is not known
     if name is not None and name not in form.executors:
         readers = f"read by {', '.join(form.executors)}" if form.executors else "for no executor in particular"
         raise InputError([Fault("--executor", f"{form.name} is {readers}", name, True)])
     if unused := [one.name for one in fields(Wish) if getattr(wish, one.name) != getattr(PLAIN, one.name)
                   and one.name not in USED.get(form.of, ())]:  # fmt: skip
         raise InputError([Fault(f"--{name.replace('_', '-')}", f"has no meaning for {form.name}") for name in unused])
+    _demand_sayable(transfers, form)
+    return name
+
+
+def _demand_sayable(transfers: Transfers, form: Format) -> None:
+    """Raises :class:`InputError` for what a format cannot say."""
     if transfers.summed and form.of in ("transfers", "traces"):
         words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
         raise InputError(f"{transfers.summed}: {words}")
     if transfers.demand is not None and form.of in ("algorithm", "plan"):
-        raise InputError(f"a demand is no collective that {name} knows: its chunks are of one size")
-    return name
+        raise InputError(f"a demand is no collective that {form.name} knows: its chunks are of one size")
 
 
 def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[str]]) -> list[str]:
@@ -146,16 +159,50 @@ def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[st
 
 
 def _write_algorithm(
-    transfers: Transfers, path: Path, write: Callable[..., None], executor: str, wish: Wish, checks: bool
+    transfers: Transfers, path: Path, write: Callable[..., None], executor: str, wish: Wish, checks: bool, both: bool
 ) -> list[str]:
     algorithm, notes = algorithm_of(transfers, executor, wish, checks)
-    write(algorithm, path, executor)
-    return notes
+    one = replace(wish, in_place=True)
+
+    def put(made: Algorithm, there: Path) -> None:
+        write(made, there, executor)
+
+    def again() -> Algorithm:
+        return algorithm_of(transfers, executor, one, checks)[0]
+
+    notes += _calls(transfers, executor, algorithm.chunks, NEWEST)
+    if not both:
+        put(algorithm, path)
+        return notes
+    return [*notes, in_place.written(algorithm, executor, again, path, put).told]
 
 
-def _write_plan(transfers: Transfers, path: Path, write: Callable[..., list[str]], wish: Wish) -> list[str]:
+def _write_plan(
+    transfers: Transfers, path: Path, write: Callable[..., None], wish: Wish, both: bool, version: Version
+) -> list[str]:
     whole, notes = in_chunks(transfers, wish.chunks)
-    return [*notes, *write(whole, path, in_place=wish.in_place, instances=wish.instances)]
+    made = mscclpp.planned(whole, in_place=wish.in_place, instances=wish.instances)
+    if missing := unknown_to(version, made.plan):
+        raise InputError(f"needs {missing}, which MSCCL++ {version.name} does not know")
+    notes += [*made.notes, *_calls(transfers, "mscclpp", whole.part_bytes * wish.instances, version)]
+    if not both:
+        write(made.plan, path)
+        return notes
+
+    def again() -> Any:
+        return mscclpp.plan(whole, in_place=True, instances=wish.instances)
+
+    return [*notes, in_place.written(made.plan, "mscclpp", again, path, write).told]
+
+
+def _calls(transfers: Transfers, executor: str, chunks: int, version: Version) -> list[str]:
+    """Which calls a file serves, and how one comes that serves more."""
+    planned = executor == "mscclpp"
+    said = counts.told(executor, transfers.collective, chunks, version)
+    if counts.even(planned, transfers.collective, transfers.ranks, transfers.part_bytes, chunks):
+        return [said]
+    others = counts.even_chunks(transfers, planned)
+    return [f"{said}; --chunks {others[0]} for all sizes of whole 8 KiB a rank" if others else said]
 
 
 def algorithm_of(

@@ -100,6 +100,11 @@ class Program:
     ends: Regions
 
     @property
+    def transfers(self) -> int:
+        """Messages that carry words."""
+        return int(np.count_nonzero(self.messages.count))
+
+    @property
     def bytes_moved(self) -> int:
         """Bytes of all messages."""
         return int(self.messages.count.sum()) * WORD

@@ -32,7 +32,7 @@ class Report:
         program, seconds = self.task.program, self.outcome.seconds
         return {
             "name": program.name, "collective": program.collective, "ranks": program.ranks, "by": self.by,
-            "correct": self.correct, "transfers": len(program.messages.src), "bytes_moved": program.bytes_moved,
+            "correct": self.correct, "transfers": program.transfers, "bytes_moved": program.bytes_moved,
             "bytes": self.task.size, "bytes_of_schedule": self.task.whole, "seconds": seconds,
             "median_s": median(seconds) if seconds else None, "model_s": self.task.model_s,
             "library_s": self.outcome.library_s, "faults": self.faults,
@@ -47,7 +47,7 @@ class Report:
             "ranks": str(program.ranks),
             "by": self.by,
             "correct": "yes" if self.correct else "NO",
-            "transfers": f"{len(program.messages.src):,}",
+            "transfers": f"{program.transfers:,}",
             "moved": shown(program.bytes_moved, "bytes"),
             "time": _spread(self.outcome.seconds),
         }

@@ -8,6 +8,7 @@ from typing import Any
 from synth.exchange.forms import Program
 from synth.exchange.record_export import transfers_of
 from synth.exchange.selection.nccl_reach import Reach
+from synth.exchange.transfers import parts_of
 from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.intervals import Within, within
@@ -53,12 +54,14 @@ class Row:
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
     the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
     intervals of a fitted machine; ``reach``: what NCCL or RCCL should reach. ``known``: methods that do the collective
-    on the machine; ``untried``: those of them that did not run or found no schedule in time, and why."""
+    on the machine; ``untried``: those of them that did not run or found no schedule in time, and why. ``uneven``: the
+    best of the candidates that do not serve all sizes of whole 8 KiB a rank, the best only where no others are."""
 
     instance: Instance
     collective: str
     size: int
     best: Candidate | None = None
+    uneven: Candidate | None = None
     scheduled: float | None = None
     scheduled_by: str = ""
     bound: float | None = None
@@ -75,6 +78,7 @@ class Row:
     known: frozenset[str] = frozenset()
     untried: dict[str, str] = field(default_factory=dict)
     limit: str = ""  # of the executor, that costs more than is tolerated
+    any_count: bool = False  # take what serves only some counts, if it is quicker
 
     @property
     def instance_bytes(self) -> int:
@@ -108,8 +112,17 @@ class Row:
             return "not tried" if self.untried[name].startswith("not tried") else "not in time"
         return "refused" if name in self.refused else "not lowered"
 
+    def serves(self, one: Candidate) -> bool:
+        """Whether a candidate serves this size and all of whole 8 KiB a rank, if that is asked for."""
+        part = self.instance_bytes // (1 if parts_of(self.collective, 2) == 1 else self.ranks)
+        return one.program is None or self.any_count or one.program.even(part)
+
     def offer(self, one: Candidate, reference: bool) -> None:
         """A candidate. What takes more than :data:`CARRIED` times the best is not kept: programs are large."""
+        if not self.serves(one):
+            if self.uneven is None or one.seconds < self.uneven.seconds:
+                self.uneven = one
+            return
         if self.best is None or one.seconds < self.best.seconds:
             self.best = one
         most = self.best.seconds * CARRIED

@@ -26,6 +26,7 @@ from synth.clock.start_up_costs import counted_now
 from synth.errors import InputError
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, refusal
+from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.family import Family, defaults_for, get_family
@@ -64,7 +65,8 @@ class Question:
     """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
     run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
     records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
-    choose by the worst regret on machines so varied, None: by the time on the machine itself."""
+    choose by the worst regret on machines so varied, None: by the time on the machine itself; ``any_count``: also what
+    serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -76,6 +78,8 @@ class Question:
     seed: int = 0
     methods: tuple[str, ...] = ()
     variation: Variation | None = None
+    any_count: bool = False
+    version: Version = NEWEST
 
 
 def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[], None] | None = None) -> list[Row]:
@@ -117,7 +121,7 @@ class _Search:
         for size in question.sizes:
             instance = kept(question.make(collective, size), question.folder / "instances")
             if all(instance.sha256 != row.instance.sha256 for row in self.rows):
-                self.rows.append(Row(instance, collective, size))
+                self.rows.append(Row(instance, collective, size, any_count=question.any_count))
         self.family: Family = get_family(self.rows[0].instance.family)
         self.spreads: dict[str, set[int]] = {}
         self.records: dict[tuple[str, str, tuple[tuple[str, int], ...]], Record] = {}
@@ -175,6 +179,7 @@ class _Search:
         if not stopped:
             self._again(anchors)
         for row in self.rows:
+            row.best = row.best or row.uneven
             if row.best is not None and self.question.variation is not None:
                 _choose_robust(row, self.question.variation)
             if self._lowers and row.best is not None and not stopped:
@@ -355,10 +360,11 @@ class _Search:
                 return in_seconds(row.instance, lambda _: moves) <= most
             return True
 
-        lowered = Lowered(transfers, self.question.form, worth=worth)
+        lowered = Lowered(transfers, self.question.form, worth=worth, evenly=not self.question.any_count)
         known = self.spreads.get(title)
         least = {1} if self.question.form != "mscclpp" else set()
-        made = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
+        tried = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
+        made = (one for one in tried if one.plan is None or not unknown_to(self.question.version, one.plan))
         best = self._offered(row, (Candidate(title, one.seconds(row.instance), one, record) for one in made), reference)
         if lowered.refused:
             row.refused[title] = lowered.refused
@@ -372,16 +378,18 @@ class _Search:
     def _offered(self, row: Row, made: Iterable[Candidate], reference: bool) -> Candidate | None:
         """Offer the quickest and keep it alone, since a plan is hundreds of thousands of objects; all, where another
         may have the least regret. The quickest, None where there is none."""
-        best: Candidate | None = None
+        found: dict[bool, Candidate] = {}  # by whether it serves all even sizes
         robust = self.question.variation is not None
         with nullcontext() if self.until is None else stopping(self._left_or_none, Clock()):
             for one in made:
                 if robust:
                     row.offer(one, reference)
-                best = one if best is None or one.seconds < best.seconds else best
-        if best is not None and not robust:
-            row.offer(best, reference)
-        return best
+                kind = row.serves(one)
+                if kind not in found or one.seconds < found[kind].seconds:
+                    found[kind] = one
+        for one in () if robust else found.values():
+            row.offer(one, reference)
+        return min(found.values(), key=lambda one: one.seconds, default=None)
 
     def _left_or_none(self) -> float | None:
         left = self._left()

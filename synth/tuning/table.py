@@ -54,14 +54,16 @@ def ranges(rows: Sequence[Row]) -> list[Chosen]:
     return found
 
 
-def frame(chosen: Sequence[tuple[Chosen, str]], form: str, nodes: int) -> pd.DataFrame:
-    """A row a size. ``chosen``: every range with the name of its file (empty: none). Times are in seconds, bandwidths
+def frame(chosen: Sequence[tuple[Chosen, str, str]], form: str, nodes: int) -> pd.DataFrame:
+    """A row a size. ``chosen``: every range with the name of its file, and of that for calls in place (empty: none);
+    ``chunks``: what a call's count must divide by (:mod:`synth.exchange.counts`); ``uneven_s``: the best of those that
+    do not serve all sizes of whole 8 KiB a rank, None where none is quicker. Times are in seconds, bandwidths
     in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s, 0 where they meet."""
-    rows = [_row(one, row, file, form, nodes) for one, file in chosen for row in one.rows]
+    rows = [_row(one, row, files, form, nodes) for one, *files in chosen for row in one.rows]
     return pd.DataFrame(rows)
 
 
-def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, Any]:
+def _row(one: Chosen, row: Row, files: Sequence[str], form: str, nodes: int) -> dict[str, Any]:
     best = row.best
     assert best is not None
     algbw = row.instance_bytes / best.seconds if best.seconds else None
@@ -73,12 +75,15 @@ def _row(one: Chosen, row: Row, file: str, form: str, nodes: int) -> dict[str, A
         "bytes": row.instance_bytes,
         "min_bytes": one.least_bytes,
         "max_bytes": one.most_bytes,
-        "algorithm": file,
+        "algorithm": files[0],
+        "in_place": files[1],
         "method": best.method,
         "how": best.program.how if best.program is not None else "",
         "protocol": "Simple" if best.program is not None else "",
         "form": form,
+        "chunks": best.program.chunks if best.program is not None else None,
         "form_s": best.seconds,
+        "uneven_s": row.uneven.seconds if row.uneven and row.uneven.seconds < best.seconds else None,
         "algbw_bytes_per_s": algbw,
         "busbw_bytes_per_s": algbw * row.bus_factor if algbw and row.bus_factor else None,
         "scheduled_s": row.scheduled,

@@ -33,16 +33,17 @@ def write_stream(algorithm: Algorithm, stream: IO[bytes], executor: str = "azure
 
 
 def lines(algorithm: Algorithm, executor: str = "azure") -> Iterator[str]:
-    """The file, a thread block or a tag at a time. ``maxBytes = 0`` stands for no limit where the executor knows it."""
+    """The file, a thread block or a tag at a time. ``maxBytes = 0`` stands for no limit where the executor knows it;
+    where it runs only what is smaller than ``maxBytes``, a byte more is written."""
     a, reads = algorithm, executors.executor(executor)
     coll = reads.collectives.get(a.collective, NAMES[a.collective])
-    most = a.most_bytes or (0 if reads.zero_is_endless else ENDLESS)
+    most = a.most_bytes + reads.below_most if a.most_bytes else 0 if reads.zero_is_endless else ENDLESS
     per_loop = a.chunks * (a.ranks if a.collective in MULTIPLIED else 1)
     channels = int(a.tb_channel.max()) + 1 if len(a.tb_channel) else 1
     root = "" if a.root is None else f' root="{a.root}"'
     yield (
         f'<algo name="{plain(a.name)}" proto="{a.protocol}" nchannels="{max(channels, 1)}" nchunksperloop="{per_loop}" '
-        f'ngpus="{a.ranks}" coll="{coll}" inplace="{int(a.in_place)}" '
+        f'ngpus="{a.ranks}" coll="{coll}" inplace="{int(a.in_place or a.both)}" '
         f'outofplace="{int(not a.in_place)}" minBytes="{a.least_bytes}" maxBytes="{most}"{root}>\n'
     )
     bounds = np.searchsorted(a.tb_rank, np.arange(a.ranks + 1)).tolist()

@@ -22,7 +22,7 @@ from synth.exchange.mscclpp.pace import at_pace
 from synth.exchange.mscclpp.plan import CrowdedError, Limits
 from synth.exchange.mscclpp.reader import parse, read
 from synth.exchange.mscclpp.schedule import raised, raised_of, replayed, transfers
-from synth.exchange.mscclpp.writer import Planned, plan, planned, write
+from synth.exchange.mscclpp.writer import Planned, plan, planned, store, write
 
 __all__ = [
     "CrowdedError",
@@ -40,6 +40,7 @@ __all__ = [
     "raised_of",
     "read",
     "replayed",
+    "store",
     "transfers",
     "write",
 ]

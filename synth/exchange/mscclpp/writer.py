@@ -61,8 +61,13 @@ def write(transfers: Transfers, path: Path, **options: Any) -> list[str]:
     """Write the plan of a schedule as JSON; options as for :func:`plan`. Returns what became of what switches add and
     copy, in words. Raises :class:`InputError`, ``OSError``."""
     made = planned(transfers, **options)
-    write_atomically(path, (json.dumps(made.plan, indent=1) + "\n").encode())
+    store(made.plan, path)
     return made.notes
+
+
+def store(plan: dict[str, Any], path: Path) -> None:
+    """Write a plan as JSON. Raises ``OSError``."""
+    write_atomically(path, (json.dumps(plan, indent=1) + "\n").encode())
 
 
 def plan(transfers: Transfers, **options: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.exchange.file_check import check_file
-from synth.exchange.forms import LOADED, Lowered, in_form, in_seconds
+from synth.exchange.forms import Lowered, in_form, in_seconds
+from synth.exchange.program_files import LOADED
 from synth.exchange.record_export import transfers_of
 from synth.exchange.selection import FORMATS
 from synth.family import defaults_for, get_family
