@@ -17,11 +17,13 @@ from models.fabric.test_brute_force import small_instance
 
 import synth
 from synth.options import RunOptions
+from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
+from synth_models.fabric.programs.continuous.method import propose
 from synth_models.fabric.programs.continuous.order import Order
 from synth_models.fabric.programs.continuous.problem import Problem, _most_seconds
 from synth_models.fabric.programs.continuous.sizes import adjusted, resized
@@ -208,6 +210,20 @@ def test_never_worse_than_pull(collective: str) -> None:
         assert record.value <= (check_schedule(instance, theirs).value or 0.0)
         assert record.bound is not None
         assert record["termination"] in ("optimal", "finished")
+
+
+def test_optimal_is_what_has_a_certificate() -> None:
+    """Where no time was left to prove anything, a schedule at the quick bound is no proof."""
+    instance = machine(2, [(0, 1, 1e9, 0.0), (1, 0, 1e9, 0.0)], collective="broadcast", bytes=1000)
+    found = pull(instance, RunOptions(time_limit_s=5)).solution
+    given = Incumbent(instance, RunOptions(), least=Fraction(1, 10**6))
+    given.offer(found, "as pull", ("pull",))
+    given.prove(NOTHING)
+    assert given.settled
+    outcome = propose(instance, RunOptions(), given)
+    assert (outcome.termination, outcome.bound) == ("finished", 0.0)
+    given.prove(strongest(instance, RunOptions()))
+    assert propose(instance, RunOptions(), given).termination == "optimal"
 
 
 @pytest.mark.long

@@ -86,7 +86,10 @@ class DirectRoutes:
 
 
 def _may_multiply(links: Links) -> BoolArray:
-    """True for links at switches that copy or add, and at those joined to such over other switches, shape (links,)."""
+    """True for links at switches that copy or add as they cut through, and at those joined to such over other switches,
+    shape (links,)."""
+    if links.instance.switching.mode == "store_and_forward":  # what copies there is not of the machine
+        return np.zeros(links.links, dtype=bool)
     able = links.instance.machine.abilities
     inner = links.is_switch[links.src] & links.is_switch[links.dst]
     ends = links.src[inner], links.dst[inner]

@@ -77,6 +77,12 @@ class Incumbent:
         """Whether nothing can be quicker by more than the :attr:`gap`."""
         return self.time is not None and self.time - self.least <= Fraction(self.gap) * self.time
 
+    @property
+    def optimal(self) -> bool:
+        """The same by the bound that has a certificate: the quick one may be higher, where no time was left to prove."""
+        certified = Fraction(0) if self.proven is None else self.proven.seconds
+        return self.time is not None and self.time - certified <= Fraction(self.gap) * self.time
+
     def over(self) -> bool:
         """Whether to stop: at the bound, or at the time limit if there is a schedule."""
         if self.best is not None and not self.settled and self.options.out_of_time():

@@ -69,7 +69,7 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
     _improved(incumbent, routes, search)
     assert incumbent.best is not None
     return Outcome(
-        "optimal" if incumbent.settled else "finished",
+        "optimal" if incumbent.optimal else "finished",
         _with_claims(incumbent),
         bound=float_below(proven.seconds),
         bound_proof=str(proven),
@@ -158,7 +158,7 @@ def _words(incumbent: Claims, routes: TransferRoutes) -> str:
     assert incumbent.time is not None
     told = incumbent.told if incumbent.made_by is None else f"the schedule of {incumbent.made_by[0]}"
     words = [f"{told}: {shown(float(incumbent.time), SECONDS)}"]
-    if incumbent.settled:
+    if incumbent.optimal:
         words.append("it reaches the bound")
     for number, least in incumbent.cuttings.items():
         pieces = f"{number} even piece{'s' if number > 1 else ''} a block"
