@@ -79,7 +79,7 @@ class Incumbent:
 
     @property
     def optimal(self) -> bool:
-        """The same by the bound that has a certificate: the quick one may be higher, where no time was left to prove."""
+        """The same by the bound with a certificate: the quick one may be higher, where no time was left to prove."""
         certified = Fraction(0) if self.proven is None else self.proven.seconds
         return self.time is not None and self.time - certified <= Fraction(self.gap) * self.time
 
