@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.random_machines import random_instance as drawn_instance
 from models.fabric.small_machines import COLLECTIVES, machine, random_instance
 from models.fabric.test_brute_force import small_instance
 
@@ -105,6 +106,18 @@ def test_switches_that_store(seed: int) -> None:
             assert times[False, False] >= max(found)  # type: ignore[operator]
         if not instance.machine.is_switch.any() and not instance.switching.multicast:
             assert set(found) == {settled(instance, sizes)[2]}
+
+
+def test_ways_not_taken_need_not_fit() -> None:
+    """Hops of a way are in order only if it is taken: else what is too slow for all would leave no schedule at all."""
+    instance = drawn_instance(20868)
+    sizes = [[int(n)] for n in instance.blocks.bytes]
+    problem = Problem.of(instance, TransferRoutes(instance), range(len(sizes)), [n for (n,) in sizes])
+    answer = quickest(problem, 3014, 0, RunOptions(time_limit_s=20))
+    assert answer.rows is not None
+    assert problem.completion(answer.rows) <= 2009
+    verdict = check_schedule(instance, problem.schedule(answer.rows))
+    assert verdict.ok, verdict.faults
 
 
 COARSE = [

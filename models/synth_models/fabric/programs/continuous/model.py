@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from synth.solvers.names import name_variables
@@ -122,11 +123,12 @@ class Program:
 
     def _move(self, piece: int, number: int, adds: bool) -> None:
         route, timing = self.problem.routes.all[number], self.problem.timing(number, piece)
+        took = self._hops_took(route, timing)  # before each hop
         first, latest = self._window(piece, route, timing, adds)
-        if latest < first:
+        if latest - took[-1] < first:
             return
         there = self.model.new_bool_var("")
-        starts = tuple(self.model.new_int_var(first, latest, "") for _ in range(route.starts))
+        starts = tuple(self.model.new_int_var(first + at, latest - took[-1] + at, "") for at in took)
         index = piece, number, "adds" if adds else "copies"
         self.there[index] = there
         self.starts |= {(*index, hop): start for hop, start in enumerate(starts)}
@@ -138,8 +140,13 @@ class Program:
         for leaf, (v, _) in enumerate(route.leaves):
             self.into.setdefault((piece, v), []).append((move, leaf))
 
+    def _hops_took(self, route: TransferRoute, timing: Timing) -> list[int]:
+        """Units from the start of a route to that of every hop that may wait, at least; a 0 where none may."""
+        late = self.problem.latency_units
+        return [0, *accumulate(timing.duration[k] + late[route.links[k]] for k in range(route.starts - 1))]
+
     def _window(self, piece: int, route: TransferRoute, timing: Timing, adds: bool) -> tuple[int, int]:
-        """First and latest start of a piece over a route; none in between where that is of no use."""
+        """First start of a piece over a route and latest of its last hop; none in between where that is of no use."""
         problem = self.problem
         away = problem.distance[problem.kind[piece]]
         origin, goal = problem.origin[piece], problem.goal[piece]
@@ -242,9 +249,10 @@ class Program:
 
     def hops_in_order(self, move: OptionalTransfer) -> None:
         """(7): where hops may wait, each begins when the one before has delivered."""
-        for k in range(1, move.route.starts):
-            took = move.timing.duration[k - 1] + self.problem.latency_units[move.route.links[k - 1]]
-            self.model.add(move.starts[k] >= move.starts[k - 1] + took)
+        for (sooner, later), (begin, end) in zip(
+            pairwise(move.starts), pairwise(self._hops_took(move.route, move.timing)), strict=True
+        ):
+            self.model.add(later >= sooner + end - begin)
 
     def alike_in_order(self) -> None:
         """(8), symmetry breaking: pieces of one block and one size can be exchanged, so they come to one node in the
