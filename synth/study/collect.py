@@ -17,6 +17,7 @@ from synth.records.record import Record
 from synth.study import figures, latex, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
+from synth.study.names import named
 from synth.study.table import build, place, read_records
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
@@ -74,9 +75,10 @@ def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> lis
 
 
 def collect(prepared: PreparedStudy, command: str | None = None, look: Look = LOOK) -> Collected:
-    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` with
-    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and, where instances differ in size only,
-    ``best_by_size.csv`` (and the same by the times in the look's form) into the study's folder, from the records there.
+    """Write ``table.csv``, ``summary.csv`` and ``summary-methods.tex`` (a row per method), ``summary.tex`` (for print:
+    a row a size, a column a method), ``figures/*.pdf|svg|png`` with this look, ``report.html``, where pyarrow is
+    installed ``table.parquet``, and, where instances differ in size only, ``best_by_size.csv`` (and the same by the
+    times in the look's form) into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
     too long."""
@@ -108,15 +110,16 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
             files.append(folder / f"best_by_size-{look.form.replace(':', '-')}.csv")
             by_form.to_csv(files[-1], index=False)
     told = table.assign(group=table["label"]) if look.each_seed else table
-    files += latex.write(told, folder)
+    files += latex.write(told, folder, study.labels)
+    for_print = named(told, study.labels)
     drawn = []
     for name in study.figures:
         with drawing(look.style):
-            printed = figures.draw(name, told, records)
+            printed = figures.draw(name, for_print, records)
             if printed is None:
                 continue
             files += _written(printed, folder / "figures", name, look.formats)
-        figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
+        figure = figures.draw(name, for_print, records) if look.style != SCREEN_STYLE else printed
         assert figure is not None
         drawn.append((name, figure))
     files.append(folder / "report.html")
