@@ -170,11 +170,13 @@ def _wrapped(page: Page, text: Text, room: float) -> bool:
         return False
     plain = " ".join(before[0].split())
     longest = max(map(len, before[0].splitlines()))
-    for most in range(max(4, int(longest * room / length()) + 1), 3, -1):
-        text.set_text("\n".join(textwrap.wrap(plain, most, break_on_hyphens=True)))
+    last = before[1] <= LEAST_PT  # only then are words parted
+    least = 4 if last else max(map(len, re.split(r"[ -]", plain)))
+    for most in range(max(least, int(longest * room / length()) + 1), least - 1, -1):
+        text.set_text("\n".join(textwrap.wrap(plain, most, break_long_words=last)))
         if length() <= room:
             break
-    if length() > room and before[1] > LEAST_PT:
+    if length() > room and not last:
         text.set_text(before[0])
         text.set_fontsize(max(LEAST_PT, before[1] - 1))
     return (text.get_text(), text.get_fontsize()) != before

@@ -74,8 +74,9 @@ def test_without_sizes_the_values_of_instances_stand() -> None:
 def test_it_is_one_column_wide_whatever_is_in_it(count: int, length: int) -> None:
     """By the widths of Computer Modern; beyond five methods the best are set, and the note says how many ran."""
     names = [f"{'method_' * 6}"[: length - 1] + str(number) for number in range(count)]
-    rows = [row(name, 2**power, (number + 1) * (1.2345e-6 + 2**power / 1.1e11), "ring") for number, name in enumerate(names)
-            for power in range(10, 31)]  # fmt: skip
+    times = [(power, 1.2345e-6 + 2**power / 1.1e11) for power in range(10, 31)]
+    rows = [row(name, 2**power, (number + 1) * time, "ring") for number, name in enumerate(names)
+            for power, time in times]  # fmt: skip
     text = as_latex(pd.DataFrame(rows))
     lines = cells(text)
     width = re.search(r"p\{(\d+)pt\}", text)

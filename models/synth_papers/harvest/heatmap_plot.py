@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.arrays import FloatArray
+from synth.views.figure_style import current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,9 @@ def draw(
     from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
     from matplotlib.figure import Figure as NewFigure
 
+    if current().narrow:  # two side by side
+        every = [panel for row in panels for panel in row]
+        panels = [every[first : first + 2] for first in range(0, len(every), 2)]
     rows, columns = len(panels), max(len(row) for row in panels)
     figure = NewFigure(figsize=(1.2 + 3.6 * columns, 1.0 + 2.7 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)

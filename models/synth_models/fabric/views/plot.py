@@ -159,9 +159,7 @@ def _draw_bars(figure: Figure, axes: Any, names: Sequence[str], bars: Bars, leng
     numbered = min(LEAST_NUMBERED, 72 * PANEL * float(current().width_in or figure.get_figwidth()) / needed)
     wide = np.flatnonzero((bars.end - bars.begin) * numbered >= length)
     low_rows = current().narrow and int(bars.row.max(initial=0)) > MAX_ROWS // 2
-    if (
-        bars.label == PIECE or int(bars.part.max(initial=0)) == 0 or low_rows
-    ):  # the colour says all, or no room
+    if bars.label == PIECE or int(bars.part.max(initial=0)) == 0 or low_rows:  # the colour says all, or no room
         return False
     for i in wide.tolist():
         words: dict[str, Any] = dict(ha="center", va="center", fontsize=NUMBER_PT, color=ink(cmap(int(bars.whose[i]))))
