@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from synth.errors import InputError
 from synth.records import lock
 from synth.records.record import Record
-from synth.study import figures, latex, report, sizes, solvers_page
+from synth.study import figures, latex, print_table, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.names import named
 from synth.study.table import build, place, read_records
+from synth.text.files import write_atomically
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
 
@@ -112,6 +113,8 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
     told = table.assign(group=table["label"]) if look.each_seed else table
     files += latex.write(told, folder, study.labels)
     for_print = named(told, study.labels)
+    files.append(folder / "summary.tex")
+    write_atomically(files[-1], print_table.as_latex(for_print).encode())
     drawn = []
     for name in study.figures:
         with drawing(look.style):

@@ -26,16 +26,11 @@ _PERCENT = ("mean_gap", "spread")
 
 
 def write(table: pd.DataFrame, folder: Path, labels: Mapping[str, str] = NO_LABELS) -> list[Path]:
-    """Write ``summary.csv`` and ``summary-methods.tex`` (a row a method) and ``summary.tex`` (a row a size, a column a
-    method) into the folder; their paths. ``labels``: names for print."""
-    from synth.study import print_table
-    from synth.study.names import named
-
+    """Write ``summary.csv`` and ``summary-methods.tex`` (with ``labels``: names for print) into the folder; their
+    paths."""
     rows = summary(table)
-    written = {folder / "summary.csv": rows.to_csv(index=False)}
     for_print = rows.assign(label=[labels.get(str(label), label) for label in rows["label"]])
-    written[folder / "summary-methods.tex"] = as_latex(for_print)
-    written[folder / "summary.tex"] = print_table.as_latex(named(table, labels))
+    written = {folder / "summary.csv": rows.to_csv(index=False), folder / "summary-methods.tex": as_latex(for_print)}
     for path, text in written.items():
         write_atomically(path, text.encode())
     return list(written)

@@ -86,7 +86,7 @@ def _sheet(family: str, rows: Any, most: int) -> Sheet:
     sized = sized[sized.groupby("series")["size_bytes"].transform("nunique") > 1]
     rated = len(sized) > 0
     rows = sized if rated else rows
-    opponents = get_family(family).opponents(baselines_of(rows))
+    opponents = {*get_family(family).published, *baselines_of(rows)}
     of_label = rows.drop_duplicates("group").set_index("group")
     series = sorted(rows["series"].unique(), key=natural) if rated else [""]
     key = "size_bytes" if rated else "instance"

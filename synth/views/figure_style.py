@@ -233,7 +233,7 @@ def size_axis(axes: Any, sizes: Sequence[float], most: int = 7) -> None:
 def size_word(size: float) -> str:
     """A size as short as it is exact: 1 KiB, 32 KiB, 1.5 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
+        if round(abs(size)) < 1024:
             return f"{size:.3g} {unit}" if abs(size) < 1000 else f"{size:.0f} {unit}"
         size /= 1024
     return f"{size:.4g} TiB"

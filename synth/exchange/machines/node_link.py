@@ -3,8 +3,8 @@ target.
 
 Edge attributes: ``bandwidth`` (bytes/s, or with a unit), ``latency`` (s, or with a unit), ``group``, ``class``; node
 attributes: ``switch`` (true) or ``kind``/``type`` ("switch", "rank", "gpu"), ``name`` or ``label``, ``pos`` or ``x``
-and ``y`` (where it is drawn). An undirected edge is a link each way, the edges of a multigraph are parallel links. Other
-attributes are not read, and said so.
+and ``y`` (where it is drawn). An undirected edge is a link each way, the edges of a multigraph are parallel links.
+Other attributes are not read, and said so.
 """
 
 from __future__ import annotations
