@@ -178,8 +178,10 @@ def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
     except ValidationError as error:
         faults += [_in_words(fault, keys_type, given) for fault in faults_of(error, given)]
         values = _readable(keys_type, given)
-    seen = {fault.path for fault in faults}
+    seen, unread = {fault.path for fault in faults}, [key for key in given if key not in values]
     for fault in keys_type.faults_in(values):
+        if any(f"{key}=" in fault.message for key in unread):  # asks for what was given, whose own fault is told
+            continue
         if not fault.path or fault.path not in seen:  # shown as it was typed
             faults.append(replace(fault, value=given[fault.path]) if fault.has_value and fault.path in given else fault)
     if faults:

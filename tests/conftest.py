@@ -20,6 +20,7 @@ import cold_start
 import examples
 import forked_command
 import pytest
+import texts_apart
 import typer.testing
 
 from synth import kernels
@@ -60,6 +61,13 @@ def _forked_guards() -> Iterator[None]:
     """Guards of runs that a test starts in this process are forked; `tests/synth/execution` tests the others."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(supervisor, "start_guard", forked_command.guard)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _texts_apart() -> Iterator[None]:
+    """No figure that a test writes has a text that is cut, or one on another."""
+    with texts_apart.every_figure_checked():
         yield
 
 

@@ -149,13 +149,18 @@ def run_study(
         errors.print(f"left out: {text}")
     errors.print(f"study {one.study.name}: {len(one.runs)} runs into {one.folder}")
     with ending_early(), Progress(len(one.runs), lines=True, log=one.folder) as progress:
+        kept: list[Run] = []
 
         def ended(run: Run, record: Record, reused: bool) -> None:
             progress.done(run, record, reused)
+            kept.extend([run] if reused else [])
             if on_end is not None:
                 on_end(run, record)
 
-        return run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
+        done = run_all(one, jobs, resume, retry_failed, memory_mb=memory_mb, on_start=progress.start, on_end=ended)
+    if resume:
+        errors.print(f"kept {len(kept)} of {len(one.runs)} runs as they were")
+    return done
 
 
 def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
 from synth.exchange.places import steps
+from synth.views.figure_style import legend_below
 from synth.views.occupancy import folded
 
 if TYPE_CHECKING:
@@ -66,5 +67,5 @@ def plot(algorithm: Algorithm, level: IntArray, title: str) -> Any:
     axes.set_xlabel("logical time: the longest chain of waits that ends with a step")
     axes.set_title(title)
     legend = [Patch(color=colours[k], label=NAMES[KINDS[k]]) for k in used]
-    figure.legend(handles=legend, loc="outside lower center", ncols=min(4, max(len(used), 1)), fontsize=7)
+    legend_below(figure, legend, 4, fontsize=7)
     return figure

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -28,6 +29,8 @@ MOST_NODES, MOST_LINKS = 65_536, 4_000_000
 LONGEST_NAME = 100  # characters
 SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
 RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
+FARTHEST = 1e9  # of a position
+Position = tuple[float, float]
 FEW = 3  # examples that a note names
 _COLUMN = re.compile(r"\s*([a-z]+)\s*(?:[\[(]\s*([A-Za-zµμ/]+)\s*[\])])?\s*")
 
@@ -59,11 +62,13 @@ class TableLink:
 
 @dataclass(frozen=True)
 class LinksTable:
-    """Nodes by name, links in the table's order; ``switches``: names of nodes that a graph says are some."""
+    """Nodes by name, links in the table's order; ``switches``: names of nodes that a graph says are some;
+    ``positions`` (x, y) of all nodes where a graph says where each is drawn."""
 
     names: tuple[str, ...]
     links: tuple[TableLink, ...]
     switches: tuple[str, ...] = ()
+    positions: tuple[Position, ...] = ()
 
     @property
     def numbered(self) -> bool:
@@ -102,7 +107,7 @@ class LinksTable:
             )
             for link in self.links
         )  # fmt: skip
-        return LinksTable(self.names, tuple(filled), self.switches)
+        return replace(self, links=tuple(filled))
 
     def raw(self) -> dict[str, Any]:
         """The raw ``links`` network of an instance file, with ``names`` where nodes have some."""
@@ -112,7 +117,8 @@ class LinksTable:
             own = {key: getattr(link, key) for key in ("bandwidth", "latency") if getattr(link, key) is not None}
             links.append({"src": link.src, "dst": link.dst, **own, **group})
         names = {} if self.numbered else {"names": list(self.names)}
-        return {"kind": "links", "nodes": len(self.names), **names, "links": links}
+        drawn = {"positions": [list(place) for place in self.positions]} if self.positions else {}
+        return {"kind": "links", "nodes": len(self.names), **names, **drawn, "links": links}
 
 
 def too_large(nodes: int, links: int) -> list[Fault]:
@@ -203,7 +209,8 @@ def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[st
 def from_graph(graph: Any) -> LinksTable:
     """The table of a NetworkX graph: an undirected edge a link each way, a multigraph's edges parallel links; edge
     attributes ``bandwidth``, ``latency``, ``group``, ``class`` where given, and the node attributes of
-    :func:`is_switch`. Nodes that are the numbers 0 to n-1 keep them, others stand in the graph's order."""
+    :func:`is_switch` and, if all have them, of :func:`position`. Nodes that are the numbers 0 to n-1 keep them, others
+    stand in the graph's order."""
     faults: list[Fault] = []
     rows = [
         Row(f"edge {index}", str(tail), str(head), _given(data), both=not graph.is_directed())
@@ -215,8 +222,31 @@ def from_graph(graph: Any) -> LinksTable:
     switches = tuple(
         visible(str(node)) for node, data in graph.nodes(data=True) if is_switch(data, f"node {node}", faults)
     )
+    places = {str(node): position(data, f"node {node}", faults) for node, data in graph.nodes(data=True)}
     numbers = [str(number) for number in range(len(names))]
-    return replace(table_of(rows, numbers if set(numbers) == set(names) else names, faults), switches=switches)
+    order = numbers if set(numbers) == set(names) else names
+    drawn = [place for name in order if (place := places[name]) is not None]
+    positions = tuple(drawn) if len(drawn) == len(order) else ()
+    return replace(table_of(rows, order, faults), switches=switches, positions=positions)
+
+
+def position(values: Mapping[str, Any], where: str, faults: list[Fault]) -> Position | None:
+    """Where a node's attributes say that it is drawn: ``pos`` (two numbers, or a text with a comma), or ``x`` and
+    ``y``; None where they do not."""
+    given = values.get("pos")
+    if given is None and values.get("x") is not None and values.get("y") is not None:
+        given = (values["x"], values["y"])
+    if given is None:
+        return None
+    parts = given.split(",") if isinstance(given, str) else given
+    try:
+        x, y = (float(part) for part in parts)
+    except (TypeError, ValueError):
+        x = y = math.nan
+    if not all(abs(part) <= FARTHEST for part in (x, y)):
+        faults.append(Fault(f"{where}, pos", "must be two numbers, such as 1.5,-2", str(given)[:100], True))
+        return None
+    return x, y
 
 
 def is_switch(values: Mapping[str, Any], where: str, faults: list[Fault]) -> bool | None:

@@ -61,10 +61,11 @@ def escaped(text: str) -> str:
 
 def _accented(sign: str) -> str:
     """A letter with its accent as every version of BibTeX sorts it; all else stays."""
-    letter, *marks = unicodedata.normalize("NFD", sign)
-    if len(marks) != 1 or not letter.isascii() or marks[0] not in ACCENTS:
+    parts = unicodedata.normalize("NFD", sign)
+    letter, mark = parts[:1], parts[1:]
+    if not letter.isascii() or mark not in ACCENTS:
         return sign
-    accent = ACCENTS[marks[0]]
+    accent = ACCENTS[mark]
     return f"{{\\{accent}{{{letter}}}}}" if accent.isalpha() else f"{{\\{accent}{letter}}}"
 
 

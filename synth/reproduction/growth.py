@@ -6,6 +6,7 @@ Powers are fitted to what comes on top of the smallest run of a table, whose tim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import offset_copy
 
-from synth.views.figure_style import MOST_LINES, looks, panels
+from synth.views.figure_style import MOST_LINES, current, legend_in, looks, panels
 
 SECONDS, MEMORY = "seconds", "memory, MB"  # the columns that every table has
 BELOW_PT = 40  # room for ticks and their label between a panel and its legend
@@ -63,7 +64,8 @@ class Growth:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda amount, _: f"{amount:,g}"))
             axes.yaxis.set_minor_locator(NullLocator())
             below = offset_copy(axes.transAxes, figure, y=-BELOW_PT, units="points")
-            axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, borderaxespad=0, ncols=2)
+            at = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": below, "borderaxespad": 0}
+            legend_in(figure, 0.98 if current().narrow else 0.47, 2, partial(_legend, axes, at))
         return figure
 
     def _ticks(self) -> list[int]:
@@ -89,6 +91,10 @@ class Growth:
         more = rows[column] - self.table[column].min()
         kept = (rows[self.size] >= self.fitted) & (more > 0)
         return _slope(rows[self.size][kept], more[kept]) if kept.sum() > 2 else None
+
+
+def _legend(axes: Any, at: dict[str, Any], columns: int) -> Any:
+    return axes.legend(ncols=columns, **at)
 
 
 def _slope(nodes: Any, values: Any) -> float:

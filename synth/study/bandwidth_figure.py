@@ -45,17 +45,17 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
         return None
     series = [_curves(str(name), rows[rows["series"] == name]) for name in
               sorted(rows["series"].unique(), key=natural)[:MOST_SERIES]]  # fmt: skip
-    ranked = _ranked(series)
-    styles = looks(sorted(ranked[:MOST_LINES]))
+    order = ranked([one.value for one in series])
+    styles = looks(sorted(order[:MOST_LINES]))
     columns = 1 if current().narrow else 2
-    tall = max(3.0, 1.0 + 0.22 * len(ranked)) if len(ranked) > MOST_LINES else 3.0
+    tall = max(3.0, 1.0 + 0.22 * len(order)) if len(order) > MOST_LINES else 3.0
 
     def paint(figure: FigureBase) -> None:
         grid = np.ravel(figure.subplots(len(series) * 2 // columns, columns, squeeze=False))
         for left, right, curves in zip(grid[::2], grid[1::2], series, strict=True):
             _rates(left, curves, styles)
-            if len(ranked) > MOST_LINES:
-                _map(right, curves, ranked)
+            if len(order) > MOST_LINES:
+                _map(right, curves, order)
             else:
                 _shares(right, curves, styles)
         handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
@@ -69,10 +69,10 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
 def _curves(name: str, rows: Any) -> Curves:
     bounds = rows.groupby("size_bytes")["best_bound"].max().dropna()
     held: Any = rows.pivot_table(index="size_bytes", columns="label", values="value", aggfunc="mean")
-    return Curves(_title(name, rows["instance"]), held, bounds[bounds > 0])
+    return Curves(title_of(name, rows["instance"]), held, bounds[bounds > 0])
 
 
-def _title(series: str, instances: Sequence[str]) -> str:
+def title_of(series: str, instances: Sequence[str]) -> str:
     """The machine and collective in words. Where they do not tell the series apart, what its instances' names share
     but for the size; never a hash."""
     words = _MARK.sub("", series)
@@ -82,10 +82,10 @@ def _title(series: str, instances: Sequence[str]) -> str:
     return min(names, key=lambda name: (len(name), name))
 
 
-def _ranked(series: Sequence[Curves]) -> list[str]:
-    """All labels, those first that are closest to the best most of the time (geometric mean of value over best; a size
-    without value counts as four times the best)."""
-    ratios = pd.concat([one.value.div(one.value.min(axis=1), axis=0).reset_index(drop=True) for one in series])
+def ranked(values: Sequence[pd.DataFrame]) -> list[str]:
+    """All labels of frames of values (rows sizes, columns labels), those first that are closest to the best most of the
+    time (geometric mean of value over best; a size without value counts as four times the best)."""
+    ratios = pd.concat([one.div(one.min(axis=1), axis=0).reset_index(drop=True) for one in values])
     mean = np.log(ratios.fillna(4.0)).mean()
     return [str(label) for label in mean.sort_values(kind="stable").index]
 
@@ -138,7 +138,7 @@ def _map(axes: Any, curves: Curves, ranked: Sequence[str]) -> None:
     axes.invert_yaxis()
     axes.set_yticks(np.arange(len(held)) + 0.5, held, fontsize=7)
     sizes = [size_word(float(size)) for size in curves.value.index]
-    axes.set_xticks(np.arange(len(sizes)) + 0.5, sizes, rotation=35, ha="right", fontsize=7)
+    axes.set_xticks(np.arange(len(sizes)) + 0.5, sizes, fontsize=7)
     for (y, x), share in np.ndenumerate(cells):
         if np.isfinite(share):
             colour = ink(colormaps["YlGnBu"](float(min(share, 1.0))))

@@ -14,10 +14,12 @@ from matplotlib.figure import Figure
 from synth.errors import InputError
 from synth.records import lock
 from synth.records.record import Record
-from synth.study import figures, latex, report, sizes, solvers_page
+from synth.study import figures, latex, print_table, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
+from synth.study.names import named
 from synth.study.table import build, place, read_records
+from synth.text.files import write_atomically
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
 
@@ -74,9 +76,10 @@ def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> lis
 
 
 def collect(prepared: PreparedStudy, command: str | None = None, look: Look = LOOK) -> Collected:
-    """Write ``table.csv``, ``summary.csv`` and ``summary.tex`` (a row per method), ``figures/*.pdf|svg|png`` with
-    this look, ``report.html``, where pyarrow is installed ``table.parquet``, and, where instances differ in size only,
-    ``best_by_size.csv`` (and the same by the times in the look's form) into the study's folder, from the records there.
+    """Write ``table.csv``, ``summary.csv`` and ``summary-methods.tex`` (a row per method), ``summary.tex`` (for print:
+    a row a size, a column a method), ``figures/*.pdf|svg|png`` with this look, ``report.html``, where pyarrow is
+    installed ``table.parquet``, and, where instances differ in size only, ``best_by_size.csv`` (and the same by the
+    times in the look's form) into the study's folder, from the records there.
 
     Raises :class:`InputError` when there is none or one is damaged, ``OSError`` when another process collects here for
     too long."""
@@ -108,15 +111,18 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
             files.append(folder / f"best_by_size-{look.form.replace(':', '-')}.csv")
             by_form.to_csv(files[-1], index=False)
     told = table.assign(group=table["label"]) if look.each_seed else table
-    files += latex.write(told, folder)
+    files += latex.write(told, folder, study.labels)
+    for_print = named(told, study.labels)
+    files.append(folder / "summary.tex")
+    write_atomically(files[-1], print_table.as_latex(for_print).encode())
     drawn = []
     for name in study.figures:
         with drawing(look.style):
-            printed = figures.draw(name, told, records)
+            printed = figures.draw(name, for_print, records)
             if printed is None:
                 continue
             files += _written(printed, folder / "figures", name, look.formats)
-        figure = figures.draw(name, told, records) if look.style != SCREEN_STYLE else printed
+        figure = figures.draw(name, for_print, records) if look.style != SCREEN_STYLE else printed
         assert figure is not None
         drawn.append((name, figure))
     files.append(folder / "report.html")

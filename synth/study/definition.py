@@ -7,6 +7,7 @@ A study file (paths are relative to it)::
     instances = ["../xtree/equimesh-*.json"]    # files, folders, patterns
     baselines = ["xtree"]                       # methods that ratios are taken against, instead of the published ones
     figures = ["gaps", "profile", "progress", "bandwidth"]
+    labels = { "forest-highs" = "Ours" }        # names of runs and instances in figures and tables for print
 
     [[generate]]                                # instances made from parameters, every combination of the lists
     family = "xtree"
@@ -29,8 +30,8 @@ import glob
 import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -45,6 +46,8 @@ from synth.making import make
 from synth.method import Method
 from synth.options import RELATIVE_GAP, as_text, read_limit
 from synth.plugins.method_file import as_module, method_of
+from synth.study import names
+from synth.study.table import sizes_of
 from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
 
@@ -100,6 +103,7 @@ class _File(_Part):
     run: list[RunGrid] = []
     baselines: list[MethodName] = []
     figures: list[FigureName] = list(FIGURES)
+    labels: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,7 @@ class Study:
     figures: tuple[str, ...] = FIGURES
     source: Path | None = None
     text: str = ""  # of the source, as it was read
+    labels: Mapping[str, str] = field(default_factory=dict)  # names for print
 
     def with_options(self, time_limit: str | None = None, seed: int | None = None, threads: int | None = None) -> Study:
         """The same study with one time limit, seed or number of threads in place of its own."""
@@ -177,6 +182,11 @@ class Study:
                     yield Fault("run.only", "no instance of the study has such a name", pattern, True)
         known = {name for family in families.values() for name in family.methods}
         known |= {name for grid in self.grids for name in grid.methods or () if ":" in name}
+        shown = [*(one.name for one in instances), *(series for series, _ in sizes_of(instances).values())]
+        yield from names.faults_of(self.labels, shown, known)
+        yield from self._baseline_faults(known)
+
+    def _baseline_faults(self, known: set[str]) -> Iterator[Fault]:
         for name in self.baselines:
             if name not in known:
                 words = f"no family of this study has this method; {one_of(name, sorted(known))}"
@@ -230,6 +240,7 @@ def load(target: str | Path) -> Study:
         tuple(file.figures),
         path,
         text,
+        file.labels,
     )
 
 

@@ -104,7 +104,7 @@ def _matrix(grid: Any, title: str, baseline: float, percent: bool) -> Chart:
         axes.pcolormesh(np.ma.masked_invalid(numbers), cmap="YlOrRd", norm=scale, linewidth=0)
         axes.invert_yaxis()
         axes.set_yticks(np.arange(len(grid)) + 0.5, list(grid.index), fontsize=8)
-        axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), rotation=35, ha="right", fontsize=8)
+        axes.set_xticks(np.arange(grid.shape[1]) + 0.5, list(grid.columns), rotation=90, fontsize=8)
         for (y, x), number in np.ndenumerate(numbers):
             if np.isfinite(number):
                 text = ("0" if number < 5e-3 else f"{number:.1f}") if percent else f"{number:.3g}"

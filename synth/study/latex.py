@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -18,14 +20,17 @@ NAMES = {
     "time_s": "time",
     "to_gap_s": "to 1 \\% gap",
 }
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 LEFT = ("family", "label", "kind")
 _PERCENT = ("mean_gap", "spread")
 
 
-def write(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write ``summary.csv`` and ``summary.tex`` into the folder; their paths."""
+def write(table: pd.DataFrame, folder: Path, labels: Mapping[str, str] = NO_LABELS) -> list[Path]:
+    """Write ``summary.csv`` and ``summary-methods.tex`` (with ``labels``: names for print) into the folder; their
+    paths."""
     rows = summary(table)
-    written = {folder / "summary.csv": rows.to_csv(index=False), folder / "summary.tex": as_latex(rows)}
+    for_print = rows.assign(label=[labels.get(str(label), label) for label in rows["label"]])
+    written = {folder / "summary.csv": rows.to_csv(index=False), folder / "summary-methods.tex": as_latex(for_print)}
     for path, text in written.items():
         write_atomically(path, text.encode())
     return list(written)

@@ -16,6 +16,25 @@ SEEDS: dict[str, str] = {
     "spread": "(worst - best) / best value over them [1]",
     "wins": "how many of them are best",
 }
+SUMMARY: dict[str, str] = {
+    "family": "problem class",
+    "label": "the runs' label, without what is only their seed",
+    "kind": "program, reference or bound",
+    "runs": "how many",
+    "seeds": "how many",
+    "failed": "runs in which something is not as stated: see status",
+    "with_value": "runs with a value that stands",
+    "wins": "runs whose value is the best of the instance",
+    "solved": "runs that proved their value within the gap",
+    "certified": "of these, by a certificate; the others as their solver states",
+    "mean_gap": "mean gap to the best bound [1]",
+    "spread": "of instances run with several seeds, the mean of (worst - best) / best value [1]",
+    "ratio_to_best": "geometric mean of value over best value [1]",
+    "ratio_to_<baseline>": "the same over the baseline's value [1]",
+    "time_s": "shifted geometric mean of build + solve over runs that ended well, shift 1 s [s]",
+    "reached": "runs that held a value within 1 % of the best bound",
+    "to_gap_s": "after how long, shifted geometric mean over these [s]",
+}
 SHIFT_S = 1.0  # of the shifted geometric mean of times
 
 
@@ -34,16 +53,9 @@ def shifted_geometric_mean(seconds: Sequence[float] | FloatArray, shift: float =
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per family and group of runs that differ in their seed only, named by their label without it.
-
-    ``runs``; ``seeds`` (how many) and ``spread`` (of instances run with several seeds, the mean of (worst - best) /
-    best value); ``failed`` (something is not as stated, see the table's status); ``with_value``; ``wins`` (value is the
-    best); ``solved`` (proven within the gap by the run itself) and ``certified`` (how many of these by a certificate,
-    the others as stated by the solver); ``mean_gap`` (to the best bound); ``ratio_to_best`` (geometric mean of value
-    over best value) and one ``ratio_to_<baseline>`` per baseline; ``time_s`` (shifted geometric mean of build + solve
-    over runs that ended well, shift ``SHIFT_S``). Ratios over a method's own instances: compare methods only
-    where ``with_value`` agrees. ``reached`` runs held a value within 1 % of the best bound, after ``to_gap_s`` seconds
-    (shifted geometric mean over these).
+    """One row per family and group of runs that differ in their seed only, named by their label without it; columns:
+    :data:`SUMMARY`, a ratio per baseline. Ratios are over a method's own instances: compare methods only where
+    ``with_value`` agrees.
     """
     baselines = [f"ratio_to_{name}" for name in baselines_of(table)]
     rows = []

@@ -12,11 +12,12 @@ import pandas as pd
 from synth.arrays import SAME
 from synth.errors import InputError
 from synth.records.record import Record
+from synth.study.bandwidth_figure import title_of
 from synth.study.table import VALUE_COUNTS, baselines_of
 
 COLUMNS: dict[str, str] = {
     "family": "problem class",
-    "series": "what the instances share; they differ in size only",
+    "series": "what the instances share, as figures name it; they differ in size only",
     "size_bytes": "size [bytes]",
     "best_by": "method with the least replayed value at this size; of several a baseline before ours",
     "changes": "whether another method was best at the next smaller size",
@@ -60,7 +61,7 @@ def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
     for (family, series), group in held.groupby(["family", "series"], sort=True):
         if group["size_bytes"].nunique() < 2:
             continue
-        before = None
+        before, title = None, title_of(str(series), group["instance"])
         opponents = get_family(str(family)).opponents(baselines_of(table))
         for size, runs in group.groupby("size_bytes", sort=True):
             best = _first_of_least(runs, opponents)
@@ -70,7 +71,7 @@ def best_by_size(table: pd.DataFrame) -> pd.DataFrame:
             found.append(
                 {
                     "family": family,
-                    "series": series,
+                    "series": title,
                     "size_bytes": int(size),
                     "best_by": best["label"],
                     "changes": before is not None and best["label"] != before,

@@ -7,12 +7,13 @@ refuse Type 3), and text that stays text in SVG.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,10 @@ LOOKS: tuple[dict[str, Any], ...] = (
     {"color": "#d99a00", "linestyle": (0, (3, 1.2, 1, 1.2, 1, 1.2)), "marker": "X"},
 )
 BOUND: dict[str, Any] = {"color": "#767676", "linestyle": "--", "linewidth": 1.0, "label": "bound"}
-BASE: dict[Any, Any] = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}
+BASE: dict[Any, Any] = {
+    "pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none",
+    "text.hinting": "none",  # type is as wide in every file
+}  # fmt: skip
 PRINTED: dict[Any, Any] = {
     "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "figure.titlesize": 8, "xtick.labelsize": 7,
     "ytick.labelsize": 7, "legend.fontsize": 7, "lines.linewidth": 1.0, "lines.markersize": 3.0, "axes.linewidth": 0.6,
@@ -131,14 +135,24 @@ def save(figure: Figure, *paths: Path, style: FigureStyle | None = None, **how: 
 
 @contextmanager
 def laid_out(figure: Figure, dpi: float) -> Iterator[None]:
-    """The figure's layout is made once, for a PNG of ``dpi``, not again by whoever saves it in here. For every file
-    matplotlib would draw the whole figure for that first."""
+    """The figure's layout is made once, for a PNG of ``dpi``, not again by whoever saves it in here, and again only
+    where a text had no room (:mod:`synth.views.text_room`). For every file matplotlib would draw the whole figure for
+    that first."""
+    from synth.views.text_room import ROUNDS, make_room
+
     engine, before = figure.get_layout_engine(), figure.dpi
     if engine is None:
         yield
         return
     figure.dpi = dpi
-    engine.execute(figure)
+    with catch_warnings():  # of a layout that is too small for its text, which is what is repaired
+        simplefilter("ignore", UserWarning)
+        for _ in range(ROUNDS):
+            engine.execute(figure)
+            if not make_room(figure):
+                break
+        else:
+            engine.execute(figure)
     figure.dpi = before
     figure.set_layout_engine(None)
     try:
@@ -175,10 +189,24 @@ def looks(labels: Sequence[str], markersize: float = 4.0) -> dict[str, dict[str,
 
 def legend_below(figure: Any, handles: Sequence[Any], columns: int = 3, **how: Any) -> None:
     """A legend below all panels of the figure, beside no data; none without handles."""
-    if handles:
-        wide = 2 if current().narrow else columns
-        at: dict[str, Any] = dict(loc="outside lower center", ncols=min(wide, len(handles)), framealpha=0)
-        figure.legend(handles=list(handles), **at, **how)
+    if not handles:
+        return
+    at: dict[str, Any] = dict(loc="outside lower center", framealpha=0)
+    page = figure.figure if hasattr(figure, "figure") else figure
+    legend_in(
+        page, 0.98, min(columns, len(handles)), lambda wide: figure.legend(handles=handles, ncols=wide, **at, **how)
+    )
+
+
+def legend_in(figure: Any, share: float, columns: int, made: Callable[[int], Any]) -> None:
+    """The legend that ``made`` puts into a figure with so many columns, or with fewer, such that it takes at most this
+    share of the page's width."""
+    room = share * (current().width_in or float(figure.get_figwidth())) * figure.dpi
+    for wide in range(columns, 0, -1):
+        legend = made(wide)
+        if wide == 1 or legend.get_window_extent().width <= room:
+            return
+        legend.remove()
 
 
 def plain_log(axis: Any, unit: str = "") -> None:
@@ -205,7 +233,7 @@ def size_axis(axes: Any, sizes: Sequence[float], most: int = 7) -> None:
 def size_word(size: float) -> str:
     """A size as short as it is exact: 1 KiB, 32 KiB, 1.5 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            return f"{size:.3g} {unit}"
+        if round(abs(size)) < 1024:
+            return f"{size:.3g} {unit}" if abs(size) < 1000 else f"{size:.0f} {unit}"
         size /= 1024
     return f"{size:.4g} TiB"

@@ -84,7 +84,7 @@ def test_a_study_over_seeds_runs_what_is_deterministic_once(tmp_path: Path) -> N
     assert rows["tacos"]["wins"] == sum(value == min(table["value"].dropna()) for value in values)
     page = (tmp_path / "s" / "report.html").read_text()
     assert "tacos seed5" not in page
-    assert (tmp_path / "s" / "summary.tex").read_text().count("\\\\") == 4  # the head and three methods
+    assert (tmp_path / "s" / "summary-methods.tex").read_text().count("\\\\") == 4  # the head and three methods
     for suffix in ("pdf", "svg", "png"):
         assert (tmp_path / "s" / "figures" / f"gaps.{suffix}").is_file()
     words = ["study", str(file), "--results", str(tmp_path), "--collect", "--each-seed", "--style", "paper"]

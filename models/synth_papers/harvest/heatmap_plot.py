@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth.arrays import FloatArray
+from synth.views.figure_style import current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,6 +40,7 @@ def draw(
     from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
     from matplotlib.figure import Figure as NewFigure
 
+    panels = _two_a_row(panels) if current().narrow else panels
     rows, columns = len(panels), max(len(row) for row in panels)
     figure = NewFigure(figsize=(1.2 + 3.6 * columns, 1.0 + 2.7 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
@@ -64,6 +66,11 @@ def draw(
     bar.ax.minorticks_off()
     figure.suptitle(title, fontsize=11)
     return figure
+
+
+def _two_a_row(panels: Sequence[Sequence[tuple[str, FloatArray]]]) -> list[list[tuple[str, FloatArray]]]:
+    every = [panel for row in panels for panel in row]
+    return [every[first : first + 2] for first in range(0, len(every), 2)]
 
 
 def _lines(axes: Axes, sizes: FloatArray, delays: FloatArray, values: FloatArray, *, losses: bool) -> None:

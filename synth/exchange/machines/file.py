@@ -47,10 +47,17 @@ def as_raw(machine: Machine) -> dict[str, Any]:
             "names": list(machine.names),
             "switches": sorted(machine.switches),
             "links": links,
+            **_positions(machine),
             **({"boxes": [list(ranks) for ranks in machine.boxes]} if machine.boxes else {}),
         },
         **({} if machine.box is None else {"box": _box(machine.box)}),
     }
+
+
+def _positions(machine: Machine) -> dict[str, Any]:
+    """Where the nodes are drawn, if that is known of all."""
+    found = [machine.places[name] for name in machine.names if name in machine.places]
+    return {"positions": [list(place) for place in found]} if len(found) == machine.nodes else {}
 
 
 def _box(box: Machine) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synth.errors import Fault, InputError
-from synth.network.links_table import too_large
+from synth.network.links_table import Position, too_large
 from synth.text.visible import visible
 
 NET = "NET"  # the class of ports, and of the links that they become
@@ -51,7 +51,8 @@ class Machine:
     ``unknown`` is what the file does not say, ``assumed`` what the reader takes for granted, ``given`` what a person
     supplied, ``left_out`` what of the file is not in the machine. ``about``: the classes of links that a text of the
     first two is about, where it is about some alone. ``boxes``: the ranks of every box, none where the file knows
-    none. ``box``: the one box, with its ports and what leads to them, that this machine is made of.
+    none. ``box``: the one box, with its ports and what leads to them, that this machine is made of. ``places``: where
+    nodes are drawn (x, y), by name.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Machine:
     about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     boxes: tuple[tuple[int, ...], ...] = ()
     box: Machine | None = None
+    places: Mapping[str, Position] = field(default_factory=dict)
 
     @property
     def nodes(self) -> int:

@@ -2,24 +2,27 @@
 target.
 
 Edge attributes: ``bandwidth`` (bytes/s, or with a unit), ``latency`` (s, or with a unit), ``group``, ``class``; node
-attributes: ``switch`` (true) or ``kind``/``type`` ("switch", "rank", "gpu"), ``name`` or ``label``. An undirected
-edge is a link each way, the edges of a multigraph are parallel links. Other attributes are not read, and said so.
+attributes: ``switch`` (true) or ``kind``/``type`` ("switch", "rank", "gpu"), ``name`` or ``label``, ``pos`` or ``x``
+and ``y`` (where it is drawn). An undirected edge is a link each way, the edges of a multigraph are parallel links.
+Other attributes are not read, and said so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.hardened import json_object, looks_like_json
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
 from synth.exchange.machines.rows import machine_of
-from synth.network.links_table import Row, is_switch
+from synth.network.links_table import Row, is_switch, position
 from synth.text.quantities import counted
+from synth.text.visible import visible
 
 OF_EDGES = ("bandwidth", "latency", "group", "class")
-OF_NODES = ("switch", "kind", "type", "name", "label")
+OF_NODES = ("switch", "kind", "type", "name", "label", "pos", "x", "y")
 ENDS = ("source", "target", "key", "id")
 
 
@@ -68,6 +71,7 @@ def graph_machine(
     """
     faults: list[Fault] = []
     names, kinds = _nodes(nodes, faults)
+    drawn = {where: position(node, where, faults) for where, node in nodes.items()}
     rows = []
     for where, edge in edges.items():
         ends = []
@@ -84,7 +88,8 @@ def graph_machine(
     way = "directed" if directed else "undirected"
     source = f"{words}, {counted(len(nodes), 'node')}, {counted(len(edges), f'{way} edge')}"
     machine = machine_of(rows, kinds, hints, name, format_name, source, faults)
-    return _with_unread(machine, nodes, edges)
+    places = {visible(names[node["id"]]): place for where, node in nodes.items() if (place := drawn[where]) is not None}
+    return _with_unread(replace(machine, places=places), nodes, edges)
 
 
 def _nodes(
@@ -110,8 +115,6 @@ def _nodes(
 def _with_unread(
     machine: Machine, nodes: Mapping[str, Mapping[str, Any]], edges: Mapping[str, Mapping[str, Any]]
 ) -> Machine:
-    from dataclasses import replace
-
     words = []
     for what, items, known in (("nodes", nodes, (*OF_NODES, "id")), ("edges", edges, (*OF_EDGES, *ENDS))):
         others = dict.fromkeys(str(key)[:40] for item in items.values() for key in item if key not in known)

@@ -163,3 +163,25 @@ def test_wrong_tables(family: str, text: str, message: str, tmp_path: Path) -> N
     with pytest.raises(InputError) as caught:
         synth.make(family, links=tmp_path / "l.csv", **({"bytes": 2} if family == "fabric" else {}))
     assert message in str(caught.value)
+
+
+def test_positions_of_a_graph_are_where_its_nodes_are_drawn() -> None:
+    """As ``pos`` in Python, as ``x`` and ``y`` in a file; where one node has none, no position is used."""
+    from synth.exchange.machines.file import as_raw
+
+    graph = nx.cycle_graph(4)
+    nx.set_edge_attributes(graph, {edge: {"bandwidth": "25GB/s", "latency": "1us"} for edge in graph.edges})
+    nx.set_node_attributes(graph, {v: (2.0 * v, -v) for v in graph}, "pos")
+    for family in ("fabric", "xtree"):
+        keys = {"collective": "allgather", "bytes": "1MiB"} if family == "fabric" else {"chunks": "1"}
+        made: Any = synth.make(family, links=graph, **keys)
+        assert made.network.positions == ((0, 0), (2, -1), (4, -2), (6, -3))
+    numbers = '"bandwidth": 1e9, "latency": 0'
+    text = '{"directed": true, "nodes": [{"id": "a", "x": 1, "y": 2.5}, {"id": "b", "pos": "3,4"}], "links": '
+    text += f'[{{"source": "a", {numbers}, "target": "b"}}, {{"source": "b", {numbers}, "target": "a"}}]}}'
+    assert as_raw(read_text(text, "m.json"))["network"]["positions"] == [[1.0, 2.5], [3.0, 4.0]]
+    del graph.nodes[0]["pos"]
+    assert synth.make("fabric", links=graph, collective="allgather", bytes="1MiB").network.positions is None
+    graph.nodes[0]["pos"] = "here"
+    with pytest.raises(InputError, match=r"node 0, pos.*two numbers"):
+        synth.make("fabric", links=graph, collective="allgather", bytes="1MiB")

@@ -60,7 +60,7 @@ def test_a_table_of_keys_is_what_is_generated(what: str) -> None:
 
 
 def test_no_page_has_a_table_that_is_not_generated() -> None:
-    pages = "".join(page.read_text() for page in SCHEMAS.parent.glob("*.md"))
+    pages = "".join(page.read_text() for page in SCHEMAS.parent.glob("*.md") if page.name != "tables.md")
     assert sorted(re.findall(r"^<!-- fields: (\w+) -->$", pages, re.MULTILINE)) == sorted(["record", *FAMILIES])
 
 

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from synth.views.nodes import node_look
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.views.positions import positions
 
@@ -68,11 +69,12 @@ def _draw_links(
 def _draw_nodes(axes: Any, machine: Machine, place: Any, of_node: Mapping[int, float], colours: ScalarMappable) -> None:
     """Squares for switches, their rims coloured; circles for ranks; names beside them."""
     small = machine.nodes > 40
-    side = _sides(machine, place)
+    side, look = _sides(machine, place), node_look(place, 7.0)
+    across = min(look.across, 9.5 if small else 13.0)
     for v in range(machine.nodes):
         switch = bool(machine.is_switch[v])
         rim = _colour(of_node.get(v), colours) if switch else "black"
-        how: dict[str, Any] = dict(s=90 if small else 170, color="white", linewidth=2.2 if switch else 0.8, zorder=3)
+        how: dict[str, Any] = dict(s=across**2, color="white", linewidth=2 * look.line if switch else 0.8, zorder=3)
         axes.scatter(*place[v], edgecolor=[rim], marker="s" if switch else "o", **how)
         size = 4 if small else 6 if machine.nodes > 12 else 10
         beside = _beside(side[v], away=4 if small else 7)

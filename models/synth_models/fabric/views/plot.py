@@ -16,7 +16,8 @@ from matplotlib.patches import FancyArrowPatch
 from synth.arrays import FloatArray, IntArray
 from synth.text.quantities import SECONDS, count, scaled
 from synth.views.discrete_colours import colour_bar, discrete, ink
-from synth.views.figure_style import panels
+from synth.views.figure_style import current, panels
+from synth.views.nodes import EM, PANEL, node_look
 from synth.views.occupancy import busy_share
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
@@ -28,9 +29,11 @@ MAX_BARS = 4_000  # hops that are drawn one by one
 LEAST_BAR = 300  # of them, the shortest takes at least this part of the time: below it is too narrow to be seen
 USE = LinearSegmentedColormap.from_list("use", ["#c9dcf0", "#08306b"])  # its lightest colour is not that of idle
 LEAST_NUMBERED = 45  # a bar that takes at least this part of the time bears its piece's number
+NUMBER_PT = 6
 PIECE = "piece"
 MAX_NODES = 80  # of a machine that is drawn
 MAX_ARROWS = 800
+PANEL_IN = 4.5  # of the machine
 
 
 class Bars(NamedTuple):
@@ -71,6 +74,7 @@ def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: Floa
     machine, network = instance.machine, instance.machine.network
     place = positions(machine)
     colours, scale = colormaps["viridis_r"], Normalize(0, 1)
+    look = node_look(place, PANEL_IN, 6)
     if network.links <= MAX_ARROWS:
         order: dict[tuple[int, int], int] = {}
         for e in range(network.links):
@@ -79,19 +83,22 @@ def _draw_machine(figure: Figure, axes: Any, instance: FabricInstance, use: Floa
             style: dict[str, Any] = dict(
                 connectionstyle=f"arc3,rad={0.08 + 0.14 * (order[pair] - 1)}",
                 arrowstyle="-|>",
-                mutation_scale=9,
-                linewidth=1.6,
+                mutation_scale=look.arrow,
+                linewidth=look.line,
+                shrinkA=look.across / 2,
+                shrinkB=look.across / 2,
             )
             ends = tuple(place[pair[0]]), tuple(place[pair[1]])
-            axes.add_patch(FancyArrowPatch(*ends, color=colours(scale(use[e])), shrinkA=7, shrinkB=7, **style))
+            axes.add_patch(FancyArrowPatch(*ends, color=colours(scale(use[e])), **style))
     else:  # straight lines where arrows would be a blot
         segments = np.stack([place[network.src], place[network.dst]], axis=1)
         axes.add_collection(LineCollection(list(segments), colors=colours(scale(use)), linewidths=0.6))
     for kind, marker in ((machine.is_switch, "s"), (~machine.is_switch, "o")):
-        axes.scatter(place[kind, 0], place[kind, 1], s=150, marker=marker, color="white", edgecolor="black", zorder=3)
+        how: dict[str, Any] = dict(color="white", edgecolor="black", linewidth=look.line * 0.8, zorder=3)
+        axes.scatter(place[kind, 0], place[kind, 1], s=look.area, marker=marker, **how)
     for v in range(machine.nodes):
-        words: dict[str, Any] = dict(ha="center", va="center", fontsize=6, parse_math=False)  # a name may hold a $
-        axes.text(place[v, 0], place[v, 1], machine.names[v], zorder=4, **words)
+        if (written := look.name(v, machine.names[v])) is not None:
+            axes.text(place[v, 0], place[v, 1], machine.names[v], zorder=4, **written)
     axes.margins(0.12)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -148,11 +155,14 @@ def _draw_bars(figure: Figure, axes: Any, names: Sequence[str], bars: Bars, leng
     cmap, _ = colours = discrete(bars.most + 1)
     axes.add_collection(PolyCollection(list(corners), facecolors=cmap(bars.whose), edgecolors="white", linewidths=0.3))
     colour_bar(figure, axes, colours, bars.label, names if bars.label != PIECE else ())
-    wide = np.flatnonzero((bars.end - bars.begin) * LEAST_NUMBERED >= length)
-    if bars.label == PIECE or int(bars.part.max(initial=0)) == 0:  # the colour says it all
+    needed = (len(str(int(bars.part.max(initial=0)))) + 1) * EM * NUMBER_PT  # points
+    numbered = min(LEAST_NUMBERED, 72 * PANEL * float(current().width_in or figure.get_figwidth()) / needed)
+    wide = np.flatnonzero((bars.end - bars.begin) * numbered >= length)
+    low_rows = current().narrow and int(bars.row.max(initial=0)) > MAX_ROWS // 2
+    if bars.label == PIECE or int(bars.part.max(initial=0)) == 0 or low_rows:  # the colour says all, or no room
         return False
     for i in wide.tolist():
-        words: dict[str, Any] = dict(ha="center", va="center", fontsize=6, color=ink(cmap(int(bars.whose[i]))))
+        words: dict[str, Any] = dict(ha="center", va="center", fontsize=NUMBER_PT, color=ink(cmap(int(bars.whose[i]))))
         axes.text((bars.begin[i] + bars.end[i]) / 2, bars.row[i], str(int(bars.part[i])), **words)
     return len(wide) > 0
 

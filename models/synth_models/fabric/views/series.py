@@ -39,7 +39,8 @@ def series(instance: FabricInstance) -> tuple[str, float] | None:
         sides = network.model_dump(
             exclude={"kind", "bandwidth", "latency", "links", "names", "positions", "switches", "domain"}
         )
-        words += [network.kind, "x".join(str(value) for value in sides.values() if isinstance(value, int))]
+        numbers = [str(value) for value in sides.values() if isinstance(value, int) and not isinstance(value, bool)]
+        words += [network.kind, "x".join(numbers), *(f"not {key}" for key, value in sides.items() if value is False)]
         plain = plain and not isinstance(network, OwnSpec)
     if not plain:
         words.append(f"#{_hash(instance)}")

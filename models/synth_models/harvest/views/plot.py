@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from synth.arrays import IntArray
 from synth.text.quantities import SECONDS, scaled
+from synth.views.figure_style import current, legend_below
 from synth_models.harvest.check.changes import changes_of
 from synth_models.harvest.check.replay import StepTimes, step_times
 from synth_models.harvest.instance import HarvestInstance
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_DRAWN = 8
+NARROW_COLUMNS = 2  # of topologies
 _COLOURS = {"reconfiguration": "#ee6677", "alpha": "#4477aa", "hops": "#66ccee", "bytes": "#228833"}
 _HATCHES = {"reconfiguration": "xx", "alpha": "", "hops": "..", "bytes": "//"}  # apart in grey too
 _ARROW = {
@@ -36,22 +38,23 @@ def plot(instance: HarvestInstance, schedule: Schedule, title: str) -> Figure:
     """Above: the time of every step, split. Below: the topologies in the order of use, GPUs on a circle."""
     starts = [0, *np.flatnonzero(changes_of(instance, schedule).differ).tolist()]
     drawn = list(pairwise([*starts, len(instance.steps)]))[:MAX_DRAWN]
-    figure = Figure(figsize=(12, 7.5), layout="constrained")
-    figure.suptitle(title)
-    grid = figure.add_gridspec(2, len(drawn), height_ratios=(1.1, 1))
-    _bars(figure.add_subplot(grid[0, :]), step_times(instance, schedule))
-    for column, (first, end) in enumerate(drawn):
-        axes = figure.add_subplot(grid[1, column])
+    columns = min(len(drawn), NARROW_COLUMNS) if current().narrow else len(drawn)
+    rows = -(-len(drawn) // columns)
+    figure = Figure(figsize=(12, 7.5) if rows == 1 else (12, 6 + 5 * rows), layout="constrained")
+    more = f"; {len(starts) - MAX_DRAWN} more topologies not drawn" if len(starts) > MAX_DRAWN else ""
+    figure.suptitle(f"{title}{more}")
+    grid = figure.add_gridspec(1 + rows, columns, height_ratios=(1.1, *[1] * rows))
+    _bars(figure, figure.add_subplot(grid[0, :]), step_times(instance, schedule))
+    for place, (first, end) in enumerate(drawn):
+        axes = figure.add_subplot(grid[1 + place // columns, place % columns])
         links = schedule.topologies[schedule.topology_of_step[first]]
         _circle(axes, links, instance.gpus)
         steps = f"step {first}" if end - first == 1 else f"steps {first}–{end - 1}"
         axes.set_title(f"{steps}\n{shape_of(links, instance.gpus)}", fontsize=8)
-    if len(starts) > MAX_DRAWN:
-        figure.text(0.99, 0.01, f"{len(starts) - MAX_DRAWN} more topologies not drawn", ha="right", fontsize=8)
     return figure
 
 
-def _bars(axes: Axes, times: StepTimes) -> None:
+def _bars(figure: Figure, axes: Axes, times: StepTimes) -> None:
     parts = (times.reconfiguration, times.alpha, times.delta, times.bandwidth)
     size, unit = scaled(SECONDS, float(np.max(sum(parts))))
     bottom = np.zeros(len(times.alpha))
@@ -62,7 +65,7 @@ def _bars(axes: Axes, times: StepTimes) -> None:
     axes.set_xlabel("step")
     axes.set_ylabel(f"time ({unit})")
     axes.set_xticks(range(0, len(bottom), max(1, len(bottom) // 20)))
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(_COLOURS), frameon=False)
+    legend_below(figure, axes.get_legend_handles_labels()[0], len(_COLOURS))
 
 
 def _circle(axes: Axes, links: IntArray, gpus: int) -> None:

@@ -73,11 +73,14 @@ def _draw_machine(axes: Any, instance: MLFMInstance) -> None:
 
 
 def _draw_table(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, phases: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     shown = np.where(rows.dest >= 0, rows.dest, np.nan).astype(float)
     first = f" (first {len(shown)} of {phases} phases)" if len(shown) < phases else ""
     extent = (-0.5, instance.ranks - 0.5, len(shown) - 0.5, -0.5)
     cmap, norm = colours = discrete(instance.ranks)
     axes.imshow(folded(shown), aspect="auto", interpolation="nearest", cmap=cmap, norm=norm, extent=extent)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("rank that sends")
     axes.set_ylabel("phase")
     axes.set_title(f"destinations; white: idle{first}")
@@ -86,6 +89,7 @@ def _draw_table(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, p
 
 def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, phases: int) -> None:
     from matplotlib.colors import BoundaryNorm
+    from matplotlib.ticker import MaxNLocator
 
     loads = link_loads(instance, rows)
     links = np.flatnonzero(loads.any(axis=0))
@@ -100,6 +104,7 @@ def _draw_loads(figure: Figure, axes: Any, instance: MLFMInstance, rows: Rows, p
     if len(links) <= LINK_NAMES:
         axes.set_yticks(range(len(links)), [instance.link_name(int(e)) for e in links], fontsize=6)
     mean = float(np.maximum(1, loads.max(axis=1, initial=0)).mean())
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("phase")
     axes.set_ylabel("" if len(links) <= LINK_NAMES else "link (up-links first)")
     first = f" in the first {len(loads)} of {phases} phases" if len(loads) < phases else ""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from synth.views.discrete_colours import colour_bar, discrete
 from synth.views.figure_style import legend_below, panels
@@ -62,6 +63,8 @@ def _draw_spread(axes: Any, instance: OpTreeInstance, circuits: Circuits) -> Non
         axes.plot([place - turn * length, place], [step - 1, step], color=colour, linewidth=1.0)
     axes.scatter(away, circuits.step[mine], s=8, color="black", zorder=3)
     axes.scatter([0], [0], s=30, color="tab:red", zorder=3)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("nodes from the item's origin, clockwise to the right")
     axes.set_ylabel("step")
     axes.set_title("Way of node 0's item (one line per circuit)")

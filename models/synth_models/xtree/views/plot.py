@@ -17,7 +17,8 @@ from synth.network import Network
 from synth.schedule import Schedule
 from synth.schedule.quotient import listed
 from synth.views.discrete_colours import colour_bar, discrete, ink
-from synth.views.figure_style import panels
+from synth.views.figure_style import current, panels
+from synth.views.nodes import node_look
 from synth.views.occupancy import folded
 from synth_models.xtree.instance import XTreeInstance
 from synth_models.xtree.solution import Solution
@@ -25,6 +26,7 @@ from synth_models.xtree.views.positions import positions
 
 NUMBERED_LINKS, NUMBERED_STEPS = 64, 24  # up to which cells bear their chunk's number
 NAMED_LINKS = 64
+PANEL_IN = 5.5
 
 
 def plot(instance: XTreeInstance, schedule: Solution, title: str) -> Figure:
@@ -44,6 +46,7 @@ def _draw_network(figure: Figure, axes: Any, network: Network, schedule: Schedul
     steps = max(1, schedule.steps)
     use = np.bincount(schedule.link, minlength=network.links) / steps
     colours, scale = colormaps["viridis_r"], Normalize(0, 1)
+    look = node_look(place, PANEL_IN, 8 if network.names is None else 6)
     if network.links <= 1500:
         order: dict[tuple[int, int], int] = {}
         for e in range(network.links):
@@ -52,21 +55,19 @@ def _draw_network(figure: Figure, axes: Any, network: Network, schedule: Schedul
             away = place[pair[1]] - place[pair[0]]
             bend = 0.08 + 0.14 * (order[pair] - 1) + (0.12 if np.hypot(*away) > 1.5 else 0.0)
             style: dict[str, Any] = dict(
-                connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>", mutation_scale=9, linewidth=1.6
-            )
+                connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>", mutation_scale=look.arrow, linewidth=look.line,
+                shrinkA=look.across / 2, shrinkB=look.across / 2,
+            )  # fmt: skip
             ends = tuple(place[pair[0]]), tuple(place[pair[1]])
-            axes.add_patch(FancyArrowPatch(*ends, color=colours(scale(use[e])), shrinkA=7, shrinkB=7, **style))
+            axes.add_patch(FancyArrowPatch(*ends, color=colours(scale(use[e])), **style))
     else:  # straight lines where arrows would be a blot
         segments = np.stack([place[network.src], place[network.dst]], axis=1)
         axes.add_collection(LineCollection(list(segments), colors=colours(scale(use)), linewidths=0.6))
-    size = 170 if network.nodes <= 80 else 20
-    axes.scatter(place[:, 0], place[:, 1], s=size, color="white", edgecolor="black", zorder=3)
+    axes.scatter(place[:, 0], place[:, 1], s=look.area, color="white", edgecolor="black", zorder=3)
     if network.nodes <= 80:
-        words: dict[str, Any] = dict(
-            ha="center", va="center", fontsize=8 if network.names is None else 6, parse_math=False
-        )
         for v in range(network.nodes):
-            axes.text(place[v, 0], place[v, 1], network.name(v), zorder=4, **words)
+            if (how := look.name(v, network.name(v))) is not None:
+                axes.text(place[v, 0], place[v, 1], network.name(v), zorder=4, **how)
     axes.margins(0.12)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -83,7 +84,7 @@ def _draw_chart(figure: Figure, axes: Any, instance: XTreeInstance, schedule: Sc
     extent = (0.5, chart.shape[1] + 0.5, network.links - 0.5, -0.5)
     cmap, norm = colours = discrete(network.nodes)
     axes.imshow(folded(chart[order]), extent=extent, aspect="auto", interpolation="nearest", cmap=cmap, norm=norm)
-    numbered = network.links <= NUMBERED_LINKS and schedule.steps <= NUMBERED_STEPS
+    numbered = network.links <= NUMBERED_LINKS // (2 if current().narrow else 1) and schedule.steps <= NUMBERED_STEPS
     if numbered:
         row = np.argsort(order)[schedule.link]
         for x, y, chunk in zip(schedule.step.tolist(), row.tolist(), schedule.chunk.tolist(), strict=True):
