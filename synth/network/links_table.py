@@ -25,6 +25,7 @@ COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 HEADER = "src,dst[,bandwidth][,latency][,group][,class]"
 LINK = "link"  # the class of links that name none
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
+TRIED = 2 * MOST_FAULTS  # lines of a table that are read whole before the rest is looked at
 LONGEST_NAME = 100  # characters
 SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
 RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
@@ -182,7 +183,18 @@ def read_csv(text: str) -> LinksTable:
             for (column, unit), cell in zip(header, cells, strict=True)
         }
         rows.append(_row(where, values, faults))
+        if len(rows) == TRIED:
+            _demand_sense(rows)
     return _numbered(rows, faults)
+
+
+def _demand_sense(rows: list[Row]) -> None:
+    """Refuse a long table by its beginning, where that is wrong throughout."""
+    try:
+        _numbered(rows, [])
+    except InputError as error:
+        if len(error.faults) >= MOST_FAULTS:
+            raise
 
 
 def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[str]]]]:

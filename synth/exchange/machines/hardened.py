@@ -16,6 +16,8 @@ from synth.errors import Fault, InputError, abridged
 from synth.instance import parse_json
 
 MOST_DEPTH, MOST_YAML_DEPTH = 64, 16
+MOST_TAGS = 1_500_000
+_BEGINNING = 2**16  # characters in which a root stands
 _OUTSIDE_DTD = re.compile(
     r"""<!DOCTYPE\s{1,9}[\w:.-]{1,60}\s{1,9}(?:SYSTEM|PUBLIC\s{1,9}"[^"<>]{0,200}")\s{1,9}(?:"[^"<>]{0,200}"|'[^'<>]{0,200}')\s{0,9}>"""
 )
@@ -26,6 +28,8 @@ _DEEP = re.compile(r"(?m)^ {64}|(?:[-?] {1,8}){9}")  # indented far, or many lis
 def xml_root(text: str, names_dtd: bool = False) -> Element:
     """The root of an XML text. Raises :class:`InputError`, also for a DTD or entities, which no format needs.
     ``names_dtd``: a declaration that only says where a DTD is (hwloc, SimGrid) is passed over, nothing is fetched."""
+    if text.count("<") > MOST_TAGS:
+        raise InputError(f"holds more than {MOST_TAGS:,} tags, the most that is read")
     if names_dtd:
         text = _OUTSIDE_DTD.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
     try:
@@ -45,7 +49,7 @@ def xml_root(text: str, names_dtd: bool = False) -> Element:
 
 def root_name(text: str) -> str:
     """The name of the root element (or of the DTD) as the text's beginning shows it, without reading it as XML."""
-    rest = text.lstrip("\ufeff \t\r\n")
+    rest = text[:_BEGINNING].lstrip("\ufeff \t\r\n")
     while rest.startswith(("<?", "<!--")):
         _, _, rest = rest.partition("-->" if rest.startswith("<!--") else "?>")
         rest = rest.lstrip()

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from synth.exchange.launcher_lines import Written, without_prefixes
 
-MOST_BYTES, MOST_PARTS = 2**24, 64  # beyond these a text is none that people paste
-MOST_LINES = 10**6  # of all parts, which are each as long as the text
+MOST_BYTES, MOST_PARTS = 2**21, 64  # beyond these a text is none that people paste
+MOST_LINES_EACH, MOST_LINES = 50_000, 10**6  # of the text; of all parts, which are each as long as the text
 LONGEST_PROMPT = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])")
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u202f\u3000", " ") | dict.fromkeys("\u200b\u2060\ufeff"))
@@ -49,7 +49,7 @@ def trimmed(text: str) -> str:
 def parts(text: str) -> list[Part]:
     """What each writer wrote, without prefixes and without the prompts and fences before and after it; none of a text
     that is too large or has too many writers who differ."""
-    if len(text) > MOST_BYTES:
+    if len(text) > MOST_BYTES or text.count("\n") > MOST_LINES_EACH:
         return []
     lines = without_prefixes(plain(text).split("\n"))
     own: dict[str, list[str]] = {}
