@@ -75,7 +75,7 @@ FORMATS = (
     _format(
         "hwloc", hwloc, 16 * _MIB, "hwloc's XML of a box (lstopo --of xml): GPUs, NICs, PCIe, NVLink and XGMI matrices"
     ),
-    _format("simgrid", simgrid, 64 * _MIB, "SimGrid's platform XML: hosts, routers, links, routes, flat clusters"),
+    _format("simgrid", simgrid, 64 * _MIB, "SimGrid's platform XML: hosts, routers, links, routes, clusters"),
     _format(
         "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
     ),
