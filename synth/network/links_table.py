@@ -200,7 +200,9 @@ def _demand_sense(rows: list[Row]) -> None:
 def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[str]]]]:
     """Names and units of the columns, and the numbers and cells of the lines below. Raises :class:`InputError`."""
     try:
-        reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True, strict=True)
+        text = text.lstrip("\ufeff")
+        sign = _separator(text.lstrip("\n").partition("\n")[0])
+        reader = csv.reader(io.StringIO(text), delimiter=sign, skipinitialspace=True, strict=True)
         lines = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise InputError(f"not valid CSV: {error}") from None
@@ -346,7 +348,12 @@ def _bare(cell: str) -> bool:
 
 def columns_of(line: str) -> list[tuple[str, str]]:
     """Names and units of a header line."""
-    return [_column(cell) for cell in line.split(",")]
+    return [_column(cell) for cell in line.split(_separator(line))]
+
+
+def _separator(line: str) -> str:
+    """What parts the columns of a header line: a comma, or what tables have where numbers have commas."""
+    return next((sign for sign in (",", ";", "\t") if sign in line), ",")
 
 
 def _column(cell: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from synth.exchange.machines import (
     teccl,
 )
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
-from synth.exchange.machines.pasted import MOST_BYTES, Part, parts, plain, trimmed
+from synth.exchange.machines.pasted import MOST_BYTES, Part, element, parts, plain, trimmed
 from synth.text.csv import MOST_FAULTS
 from synth.text.files import decode
 from synth.text.visible import visible
@@ -167,6 +167,9 @@ def _told(text: str, source: str) -> tuple[TopologyFormat, list[Part]]:
     known = [(one, part) for part in written if (one := recognised(part.text))]
     if known:
         return known[0][0], [part for one, part in known if one is known[0][0]]
+    inside = element(text)
+    if inside is not None and (found := recognised(inside)):
+        return found, [Part("", inside)]
     bare = (plain(text[:TOLD_BY]), *(part.text for part in written))
     other = next(filter(None, map(other_texts.known, bare)), None)
     if other is not None:

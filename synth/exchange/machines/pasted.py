@@ -22,6 +22,7 @@ _AROUND = re.compile(
     r"(?:\[?[\w.-]{1,60}@[\w.-]{1,80}[^<>|#$%]{0,200}[$#%>]|[\w.-]{1,60}[$%]|[$%>]|PS [A-Za-z]:\\[^>]{0,200}>)"
     r"(?:\s.*)?)?"
 )
+_ROOT = re.compile(r"[ \t]*<(system|topology|platform|graphml)[ >]")
 _DECLARATION = re.compile(r"<\?xml[^<>]*\?>")
 
 
@@ -44,6 +45,18 @@ def plain(text: str) -> str:
 def trimmed(text: str) -> str:
     """The text, plain, without the prompts and fences before and after it."""
     return _inside(plain(text).split("\n"))
+
+
+def element(text: str) -> str | None:
+    """What stands between the lines that open and close the root of a format of XML, the others blank; None where no
+    such lines are or nothing is around them."""
+    lines = plain(text[:MOST_BYTES]).split("\n")
+    first = next((n for n, line in enumerate(lines) if _ROOT.match(line)), 0)
+    root = _ROOT.match(lines[first])
+    last = next((n for n in range(len(lines) - 1, -1, -1) if root and f"</{root[1]}>" in lines[n]), first)
+    if root is None or last < first or (first == 0 and last == len(lines) - 1):
+        return None
+    return "\n".join(line if first <= n <= last else "" for n, line in enumerate(lines))
 
 
 def parts(text: str) -> list[Part]:
