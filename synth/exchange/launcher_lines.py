@@ -9,6 +9,7 @@ between them stay.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,6 +24,7 @@ _WRITERS = (
     _HOSTS,
 )
 MOST_PREFIXES = 3  # one before the other
+LOOKED_AT = 20_000  # lines, drawn, of a longer text
 
 
 class Written(NamedTuple):
@@ -44,10 +46,12 @@ def without_prefixes(lines: Sequence[str]) -> list[Written]:
 
 
 def _before_most(kind: re.Pattern[str], lines: Sequence[Written]) -> bool:
+    if kind is _TAGS:
+        return any("<std" in line.text and kind.match(line.text) for line in lines)
+    if len(lines) > LOOKED_AT:
+        lines = [lines[n] for n in random.Random(0).sample(range(len(lines)), LOOKED_AT)]
     full = [line.text for line in lines if line.text.strip()]
     found = [match[0] for text in full if (match := kind.match(text))]
-    if kind is _TAGS:
-        return bool(found)
     return 3 * len(found) > 2 * len(full) and (kind is not _HOSTS or 2 * len(set(found)) <= len(found))
 
 

@@ -25,6 +25,7 @@ COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 HEADER = "src,dst[,bandwidth][,latency][,group][,class]"
 LINK = "link"  # the class of links that name none
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
+MOST_COLUMNS = 64  # that are looked at: there are six
 TRIED = 2 * MOST_FAULTS  # lines of a table that are read whole before the rest is looked at
 LONGEST_NAME = 100  # characters
 SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
@@ -206,7 +207,7 @@ def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[st
         lines = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise InputError(f"not valid CSV: {error}") from None
-    header = [_column(cell) for cell in (lines[0][1] if lines else [])]
+    header = [_column(cell) for cell in (lines[0][1][:MOST_COLUMNS] if lines else [])]
     names = [column for column, _ in header]
     wrong = {column for column in names if column not in COLUMNS or names.count(column) > 1}
     if wrong or not {"src", "dst"} <= set(names) or len(lines) < 2:
@@ -348,7 +349,7 @@ def _bare(cell: str) -> bool:
 
 def columns_of(line: str) -> list[tuple[str, str]]:
     """Names and units of a header line."""
-    return [_column(cell) for cell in line.split(_separator(line))]
+    return [_column(cell) for cell in line.split(_separator(line), MOST_COLUMNS)[:MOST_COLUMNS]]
 
 
 def _separator(line: str) -> str:

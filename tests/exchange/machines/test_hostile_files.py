@@ -137,6 +137,8 @@ def test_a_long_file_wrong_throughout_is_not_read_to_its_end() -> None:
     assert "holds more than 1,500,000 tags" in refused("<platform>" + "<host/>" * 1_500_000)
     wrong = "".join(f"{n},{n + 1},x\n" for n in range(5_000))
     assert "line 2, bandwidth" in refused("src,dst,bandwidth\n" + wrong)
+    assert "needs a header line src,dst" in refused("src,dst,bandwidth" + ",x" * 100_000 + "\n0,1,1\n")
+    assert "is larger than 1,048,576 characters, the most of YAML" in refused("- topology: a\n  tree:\n" + "#" * 2**20)
     twice = "SwitchName=a Nodes=n[0-9]\n" * 3_000
     assert "1,000 faults and more: the rest was not read" in refused(twice)
     wide = "\t" + "\t".join(f"GPU{n}" for n in range(5_000)) + "\n" + "GPU0\tNV1\n"
