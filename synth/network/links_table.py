@@ -26,6 +26,8 @@ COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
 HEADER = "src,dst[,bandwidth][,latency][,group][,class]"
 LINK = "link"  # the class of links that name none
 MOST_NODES, MOST_LINKS = 65_536, 4_000_000
+MOST_COLUMNS = 64  # that are looked at: there are six
+TRIED = 2 * MOST_FAULTS  # lines of a table that are read whole before the rest is looked at
 LONGEST_NAME = 100  # characters
 SWITCH_WORDS = ("switch", "nvswitch", "router", "nic")
 RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
@@ -188,17 +190,30 @@ def read_csv(text: str) -> LinksTable:
             for (column, unit), cell in zip(header, cells, strict=True)
         }
         rows.append(_row(where, values, faults))
+        if len(rows) == TRIED:
+            _demand_sense(rows)
     return _numbered(rows, faults)
+
+
+def _demand_sense(rows: list[Row]) -> None:
+    """Refuse a long table by its beginning, where that is wrong throughout."""
+    try:
+        _numbered(rows, [])
+    except InputError as error:
+        if len(error.faults) >= MOST_FAULTS:
+            raise
 
 
 def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[str]]]]:
     """Names and units of the columns, and the numbers and cells of the lines below. Raises :class:`InputError`."""
     try:
-        reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True, strict=True)
+        text = text.lstrip("\ufeff")
+        sign = _separator(text.lstrip("\n").partition("\n")[0])
+        reader = csv.reader(io.StringIO(text), delimiter=sign, skipinitialspace=True, strict=True)
         lines = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
         raise InputError(f"not valid CSV: {error}") from None
-    header = [_column(cell) for cell in (lines[0][1] if lines else [])]
+    header = [_column(cell) for cell in (lines[0][1][:MOST_COLUMNS] if lines else [])]
     names = [column for column, _ in header]
     wrong = {column for column in names if column not in COLUMNS or names.count(column) > 1}
     if wrong or not {"src", "dst"} <= set(names) or len(lines) < 2:
@@ -364,7 +379,12 @@ def _bare(cell: str) -> bool:
 
 def columns_of(line: str) -> list[tuple[str, str]]:
     """Names and units of a header line."""
-    return [_column(cell) for cell in line.split(",")]
+    return [_column(cell) for cell in line.split(_separator(line), MOST_COLUMNS)[:MOST_COLUMNS]]
+
+
+def _separator(line: str) -> str:
+    """What parts the columns of a header line: a comma, or what tables have where numbers have commas."""
+    return next((sign for sign in (",", ";", "\t") if sign in line), ",")
 
 
 def _column(cell: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from exchange.machines.reading import text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth.exchange.launcher_lines import without_prefixes
+from synth.exchange.launcher_lines import LOOKED_AT, without_prefixes
 from synth.exchange.measurements.logs import Hints, read
 from synth.text.input_file import InputFile
 
@@ -19,6 +19,7 @@ PREFIXES = (
     "[0] ", "[ 0] ", "0: ", " 3: ", "node1: ", "n01.cluster.local: ", "[1,0]<stdout>:", "[1,0]<stdout>: ", "[rank0]: ",
     "[default0]:", "[0@host-a] ", "[pod/nccl-launcher-x7/main] ", "2024-09-18T12:00:01.123456789Z ", "12:00:01 ",
     "[2024-09-18 12:00:01,5] ", "node1: 2024-09-18T12:00:01Z ", "2024-09-18T12:00:01+02:00 [0] ", "gpu-7: 0: ",
+    "> ", ">> ",
 )  # fmt: skip
 TABLE = """#
 #                                                              out-of-place
@@ -72,3 +73,11 @@ def test_a_log_is_read_through_a_prefix(prefix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["plain", "hydra", "kubectl-timestamps", "srun-l"])
 def test_the_logs_of_the_field(name: str, tmp_path: Path) -> None:
     assert "48.4 GB/s" in run("fit", FIELD / f"{name}.log", "--test", "allreduce", cwd=tmp_path).stdout
+
+
+def test_of_a_long_log_lines_are_drawn() -> None:
+    """Every second line another program's, more than are looked at: prefixes are found where most lines carry them."""
+    most = [f"[{n % 8}] a" if n % 4 else "b" for n in range(3 * LOOKED_AT)]
+    assert {line.text for line in without_prefixes(most)} == {"a", "b"}
+    half = [f"[{n % 8}] a" if n % 2 else "b" for n in range(3 * LOOKED_AT)]
+    assert [line.text for line in without_prefixes(half)] == half

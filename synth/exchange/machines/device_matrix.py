@@ -141,9 +141,10 @@ def _one(dialect: Dialect, lines: list[str], at: int) -> tuple[Matrix, int]:
     """The matrix below the header at this index, and the index of the line after its last row. Raises
     :class:`InputError`."""
     devices = _devices(lines[at])
-    faults = [Fault(f"line {at + 1}", f"{device} stands twice") for device in devices if devices.count(device) > 1]
     if len(devices) > MOST_DEVICES:
-        faults.append(Fault(f"line {at + 1}", f"{len(devices)} devices; at most {MOST_DEVICES} are supported"))
+        faults = [Fault(f"line {at + 1}", f"{len(devices)} devices; at most {MOST_DEVICES} are supported")]
+    else:
+        faults = [Fault(f"line {at + 1}", f"{device} stands twice") for device in devices if devices.count(device) > 1]
     if faults:
         raise InputError(faults)
     rows, cells = _rows(dialect, lines, at, devices, faults)

@@ -28,7 +28,8 @@ from synth.exchange.machines import (
     teccl,
 )
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine, listed
-from synth.exchange.machines.pasted import Part, parts, plain, trimmed
+from synth.exchange.machines.pasted import MOST_BYTES, Part, element, parts, plain, trimmed
+from synth.text.csv import MOST_FAULTS
 from synth.text.files import decode
 from synth.text.visible import visible
 
@@ -62,9 +63,7 @@ FORMATS = (
         4 * _MIB,
         "what nvidia-smi topo -m prints: NVLinks, PCIe levels, NICs; no numbers",
     ),
-    _format(
-        "nccl", nccl, 16 * _MIB, "NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"
-    ),
+    _format("nccl", nccl, 8 * _MIB, "NCCL's and RCCL's topology XML (NCCL_TOPO_DUMP_FILE, cloud images); no latencies"),
     _format("rocm-smi", rocm_smi, 4 * _MIB, "rocm-smi --showtopo or --showtopoweight, amd-smi topology: XGMI, PCIe"),
     _format("mthreads-gmi", matrix_tools.mthreads_gmi, 4 * _MIB, "mthreads-gmi topo -m: MTLinks, PCIe levels, NICs"),
     _format("npu-smi", matrix_tools.npu_smi, 4 * _MIB, "npu-smi info -t topo: HCCS, SIO, PCIe levels"),
@@ -74,9 +73,9 @@ FORMATS = (
     _format("subnet-lst", infiniband.subnet_list, 64 * _MIB, "opensm-subnet.lst, ibdiagnet2.lst: the same"),
     _format("slurm", slurm_topology, 4 * _MIB, "Slurm's topology.conf (tree, block) and topology.yaml; no numbers"),
     _format(
-        "hwloc", hwloc, 64 * _MIB, "hwloc's XML of a box (lstopo --of xml): GPUs, NICs, PCIe, NVLink and XGMI matrices"
+        "hwloc", hwloc, 16 * _MIB, "hwloc's XML of a box (lstopo --of xml): GPUs, NICs, PCIe, NVLink and XGMI matrices"
     ),
-    _format("simgrid", simgrid, 64 * _MIB, "SimGrid's platform XML: hosts, routers, links, routes, flat clusters"),
+    _format("simgrid", simgrid, 64 * _MIB, "SimGrid's platform XML: hosts, routers, links, routes, clusters"),
     _format(
         "teccl", teccl, 4 * _MIB, "TE-CCL's input JSON (TopologyParams): DGX1, NDv2, DGX2, AMD, Mesh as it runs them"
     ),
@@ -102,6 +101,9 @@ _OURS = {
     '"synth-record/1"': "a record: synth show FILE, synth export FILE",
 }
 _HEAD = 1000
+_NAMES = f"--format names one of {', '.join(one.name for one in FORMATS)}"
+TOLD_BY = 2**20  # characters by which a text's format is told
+_JSON = ("node-link", "teccl", "taccl")
 _AS_THEY_ARE = ("csv", "node-link", "graphml", "teccl", "taccl")  # formats of files, whose names are not a terminal's
 
 
@@ -111,8 +113,12 @@ def format_named(name: str) -> TopologyFormat | None:
 
 
 def recognised(text: str) -> TopologyFormat | None:
-    """The format that a text looks like, by as much of it as such a file may hold."""
-    return next((one for one in FORMATS if one.looks_like(text[: one.most_bytes])), None)
+    """The format that a text looks like, by its first characters; JSON, whose keys have no order, by all of it."""
+    return next((one for one in FORMATS if one.looks_like(text[: _told_by(one)])), None)
+
+
+def _told_by(one: TopologyFormat) -> int:
+    return one.most_bytes if one.name in _JSON else min(one.most_bytes, TOLD_BY)
 
 
 def text_of(path: Path) -> str:
@@ -148,6 +154,8 @@ def read(path: str | Path, format_name: str | None = None, hints: Hints = NO_HIN
 def _told(text: str, source: str) -> tuple[TopologyFormat, list[Part]]:
     """The format as the content tells it, and the parts that hold it: the whole text, or what each writer wrote once
     prefixes and prompts are away. Raises :class:`InputError` with what the text is, if it is known."""
+    if not text or text.isspace():
+        raise InputError(f"is empty; {_NAMES}; {links_csv.ALWAYS_READ}", source)
     own = next((words for mark, words in _OURS.items() if mark in text[:_HEAD]), None)
     if own is not None:
         raise InputError(f"is {own}", source)
@@ -155,16 +163,26 @@ def _told(text: str, source: str) -> tuple[TopologyFormat, list[Part]]:
         return found, [Part("", text if found.name in _AS_THEY_ARE else trimmed(text))]
     if hardened.root_name(text) in _NOT_MACHINES:
         raise InputError(f"is {_NOT_MACHINES[hardened.root_name(text)]}, no machine", source)
-    known = [(one, part) for part in parts(text) if (one := recognised(part.text))]
+    written = parts(text)
+    known = [(one, part) for part in written if (one := recognised(part.text))]
     if known:
         return known[0][0], [part for one, part in known if one is known[0][0]]
-    bare = (plain(text), *(part.text for part in parts(text)))
+    inside = element(text)
+    if inside is not None and (found := recognised(inside)):
+        return found, [Part("", inside)]
+    bare = (plain(text[:TOLD_BY]), *(part.text for part in written))
     other = next(filter(None, map(other_texts.known, bare)), None)
     if other is not None:
         raise InputError(f"is {other}; {links_csv.ALWAYS_READ}", source)
-    words = "is empty" if not text.strip() else "is of no topology format that is known"
-    names = ", ".join(one.name for one in FORMATS)
-    raise InputError(f"{words}; --format names one of {names}; {links_csv.ALWAYS_READ}", source)
+    words = f"is of no topology format that is known{_read_of(text)}"
+    raise InputError(f"{words}; {_NAMES}; {links_csv.ALWAYS_READ}", source)
+
+
+def _read_of(text: str) -> str:
+    """How much of a long text was looked at."""
+    if len(text) <= MOST_BYTES:
+        return ""
+    return f" by its first {TOLD_BY:,} characters; lines of launchers are parted in texts of up to {MOST_BYTES:,} alone"
 
 
 def _named(name: str) -> TopologyFormat:
@@ -192,7 +210,8 @@ def read_text(
     try:
         machine = _one_of([(part, chosen.read(part.text, name, hints)) for part in pieces])
     except InputError as error:
-        shown = InputError([replace(f, path=visible(f.path), message=visible(f.message)) for f in error.faults], source)
+        faults = error.faults[: MOST_FAULTS + 1]
+        shown = InputError([replace(f, path=visible(f.path), message=visible(f.message)) for f in faults], source)
         shown.hint = f"read as {chosen.name} ({chosen.summary}); {links_csv.ALWAYS_READ}"
         raise shown from None
     return replace(

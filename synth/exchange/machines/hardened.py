@@ -16,6 +16,10 @@ from synth.errors import Fault, InputError, abridged
 from synth.instance import parse_json
 
 MOST_DEPTH, MOST_YAML_DEPTH = 64, 16
+MOST_TAGS = 1_500_000
+MOST_YAML = 2**20
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BEGINNING = 2**16  # characters in which a root stands
 _OUTSIDE_DTD = re.compile(
     r"""<!DOCTYPE\s{1,9}[\w:.-]{1,60}\s{1,9}(?:SYSTEM|PUBLIC\s{1,9}"[^"<>]{0,200}")\s{1,9}(?:"[^"<>]{0,200}"|'[^'<>]{0,200}')\s{0,9}>"""
 )
@@ -26,6 +30,8 @@ _DEEP = re.compile(r"(?m)^ {64}|(?:[-?] {1,8}){9}")  # indented far, or many lis
 def xml_root(text: str, names_dtd: bool = False) -> Element:
     """The root of an XML text. Raises :class:`InputError`, also for a DTD or entities, which no format needs.
     ``names_dtd``: a declaration that only says where a DTD is (hwloc, SimGrid) is passed over, nothing is fetched."""
+    if text.count("<") > MOST_TAGS:
+        raise InputError(f"holds more than {MOST_TAGS:,} tags, the most that is read")
     if names_dtd:
         text = _OUTSIDE_DTD.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
     try:
@@ -45,7 +51,7 @@ def xml_root(text: str, names_dtd: bool = False) -> Element:
 
 def root_name(text: str) -> str:
     """The name of the root element (or of the DTD) as the text's beginning shows it, without reading it as XML."""
-    rest = text.lstrip("\ufeff \t\r\n")
+    rest = text[:_BEGINNING].lstrip("\ufeff \t\r\n")
     while rest.startswith(("<?", "<!--")):
         _, _, rest = rest.partition("-->" if rest.startswith("<!--") else "?>")
         rest = rest.lstrip()
@@ -58,13 +64,15 @@ def root_name(text: str) -> str:
 def yaml_value(text: str) -> Any:
     """What a YAML text holds. Raises :class:`InputError`, also for aliases and for deep nesting, which no format needs:
     PyYAML's time grows with the square of the depth."""
+    if len(text) > MOST_YAML:
+        raise InputError(f"is larger than {MOST_YAML:,} characters, the most of YAML that is read")
     open_brackets = accumulate((sign in "[{") - (sign in "]}") for sign in _BRACKETS.findall(text))
     if max(open_brackets, default=0) > MOST_YAML_DEPTH or _DEEP.search(text):
         raise InputError("is nested deeper than such a file needs")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_LOADER)):
             raise InputError("has aliases (*name), which such a file does not need and which can hide a huge one")
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise InputError([Fault(where, f"not valid YAML: {error.problem}")]) from None

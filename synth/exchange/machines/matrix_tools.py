@@ -36,6 +36,8 @@ INTEL = Dialect(
     rewritten=((re.compile(r"\|"), " "), (re.compile(r"GPU ([0-9]{1,4}/[0-9]{1,3})"), r"GPU\1")),
 )  # fmt: skip
 
+_DEVICES = ("GPU", "NPU", "Phy-ID")
+
 
 class Tool:
     """A dialect as a format of topology: the two functions that every reader has."""
@@ -46,6 +48,8 @@ class Tool:
 
     def looks_like(self, text: str) -> bool:
         """Whether a text is such a matrix: its header's line is there, and no cell is another tool's own."""
+        if not any(word in text for word in _DEVICES):
+            return False
         lines = self.dialect.lines(text)
         at = header(self.dialect, lines)
         if at is None or rocm_smi.looks_like(text):

@@ -287,7 +287,7 @@ def _same_twice(found: _Found) -> None:
                 text = value[1] if isinstance(value, tuple) else value
                 found.faults.append(Fault("gpu", f"{times} GPUs have the same {what}", text, True))
     if not found.gpus and not found.faults:
-        words = "holds no GPU: no gpu element with a rank, no PCI device of class 0x03"
+        words = "holds no GPU: no gpu element with a rank (NCCL uses no other), no PCI device of class 0x03 without one"
         if found.nameless:
             words += f"; {len(found.nameless)} PCI devices have no class at all (NCCL asks the machine it runs on)"
         found.faults.append(Fault("", words))

@@ -25,7 +25,7 @@ _TEXTS = (
         r"(?m)^[ \t]*Machine \(.*(?:total|[KMGT]B)|Package L#0",
         "lstopo's picture in text: give what lstopo --of xml prints",
     ),
-    (r"\b(?:mx-smi|hl-smi|cnmon|ixsmi|efsmi|brsmi)\b", "another maker's tool, whose words are not read"),
+    (r"(?i)\b(?:mx-smi|hl-smi|cnmon|ixsmi|efsmi|brsmi)\b", "another maker's tool, whose words are not read"),
     (r"NCCL (?:INFO|WARN)", "a log of NCCL: run with NCCL_TOPO_DUMP_FILE=topo.xml and give topo.xml"),
 )
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from synth.exchange.launcher_lines import Written, without_prefixes
 
-MOST_BYTES, MOST_PARTS = 2**24, 64  # beyond these a text is none that people paste
-MOST_LINES = 10**6  # of all parts, which are each as long as the text
+MOST_BYTES, MOST_PARTS = 2**21, 64  # beyond these a text is none that people paste
+MOST_LINES_EACH, MOST_LINES = 50_000, 10**6  # of the text; of all parts, which are each as long as the text
 LONGEST_PROMPT = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Za-z0-9])")
 _SPACES = str.maketrans(dict.fromkeys("\u00a0\u2007\u202f\u3000", " ") | dict.fromkeys("\u200b\u2060\ufeff"))
@@ -22,6 +22,7 @@ _AROUND = re.compile(
     r"(?:\[?[\w.-]{1,60}@[\w.-]{1,80}[^<>|#$%]{0,200}[$#%>]|[\w.-]{1,60}[$%]|[$%>]|PS [A-Za-z]:\\[^>]{0,200}>)"
     r"(?:\s.*)?)?"
 )
+_ROOT = re.compile(r"[ \t]*<(system|topology|platform|graphml)[ >]")
 _DECLARATION = re.compile(r"<\?xml[^<>]*\?>")
 
 
@@ -46,10 +47,22 @@ def trimmed(text: str) -> str:
     return _inside(plain(text).split("\n"))
 
 
+def element(text: str) -> str | None:
+    """What stands between the lines that open and close the root of a format of XML, the others blank; None where no
+    such lines are or nothing is around them."""
+    lines = plain(text[:MOST_BYTES]).split("\n")
+    first = next((n for n, line in enumerate(lines) if _ROOT.match(line)), 0)
+    root = _ROOT.match(lines[first])
+    last = next((n for n in range(len(lines) - 1, -1, -1) if root and f"</{root[1]}>" in lines[n]), first)
+    if root is None or last < first or (first == 0 and last == len(lines) - 1):
+        return None
+    return "\n".join(line if first <= n <= last else "" for n, line in enumerate(lines))
+
+
 def parts(text: str) -> list[Part]:
     """What each writer wrote, without prefixes and without the prompts and fences before and after it; none of a text
     that is too large or has too many writers who differ."""
-    if len(text) > MOST_BYTES:
+    if len(text) > MOST_BYTES or text.count("\n") > MOST_LINES_EACH:
         return []
     lines = without_prefixes(plain(text).split("\n"))
     own: dict[str, list[str]] = {}

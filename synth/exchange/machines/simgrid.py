@@ -2,26 +2,28 @@
 
 Links have no ends there: routes give them some. A route of one link joins its two ends; in one of two or three links
 the first is the own link of one end, the last that of the other, and they meet in a switch or over the link between. A
-link that every such route passes is a backbone: all go in at one side and out at the other. A ``cluster`` (FLAT) and
-the ``host_link``s of a zone with their ``backbone`` are the same. The directions of a SHARED link take turns (a group),
-others are a link each way. What SimGrid's models take off a rate (its factors) is not in the file. Class: link.
+link that every such route passes is a backbone: all go in at one side and out at the other. A ``cluster`` (FLAT;
+:mod:`synth.exchange.machines.simgrid_clusters` lays others) and the ``host_link``s of a zone with ``backbone`` are
+the same. The directions of a SHARED link take turns (a group), others are a link each way. What SimGrid's models take
+off a rate (its factors) is not in the file. Class: link.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
 import networkx as nx
 
 from synth.errors import Fault, InputError
+from synth.exchange.machines import simgrid_clusters
 from synth.exchange.machines.hardened import root_name, xml_root
 from synth.exchange.machines.machine import NO_HINTS, Builder, Hints, Link, Machine, listed
 from synth.network.links_table import LINK, MOST_NODES
-from synth.text.amounts import duration, rate
+from synth.text.amounts import duration, rate, scaled_rate
 from synth.text.hostlists import expanded
 from synth.text.quantities import counted
 
@@ -77,6 +79,7 @@ class _Platform:
     wires: dict[str, _Wire] = field(default_factory=dict)
     edges: list[tuple[_Wire, str, str, bool]] = field(default_factory=list)
     routes: list[_Route] = field(default_factory=list)
+    laid: list[str] = field(default_factory=list)  # clusters of SimGrid's own routes
     faults: list[Fault] = field(default_factory=list)
 
     def node(self, name: str, switch: bool, where: str) -> str:
@@ -122,6 +125,8 @@ def _built(found: _Platform) -> Builder:
             built.add(Link(number[u], number[v], LINK, wire.bandwidth, wire.latency, group))
     if any(wire.fat for wire, *_ in found.edges):
         built.assumed.append("what passes a FATPIPE at once shares its rate, as on any other link")
+    if found.laid:
+        built.assumed.append(f"any route may be taken through {listed(found.laid)}, not SimGrid's own alone")
     built.assumed.append("links carry their full rates: the factors of SimGrid's models are not in the file")
     return built
 
@@ -178,11 +183,8 @@ def _wire(
 def _cluster(element: Element, where: str, found: _Platform) -> None:
     """The hosts of a cluster on a switch, over its backbone where one is stated."""
     kind, radical = element.get("topology", "FLAT"), element.get("radical", "")
-    if kind != "FLAT":
-        found.faults.append(
-            Fault(f"{where}@topology", "only FLAT is read: give hosts, links and routes", kind[:20], True)
-        )
-        return
+    if element.get("limiter_link"):
+        found.faults.append(Fault(f"{where}@limiter_link", "is not read: what limits a host is no link of its own"))
     try:
         if not _RADICAL.fullmatch(radical):
             raise ValueError("must be numbers and ranges such as 0-15,20")
@@ -196,8 +198,30 @@ def _cluster(element: Element, where: str, found: _Platform) -> None:
         return
     name = element.get("id") or where
     hosts = [found.node(f"{element.get('prefix', '')}{n}{element.get('suffix', '')}", False, where) for n in numbers]
+    if kind != "FLAT":
+        _laid(element, hosts, own, where, found)
+        return
     router = element.get("router_id") or f"{element.get('prefix', '')}{name}_router{element.get('suffix', '')}"
     _star([(host, own, own) for host in hosts], backbone, router if backbone is None else name, found)
+
+
+def _laid(element: Element, hosts: list[str], own: _Wire, where: str, found: _Platform) -> None:
+    """The switches and cables of a cluster that is more than a star; several between two nodes are one link."""
+    kind, parameters = element.get("topology", ""), element.get("topo_parameters", "")
+    if element.get("bb_bw"):
+        found.faults.append(Fault(f"{where}@bb_bw", f"has no meaning with {kind[:20]}"))
+    try:
+        switches, cables = simgrid_clusters.cables(kind, parameters[:400], len(hosts))
+    except ValueError as error:
+        key = "topo_parameters" if kind in simgrid_clusters.KINDS else "topology"
+        found.faults.append(Fault(f"{where}@{key}", str(error), element.get(key, "")[:60], True))
+        return
+    name = element.get("id") or where
+    nodes = [*hosts, *(found.node(f"{name}-switch{n}", True, where) for n in range(switches))]
+    for n, (a, b, count) in enumerate(cables):
+        wire = replace(own, name=f"{own.name}-{n}", bandwidth=scaled_rate(own.bandwidth, count))
+        found.edges.append((wire, nodes[a], nodes[b], True))
+    found.laid.append(f"{kind.replace('_', ' ').lower()} {name}")
 
 
 def _host_links(links: list[Element], backbone: Element | None, name: str, found: _Platform) -> None:

@@ -17,6 +17,7 @@ from synth.exchange.machines.fabrics import Cable, Fabric, Found, fabric, words_
 from synth.exchange.machines.hardened import yaml_value
 from synth.exchange.machines.machine import NO_HINTS, Hints, listed
 from synth.network.links_table import MOST_NODES
+from synth.text.csv import MOST_FAULTS
 from synth.text.hostlists import expanded
 
 ABOVE_BLOCKS = "blocks"  # the switch that is taken to join them
@@ -142,10 +143,12 @@ def _add(found: Found, switches: list[_Switch], block: bool) -> None:
     faults: list[Fault] = []
     at: dict[str, str] = {}
     for one in switches:
+        _demand_few(faults)
         if one.name in found.switches:
             faults.append(Fault(one.where, "stands twice", one.name, True))
         found.switches[one.name] = None
     for one in switches:
+        _demand_few(faults)
         for host in _hosts(one, "nodes", faults):
             if host in at:
                 faults.append(Fault(one.where, f"is on {at[host]} already", host, True))
@@ -161,6 +164,12 @@ def _add(found: Found, switches: list[_Switch], block: bool) -> None:
     if faults:
         raise InputError(faults)
     _say(found, switches, block)
+
+
+def _demand_few(faults: list[Fault]) -> None:
+    """Read no further where very much is wrong."""
+    if len(faults) >= MOST_FAULTS:
+        raise InputError([*faults, Fault("", f"{MOST_FAULTS:,} faults and more: the rest was not read")])
 
 
 def _say(found: Found, switches: list[_Switch], block: bool) -> None:

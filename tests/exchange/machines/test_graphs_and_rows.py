@@ -34,6 +34,15 @@ def test_links_csv_with_units_in_header_and_cells() -> None:
     }
 
 
+@pytest.mark.parametrize("sign", [";", "\t", " ; "])
+def test_links_with_another_sign_between_columns(sign: str) -> None:
+    """As spreadsheets write them where numbers have commas."""
+    text = text_of("links.csv")
+    found = read_text(text.replace(",", sign), "links.csv")
+    assert (found.links, found.names) == (read_text(text, "links.csv").links, read_text(text, "links.csv").names)
+    assert "line 2, bandwidth = '25,5': must be a rate" in refused("src;dst;bandwidth\na;b;25,5\n")
+
+
 def test_links_csv_with_names_and_switches() -> None:
     text = "src, dst, bandwidth\nhost1, leaf, 25GB/s\nleaf, host2, 3.125e9\n"
     machine = read_text(text, "x.csv", hints=Hints(switches=("leaf",)))

@@ -16,6 +16,7 @@ from synth.errors import InputError
 from synth.exchange.machines import completion, file
 from synth.exchange.machines.formats import FORMATS, read, read_text
 from synth.exchange.machines.machine import Hints, Machine
+from synth.exchange.machines.pasted import MOST_BYTES, parts
 
 NAMES = sorted(path.name for path in SAMPLES.iterdir())
 WORDS = (
@@ -115,3 +116,30 @@ def test_a_large_file_takes_seconds() -> None:
     started = time.thread_time()
     assert len(read_text("\n".join(lines), "big.csv").links) == 20_000
     assert time.thread_time() - started < 60
+
+
+LONG = {
+    "line": "a b " * 600_000,
+    "lines": "user@host:~$ ls\n" * 60_000,
+    "prefixes": "".join(f"[{n % 60}] hello\n" for n in range(60_000)),
+    "comments": "<!-- x -->" * 300_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_text_of_no_kind_is_told_by_its_beginning(name: str) -> None:
+    words = " by its first 1,048,576 characters" if len(LONG[name]) > MOST_BYTES else ""
+    assert f"is of no topology format that is known{words}" in refused(LONG[name])
+    assert parts(LONG[name]) == []
+
+
+def test_a_long_file_wrong_throughout_is_not_read_to_its_end() -> None:
+    assert "holds more than 1,500,000 tags" in refused("<platform>" + "<host/>" * 1_500_000)
+    wrong = "".join(f"{n},{n + 1},x\n" for n in range(5_000))
+    assert "line 2, bandwidth" in refused("src,dst,bandwidth\n" + wrong)
+    assert "needs a header line src,dst" in refused("src,dst,bandwidth" + ",x" * 100_000 + "\n0,1,1\n")
+    assert "is larger than 1,048,576 characters, the most of YAML" in refused("- topology: a\n  tree:\n" + "#" * 2**20)
+    twice = "SwitchName=a Nodes=n[0-9]\n" * 3_000
+    assert "1,000 faults and more: the rest was not read" in refused(twice)
+    wide = "\t" + "\t".join(f"GPU{n}" for n in range(5_000)) + "\n" + "GPU0\tNV1\n"
+    assert "5000 devices; at most 512 are supported" in refused(wide)

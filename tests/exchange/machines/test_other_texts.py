@@ -21,6 +21,7 @@ from synth.exchange.machines.other_texts import known
         ("-[0000:00]-+-00.0  Intel Corporation Device\n           +-01.0-[01]----00.0\n", "the tree of lspci"),
         ("Machine (251GB total)\n  Package L#0\n    NUMANode L#0 (P#0 125GB)\n", "give what lstopo --of xml prints"),
         ("mx-smi  version: 2.1.9\n=== MetaX System Management Interface Log ===\n", "another maker's tool"),
+        ("| HL-SMI Version:         hl-1.15.1-fw-49.0.0.0 |\n", "another maker's tool"),
         ("node1:12:12 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n", "NCCL_TOPO_DUMP_FILE=topo.xml"),
     ],
 )

@@ -58,6 +58,16 @@ def test_with_colours(name: str) -> None:
     assert read_text(f"\x1b]0;title\x07{with_prefix('[0] ', coloured)}", name).links == plain(name).links
 
 
+@pytest.mark.parametrize("name", ["v100-pair.xml", "graph.graphml", "platform.xml", "box-hwloc.xml"])
+def test_xml_between_lines_of_a_log(name: str) -> None:
+    """Its lines keep their numbers; the same lines without the XML are what they were."""
+    around = "n1:12:34 [0] NCCL INFO Bootstrap : Using eth0\n"
+    assert read_text(f"{around * 3}{text_of(name)}\n{around}", name).links == plain(name).links
+    broken = text_of(name).replace("</", "<", 1)
+    assert "not valid XML" in refused(f"{around}{broken}")
+    assert "is a log of NCCL" in refused(around * 3)
+
+
 def test_writers_of_one_machine_are_named() -> None:
     lines = text_of("dgx1-topo.txt").splitlines()
     mixed = "\n".join(f"{host}: {line}" for line in lines for host in ("n1", "n2", "n3"))

@@ -79,6 +79,53 @@ CLUSTER = '<cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" speed="1Gf" b
 NODES = ("n-0.x", "n-1.x", "n-2.x", "n-7.x")
 
 
+def laid(kind: str, parameters: str, more: str = "", radical: str = "0-3") -> str:
+    """A cluster of this topology, of four hosts."""
+    words = f'topology="{kind}" topo_parameters="{parameters}"{more}'
+    return platform(f'<cluster id="c" prefix="n" suffix="" radical="{radical}" bw="1GBps" lat="1us" {words}/>')
+
+
+def test_a_torus_has_a_cable_to_the_next_in_every_dimension() -> None:
+    machine = read_text(laid("TORUS", "3,2", radical="0-5"), "torus.xml")
+    rows = [(f"n{3 * y + x}", f"n{3 * y + (x + 1) % 3}") for y in range(2) for x in range(3)]
+    columns = [(f"n{x}", f"n{3 + x}") for x in range(3)] * 2  # a cable there, and one round the end
+    assert links_of(machine) == both_ways(*((u, v, 1e9, 1e-6) for u, v in rows + columns))
+    assert "any route may be taken through torus c, not SimGrid's own alone" in machine.assumed
+
+
+def test_a_fat_tree_has_parents_by_labels() -> None:
+    """SimGrid's own example: 16 hosts, four switches of four hosts, two above, two cables between."""
+    machine = read_text(laid("FAT_TREE", "2;4,4;1,2;1,2", radical="0-15"), "tree.xml")
+    down = [(f"n{4 * leaf + n}", f"c-switch{leaf}", 1e9, 1e-6) for leaf in range(4) for n in range(4)]
+    up = [(f"c-switch{leaf}", f"c-switch{4 + top}", 2e9, 1e-6) for leaf in range(4) for top in range(2)]
+    assert links_of(machine) == both_ways(*down, *up)
+    assert len(machine.switches) == 6
+
+
+def test_a_tree_whose_hosts_have_two_parents() -> None:
+    machine = read_text(laid("FAT_TREE", "1;4;2;3", ' sharing_policy="SHARED"'), "tree.xml")
+    ends = [(f"n{n}", f"c-switch{top}", 3e9, 1e-6) for n in range(4) for top in range(2)]
+    assert links_of(machine) == both_ways(*ends)
+    assert len({one.group for one in machine.links}) == 8
+
+
+def test_a_dragonfly_has_three_colours() -> None:
+    machine = read_text(laid("DRAGONFLY", "2,4;2,3;2,2;1", radical="0-7"), "fly.xml")
+    own = [(f"n{n}", f"c-switch{n}", 1e9, 1e-6) for n in range(8)]
+    green = [(f"c-switch{n}", f"c-switch{n + 1}", 2e9, 1e-6) for n in range(0, 8, 2)]
+    black = [(f"c-switch{n}", f"c-switch{n + 2}", 3e9, 1e-6) for n in (0, 1, 4, 5)]
+    assert links_of(machine) == both_ways(*own, *green, *black, ("c-switch1", "c-switch4", 4e9, 1e-6))
+
+
+def test_a_laid_cluster_beside_others() -> None:
+    """A route between gateways may name a host of it, as any node."""
+    torus = laid("TORUS", "2,2").removeprefix(HEAD).removesuffix("</platform>\n")
+    between = '<zoneRoute src="c" dst="e" gw_src="n0" gw_dst="n-e_router.x"><link_ctn id="wan"/></zoneRoute>'
+    machine = read_text(zone(torus, CLUSTER.replace('"c"', '"e"'), link("wan"), between), "grid.xml")
+    assert links_of(machine)["n0", "n-e_router.x", RATE, WAIT] == 1
+    assert len(machine.ranks) == 8
+
+
 def test_a_cluster_is_a_star() -> None:
     machine = read_text(platform(CLUSTER), "cluster.xml")
     assert links_of(machine) == both_ways(*((name, "n-c_router.x", RATE, WAIT) for name in NODES))
@@ -136,7 +183,18 @@ def test_routes_that_are_no_way_back() -> None:
         (zone('<peer id="p"/>'), "peer[p]: is not read"),
         (platform(CLUSTER.replace("0-2,7", "0-99999999")), "@radical = '0-99999999': are more than 65,536 hosts"),
         (platform(CLUSTER.replace("0-2,7", "a-b")), "@radical = 'a-b': must be numbers and ranges"),
-        (platform(CLUSTER.replace("/>", ' topology="TORUS"/>')), "@topology = 'TORUS': only FLAT is read"),
+        (laid("VIVALDI", "2,2"), "@topology = 'VIVALDI': must be FLAT, TORUS, FAT_TREE, DRAGONFLY"),
+        (laid("TORUS", "2,3"), "@topo_parameters = '2,3': is for 6 hosts; radical names 4"),
+        (laid("TORUS", "2,x"), "@topo_parameters = '2,x': must hold whole numbers such as"),
+        (laid("TORUS", "0,4"), "must hold whole numbers above 0"),
+        (laid("TORUS", ""), "@topo_parameters = '': must hold whole numbers"),
+        (laid("FAT_TREE", "2;4,1;1,1"), "must be levels; children,…; parents,…; cables,…"),
+        (laid("FAT_TREE", "1;4;99999;1"), "makes 100,003 nodes; at most 65,536 are supported"),
+        (laid("FAT_TREE", "1;5000;50000;1", radical="0-4999"), "makes 500,000,000 links; at most 4,000,000"),
+        (laid("DRAGONFLY", "4,1;1,1;1,1;1"), "joins 4 groups by 1 routers of each"),
+        (laid("DRAGONFLY", "4,1;1,1"), "must be groups,blue; chassis,black; blades,green; nodes"),
+        (laid("TORUS", "2,2", ' bb_bw="1GBps"'), "@bb_bw: has no meaning with TORUS"),
+        (laid("FLAT", "", ' limiter_link="1GBps"'), "@limiter_link: is not read"),
         (platform(""), "holds no rank"),
         (platform(CLUSTER).replace(".dtd\"", ".dtd\" [<!ENTITY x \"y\">]"), "holds a DTD or entities"),
     ],
