@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.references.hierarchical.box_rails import Rails
-from synth_models.fabric.references.hierarchical.box_trees import Growth, Placed
+from synth_models.fabric.references.hierarchical.box_trees import Growth, PlacedTrees
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
 from synth_models.fabric.references.hierarchical.tuned import KEPT
 from synth_models.fabric.routes.box_routes import PairRoutes
@@ -40,7 +40,7 @@ class Known:
         """The groups of near boxes on these routes."""
         return self._kept(("groups", routes), lambda: groups_of_boxes(seconds_between(routes, boxes)))
 
-    def placed(self, routes: PairRoutes, growth: Growth, make: Callable[[], Placed]) -> Placed:
+    def placed(self, routes: PairRoutes, growth: Growth, make: Callable[[], PlacedTrees]) -> PlacedTrees:
         """The places of two trees on these routes."""
         return self._kept(("placed", routes, growth), make)
 

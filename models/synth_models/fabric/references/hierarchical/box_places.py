@@ -19,7 +19,7 @@ import numpy as np
 from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
-from synth_models.fabric.references.hierarchical.box_trees import Growth, Placed, two_trees
+from synth_models.fabric.references.hierarchical.box_trees import Growth, PlacedTrees, two_trees
 from synth_models.fabric.references.hierarchical.tuned import EXCHANGES_A_PASS, PLACING_PASSES
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places, seconds_between
@@ -28,7 +28,7 @@ from synth_models.fabric.routes.spines import as_one
 
 def placed(
     routes: PairRoutes, rails: Rails, boxes: Sequence[Sequence[int]], root: int, bandwidth: FloatArray, growth: Growth
-) -> Placed:
+) -> PlacedTrees:
     """Two trees from the box of ``root``; ``bandwidth`` of every link, bytes/s."""
     seconds = seconds_between(routes, boxes)
     order = around(seconds)
@@ -37,7 +37,7 @@ def placed(
     trees = two_trees(groups, *growth)
     search = _Exchanges(routes, rails, trees, order, bandwidth)
     search.run(groups)
-    return Placed(trees, search.box)
+    return PlacedTrees(trees, search.box)
 
 
 class _Exchanges:

@@ -11,7 +11,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE, Around, Rails
-from synth_models.fabric.references.hierarchical.box_trees import NOBODY, Placed
+from synth_models.fabric.references.hierarchical.box_trees import NOBODY, PlacedTrees
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.trees_over_boxes import leader, trees_of
 from synth_models.fabric.references.hierarchical.tuned import HANDED, LEAD, MOST_SHARES, ROUND_STEPS, SOONER
@@ -339,7 +339,7 @@ def shared_out(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
 
 
 def from_one(
-    rails: Rails, root: int, pieces: int, strategy: BoxStrategy, rounds: Rounds, placed: Placed | None = None
+    rails: Rails, root: int, pieces: int, strategy: BoxStrategy, rounds: Rounds, placed: PlacedTrees | None = None
 ) -> Sends:
     """From the root to the ranks of its box in turn, each along its rail to all boxes, and inside each of them.
 
@@ -373,7 +373,7 @@ def from_one(
     return sends.all()
 
 
-def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray, placed: Placed) -> Sends:
+def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray, placed: PlacedTrees) -> Sends:
     """As :func:`from_one`: pieces take the trees in turn. Steps are parts of rounds."""
     rails, at_home = sends.rails, _handed_out(sends, root, begin, turn)
     for which, edges in enumerate(placed.trees):

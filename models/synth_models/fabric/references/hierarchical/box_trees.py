@@ -30,7 +30,7 @@ NOBODY = -1
 OUTSIDE = -1
 
 
-class Placed(NamedTuple):
+class PlacedTrees(NamedTuple):
     """Two trees over places, and the box at each place, shape (boxes,)."""
 
     trees: list[list[Edge]]
