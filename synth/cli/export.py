@@ -107,9 +107,9 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
 
 def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     from synth.exchange.lowering import Wish
-    from synth.exchange.record_export import moves_of, transfers_of, write_schedule
+    from synth.exchange.record_export import moves_of, write_schedule
 
-    transfers = moves_of(record) if chosen.of in ("transfers", "traces") else transfers_of(record)
+    transfers = moves_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves")
     wish = Wish(bool(how.in_place), how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
@@ -117,7 +117,7 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check, both):
         errors.print(note)
     if how.check and chosen.of in ("algorithm", "plan"):
-        from synth.exchange.imported_algorithm import compared
+        from synth.exchange.imported_algorithm import compared, compared_padded
 
-        if words := compared(out, record):
+        if words := (compared if transfers.demand is None else compared_padded)(out, record):
             errors.print(words)

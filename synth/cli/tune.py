@@ -19,6 +19,7 @@ from synth.cli.output import console, errors
 if TYPE_CHECKING:
     from synth.exchange.mscclpp.versions import Version
     from synth.instance import Instance
+    from synth.tuning import Question
     from synth.tuning.robustness import Variation
     from synth.tuning.rows import Row
 
@@ -82,12 +83,9 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
-    from synth.exchange.forms import FORMS, SERVICES
-    from synth.exchange.mscclpp.versions import NEWEST, version_of
     from synth.exchange.selection import FORMATS
-    from synth.family import get_family
     from synth.options import read_limit
-    from synth.tuning import Question, folder, library_files
+    from synth.tuning import folder, library_files
     from synth.tuning import tune as search
     from synth.tuning.reach import library, put_in
     from synth.tuning.sizes import read_sizes
@@ -98,41 +96,63 @@ def tune(
     make = maker("synth tune", machine, parameters or [], file)
     names = tuple(dict.fromkeys(aim.collective or ["allreduce"]))
     sizes = tuple(read_sizes(aim.sizes))
-    variation = _variation(aim, effort.seed)
     if aim.form in FORMATS:
+        _variation(aim, effort.seed)
         _demand_tables(aim)
         _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
-    version = checked("--for", version_of, aim.form) or NEWEST
-    form = aim.form.partition(":")[0] if aim.form.startswith("mscclpp:") else aim.form
-    if form not in FORMS:
-        raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", aim.form)
-    if variation is not None and aim.form in SERVICES:
-        raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
-    tried = tuple(aim.methods or ())
-    asked = Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation,
-                     aim.any_count, version)  # fmt: skip
-    for name in tried:
-        get_family(make(names[0], sizes[-1]).family).method(name)
-    for name in names:
-        make(name, asked.sizes[-1])  # what cannot be asked is said before anything runs
+    asked, form = _asked(make, names, sizes, aim, effort, out, seconds), _form(aim.form)
     demand_folder("--out", out)
     stopped: list[bool] = []
     rows = search(asked, lambda words: errors.print(words), lambda: _tell_interrupted(stopped))
     if not stopped:
         put_in(rows, asked, aim.reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
-    table, files, notes = folder.write(rows, form, out, title, style, version)
+    table, files, notes = folder.write(rows, form, out, title, style, asked.version)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
         _tell_row(row, library(aim.reach or ""))
     for words in left_out(rows):
         console.print(words)
-    _tell(table, files, form, out, version)
+    _tell(table, files, form, out, asked.version)
     _tell_calls(rows, notes)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _form(word: str) -> str:
+    """The form that a word names, of MSCCL++ without its version. Raises :class:`InputError`."""
+    from synth.exchange.forms import FORMS
+    from synth.exchange.selection import FORMATS
+
+    form = word.partition(":")[0] if word.startswith("mscclpp:") else word
+    if form not in FORMS:
+        raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", word)
+    return form
+
+
+def _asked(
+    make: Callable[[str, int], Instance], names: tuple[str, ...], sizes: tuple[int, ...], aim: Aim, effort: Effort,
+    out: Path, seconds: float | None,
+) -> Question:  # fmt: skip
+    """The question; what cannot be asked is said before anything runs. Raises :class:`InputError`."""
+    from synth.exchange.forms import SERVICES
+    from synth.exchange.mscclpp.versions import NEWEST, version_of
+    from synth.family import get_family
+    from synth.tuning import Question
+
+    version = checked("--for", version_of, aim.form) or NEWEST
+    form, variation = _form(aim.form), _variation(aim, effort.seed)
+    if variation is not None and form in SERVICES:
+        raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
+    tried = tuple(aim.methods or ())
+    for name in tried:
+        get_family(make(names[0], sizes[-1]).family).method(name)
+    for name in names:
+        make(name, sizes[-1])
+    return Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation,
+                    aim.any_count, version)  # fmt: skip
 
 
 def _tell_interrupted(stopped: list[bool]) -> None:
@@ -195,11 +215,11 @@ def _tell_calls(rows: Sequence[Row], notes: Sequence[str]) -> None:
     for note in notes:
         console.print(note)
     for row in rows:
-        if row.best is not None and row.uneven is not None and row.uneven.seconds < row.best.seconds:
+        if row.best is not None and (other := row.forgone) is not None:
             where = f"{row.collective} {shown(row.instance_bytes, 'bytes')}"
-            more = percent(row.best.seconds / row.uneven.seconds - 1)
+            more = percent(row.best.seconds / other.seconds - 1)
             words = f"to serve this and all sizes of whole 8 KiB a rank costs {more}"
-            console.print(f"{where}: {words} (--any-count: {row.uneven.method})")
+            console.print(f"{where}: {words} (--any-count: {other.method})")
 
 
 def _variation(aim: Aim, seed: int) -> Variation | None:

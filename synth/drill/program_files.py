@@ -12,7 +12,7 @@ from synth.drill.cover import Candidate, Cover
 from synth.drill.in_form import lowered
 from synth.drill.search import Drill, solution_of
 from synth.errors import InputError
-from synth.exchange import forms
+from synth.exchange import program_files
 from synth.exchange.file_check import check_file
 from synth.exchange.forms import Program, executor_of
 from synth.family import get_family
@@ -41,10 +41,11 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
         assert candidate.case.instance is not None
         name = f"{candidate.case.instance.name}-{k}{SUFFIX.get(form, '.xml')}"
         size = int(getattr(drill.question.whole, "bytes", 0))
-        forms.write(program, folder / name, size, size)
-        wrong = check_file(folder / name, drill.question.whole.collective, executor_of(form)).faults  # type: ignore[attr-defined]
-        if wrong:
-            raise InputError(wrong, str(folder / name))
+        collective = drill.question.whole.collective  # type: ignore[attr-defined]
+        made = program_files.write(program, folder / name, size, size)
+        for path in {made.path, made.one or made.path}:
+            if wrong := check_file(path, collective, executor_of(form)).faults:
+                raise InputError(wrong, str(path))
         found.append(ProgramFile(name, {failure: program.seconds(there) for failure, there in broken.items()}))
     return found
 

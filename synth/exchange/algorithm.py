@@ -34,7 +34,8 @@ class Algorithm:
     ``dst_buffer`` (places in :data:`BUFFERS`), ``src_offset``, ``dst_offset``, ``count`` (chunks), ``dep_tb``,
     ``dep_step`` (thread block of the same rank, by its number there, and step in it, which must have ended; -1 for
     none), ``has_dependents``. ``line``: the line of a file it came from, or empty. ``both``: ``in_place`` is False, and
-    the same steps are right with one buffer too.
+    the same steps are right with one buffer too. ``wants``: of an alltoall of given parts, how many chunks of each are
+    to arrive, the first ones; shape (ranks * ranks,), part r * ranks + t from r to t, None where all are.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Algorithm:
     most_bytes: int = 0
     line: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     both: bool = False
+    wants: IntArray | None = None
 
     @property
     def steps(self) -> int:

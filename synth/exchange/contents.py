@@ -259,7 +259,11 @@ def wanted(algorithm: Algorithm) -> Wanted:
     rank, origin, c = (grid.reshape(-1).astype(np.int64) for grid in np.meshgrid(where, whose, inner, indexing="ij"))
     spread = len(whose) > 1
     own_part = a.collective in ("alltoall", "reduce_scatter", "scatter")
-    return Wanted(rank, origin * a.chunks + c if spread else c, rank * a.chunks + c if own_part else c, origin)
+    found = Wanted(rank, origin * a.chunks + c if spread else c, rank * a.chunks + c if own_part else c, origin)
+    if a.wants is None:
+        return found
+    asked = c < a.wants[origin * a.ranks + rank]
+    return Wanted(*(column[asked] for column in (found.rank, found.offset, found.chunk, found.origin)))
 
 
 def complete(algorithm: Algorithm, found: Contents, held: IntArray) -> BoolArray:

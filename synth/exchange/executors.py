@@ -31,7 +31,7 @@ class Executor:
     """The most of everything: ``steps`` of a thread block (``steps_option``: the build option that raises it),
     ``blocks`` of a gpu, ``blocks_per_channel`` of a gpu in one direction, ``channels``, ``count`` of chunks of a step,
     ``fused`` reductions, ``dependence_block`` and ``offset`` that fit their fields, ``nodes`` of the file for one gpu,
-    ``children`` of an element, characters of a ``name``.
+    ``children`` of an element, characters of a ``name`` and of any attribute's value (``value_length``).
 
     ``collectives``: those it runs, as it spells them. ``attributes``: what ``algo`` must have. ``zero_is_endless``:
     whether ``maxBytes = 0`` means no limit. ``whole_buffers``: input and output, if declared, must have
@@ -57,6 +57,7 @@ class Executor:
     offset: int = 2**15 - 1
     nodes: int = 4095
     children: int = 1024
+    value_length: int = 253
     never_in_place: tuple[str, ...] = ()
     both: bool = False
     below_most: bool = False
@@ -127,6 +128,10 @@ def _head(limits: Executor, a: Algorithm, written: Mapping[str, str] | None) -> 
         yield Fault("algo", f"minBytes = {a.least_bytes} is more than maxBytes = {a.most_bytes}")
     if limits.whole_buffers:
         yield from _whole_buffers(a)
+    if a.wants is not None:
+        most = max(len(" ".join(map(str, a.wants[rank :: a.ranks].tolist()))) for rank in range(a.ranks))
+        if most > limits.value_length:
+            yield Fault("gpu", f"wanted has {most} characters, at most {limits.value_length}")
 
 
 def _attributes(limits: Executor, a: Algorithm, written: Mapping[str, str]) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ from synth import api
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import msccl_xml, mscclpp
 from synth.exchange.file_kinds import HEAD, is_plan
+from synth.exchange.forms import in_seconds
 from synth.family import defaults_for, families, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
@@ -51,6 +52,24 @@ def compared(path: Path, record: Record) -> str:
     if found is None:
         return "how long it takes as exported is not known"
     return f"as exported it takes {shown(found, unit)} on {instance.name}, as scheduled {shown(record.value, unit)}"
+
+
+def compared_padded(path: Path, record: Record) -> str:
+    """The same of a demand that was written as one all-to-all of given parts, with what its whole chunks move."""
+    instance = record.find_instance()
+    if record.value is None or not get_family(record["family"]).can("timing"):
+        return ""
+    try:
+        if is_plan(path):
+            found = mscclpp.replayed(mscclpp.read(path))
+            part = found.plan.most_bytes // len(found.plan.gpus)
+            seconds = in_seconds(instance, lambda _: mscclpp.raised_of(found, part))
+        else:
+            seconds = in_seconds(instance, msccl_xml.read(path).algorithm)
+    except InputError as error:
+        return f"how long it takes as exported is not known: {error}"
+    times = f"{shown(seconds, 's')} on {instance.name}, as scheduled {shown(record.value, record['objective']['unit'])}"
+    return f"padded and as exported it takes {times}"
 
 
 def instance_for(path: Path, machine: str, given: Mapping[str, str]) -> Instance:

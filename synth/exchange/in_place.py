@@ -20,7 +20,8 @@ from synth.exchange.algorithm import Algorithm
 
 class Written(NamedTuple):
     """The files of one algorithm or plan: ``path`` for calls with two buffers; ``one`` for calls with one, ``path`` too
-    or another, or None where these have no file, because of what is ``missing``, in words."""
+    or another, or None where these have no file, because of what is ``missing``, in words (of one file for all: the
+    name of an earlier file that is there)."""
 
     path: Path
     one: Path | None
@@ -32,7 +33,8 @@ class Written(NamedTuple):
         if self.one is None:
             return f"no file for calls in place: {self.missing}"
         if self.one == self.path:
-            return "for calls in place and out of place"
+            old = f"; an earlier {self.missing} lies beside it: remove it" if self.missing else ""
+            return f"for calls in place and out of place{old}"
         return f"for calls out of place; in place: {self.one.name}"
 
 
@@ -63,7 +65,7 @@ def written(
     right = not idle and validity.check(one).ok
     put(replace(two, both=True) if right and limits.both else two, path)
     if right and limits.both:
-        return Written(path, path)
+        return Written(path, path, beside(path).name if beside(path).exists() else "")
     return _beside(path, put, (lambda: one) if right else again)
 
 

@@ -87,6 +87,7 @@ def raised(algorithm: Algorithm, part_bytes: int, passes: int = 1, checked: bool
         start_s=np.repeat(level[send], count).astype(np.float64),
         end_s=np.repeat(level[recv], count).astype(np.float64),
         channel_hint=np.repeat(a.tb_channel[steps.block[send]], count),
+        wants=None if a.wants is None else a.wants * part_bytes // a.chunks,
     )
     number = np.full(a.steps, -1, dtype=np.int64)
     number[recv] = np.arange(len(recv))

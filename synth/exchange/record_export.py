@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from synth.api import method_options
 from synth.errors import Fault, InputError, LimitError, SizeLimitError, UnsupportedError
-from synth.exchange import counts, executors, in_place, msccl_xml, mscclpp, validity
+from synth.exchange import counts, executors, in_place, msccl_xml, mscclpp, padded, validity
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.file_check import HELD
 from synth.exchange.formats import FORMATS, Format
-from synth.exchange.lowering import Wish, in_chunks, limits_of, lower
+from synth.exchange.lowering import Wish, in_chunks, limits_of, lower, with_idle
 from synth.exchange.lowering.equal_chunks import MOST_TRIED
 from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to, version_of
 from synth.exchange.transfers import Transfers
@@ -132,8 +132,6 @@ def _demand_sayable(transfers: Transfers, form: Format) -> None:
     if transfers.summed and form.of in ("transfers", "traces"):
         words = f"{form.name} cannot say it, the flat table does: synth show RECORD --csv"
         raise InputError(f"{transfers.summed}: {words}")
-    if transfers.demand is not None and form.of in ("algorithm", "plan"):
-        raise InputError(f"a demand is no collective that {form.name} knows: its chunks are of one size")
 
 
 def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[str]]) -> list[str]:
@@ -146,7 +144,7 @@ def _fitting(transfers: Transfers, wish: Wish, attempt: Callable[[Wish], list[st
         if wish.chunks is not None:
             raise
         refused = error
-    asked = in_chunks(transfers, None)[0].part_bytes
+    asked = (in_chunks(transfers, None)[0] if transfers.demand is None else padded.padded(transfers)).part_bytes
     for chunks in (1 << power for power in reversed(range(min(asked - 1, MOST_TRIED).bit_length()))):
         try:
             notes = attempt(replace(wish, chunks=chunks))
@@ -162,7 +160,7 @@ def _write_algorithm(
     transfers: Transfers, path: Path, write: Callable[..., None], executor: str, wish: Wish, checks: bool, both: bool
 ) -> list[str]:
     algorithm, notes = algorithm_of(transfers, executor, wish, checks)
-    one = replace(wish, in_place=True)
+    one = replace(wish, in_place=True, chunks=algorithm.chunks // wish.instances if transfers.demand else wish.chunks)
 
     def put(made: Algorithm, there: Path) -> None:
         write(made, there, executor)
@@ -180,8 +178,16 @@ def _write_algorithm(
 def _write_plan(
     transfers: Transfers, path: Path, write: Callable[..., None], wish: Wish, both: bool, version: Version
 ) -> list[str]:
-    whole, notes = in_chunks(transfers, wish.chunks)
-    made = mscclpp.planned(whole, in_place=wish.in_place, instances=wish.instances)
+    whole, notes = in_chunks(transfers, wish.chunks) if transfers.demand is None else _padded(transfers, wish.chunks)
+
+    def planned(one: bool) -> mscclpp.Planned:
+        found = mscclpp.planned(whole, in_place=one, instances=wish.instances)
+        if transfers.demand is not None:
+            size = padded.chunk_bytes(transfers, whole.part_bytes) * whole.part_bytes * whole.ranks
+            found.plan.update(min_message_size=size, max_message_size=size + (not version.registers))
+        return found
+
+    made = planned(wish.in_place)
     if missing := unknown_to(version, made.plan):
         raise InputError(f"needs {missing}, which MSCCL++ {version.name} does not know")
     notes += [*made.notes, *_calls(transfers, "mscclpp", whole.part_bytes * wish.instances, version)]
@@ -190,7 +196,7 @@ def _write_plan(
         return notes
 
     def again() -> Any:
-        return mscclpp.plan(whole, in_place=True, instances=wish.instances)
+        return planned(True).plan
 
     return [*notes, in_place.written(made.plan, "mscclpp", again, path, write).told]
 
@@ -198,6 +204,8 @@ def _write_plan(
 def _calls(transfers: Transfers, executor: str, chunks: int, version: Version) -> list[str]:
     """Which calls a file serves, and how one comes that serves more."""
     planned = executor == "mscclpp"
+    if transfers.demand is not None:
+        return [padded.told(transfers, chunks)]
     said = counts.told(executor, transfers.collective, chunks, version)
     if counts.even(planned, transfers.collective, transfers.ranks, transfers.part_bytes, chunks):
         return [said]
@@ -215,7 +223,7 @@ def algorithm_of(
     """
     if wish.protocol not in msccl_xml.PROTOCOLS:
         raise InputError([Fault("--protocol", f"must be one of {', '.join(msccl_xml.PROTOCOLS)}", wish.protocol, True)])
-    algorithm, notes = lower(transfers, limits_of(executors.executor(executor)), wish)
+    algorithm, notes = _lowered(transfers, executor, wish)
     if checks:
         held = _demand_valid(algorithm, executor)
         if held > HELD and wish.fuse:
@@ -229,6 +237,21 @@ def algorithm_of(
         f"part: {algorithm.chunks}" + ("" if checks else "; not checked")
     )
     return algorithm, notes
+
+
+def _lowered(transfers: Transfers, executor: str, wish: Wish) -> tuple[Algorithm, list[str]]:
+    """The algorithm; of a demand one all-to-all of given parts, for calls of its size alone."""
+    limits = limits_of(executors.executor(executor))
+    if transfers.demand is None:
+        return lower(transfers, limits, wish)
+    moves = padded.padded(transfers, wish.chunks)
+    algorithm, notes = lower(moves, limits, replace(wish, chunks=moves.part_bytes))
+    size = padded.chunk_bytes(transfers, moves.part_bytes) * moves.part_bytes * moves.ranks
+    return replace(with_idle(algorithm), least_bytes=size, most_bytes=size), notes
+
+
+def _padded(transfers: Transfers, chunks: int | None) -> tuple[Transfers, list[str]]:
+    return padded.padded(transfers, chunks), []
 
 
 def _demand_valid(algorithm: Algorithm, executor: str) -> int:

@@ -55,6 +55,8 @@ class Transfers:
     what it sends. -1 for a transfer on its own; shape (transfers,), None where all are.
     ``outlet``: transfers with one number leave their rank over one link, or over links that take turns; shape
     (transfers,), None where nobody knows.
+    ``wants``: of an alltoall of given parts, how much of every part is to arrive, from its beginning on, as
+    ``part_bytes`` counts; shape (parts,), None where all of all parts is.
     ``summed``: what switches add in the schedule where ranks do in these moves, in words, or empty.
     """
 
@@ -78,6 +80,7 @@ class Transfers:
     together: IntArray | None = None
     summed: str = ""
     outlet: IntArray | None = None
+    wants: IntArray | None = None
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""
@@ -94,7 +97,8 @@ class Transfers:
         """The same with so many bytes for each."""
         sizes = {name: getattr(self, name) * factor for name in ("part_bytes", "piece_offset", "piece_bytes")}
         demand = self.demand and self.demand._replace(bytes=self.demand.bytes * factor)
-        return replace(self, **sizes, demand=demand)
+        wants = None if self.wants is None else self.wants * factor
+        return replace(self, **sizes, demand=demand, wants=wants)
 
     @property
     def exact(self) -> Ticks | None:

@@ -8,6 +8,7 @@ executor's connection does, however many it holds; whether messages match and bu
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def program_of(algorithm: Algorithm, words: int = 1) -> tuple[Program, IntArray]
         raise InputError(f"{int(total.sum()):,} words are too many to be run")
     sends, receives = kind == SEND, (kind == RECEIVE) | (kind == RECEIVE_ADD)
     waits_for = order.before(a, steps, order.Messages(*(np.zeros(0, dtype=np.int64),) * 4)).dep[step]
-    goals, part = goals_of(a.collective, a.ranks, a.root), (a.collective, a.ranks, a.chunks)
+    goals, part = goals_of(a.collective, a.ranks, a.root), Parts(a.collective, a.ranks, a.chunks, a.wants)
     program = Program(
         name=a.name, collective=a.collective, ranks=a.ranks, goals=goals, words=total,
         stream_rank=a.tb_rank, stream_start=first[a.step_start],
@@ -79,7 +80,7 @@ def program_of(algorithm: Algorithm, words: int = 1) -> tuple[Program, IntArray]
         after=np.where((step != np.roll(step, 1)) & (waits_for >= 0), first[waits_for + 1] - 1, -1),
         wait_start=np.zeros(len(step) + 1, dtype=np.int64), wait=np.zeros(0, dtype=np.int64),
         messages=replace(messages, slot=slot),
-        begins=regions(*part, base, words, goals, ends=False), ends=regions(*part, base, words, goals, ends=True),
+        begins=regions(part, base, words, goals, ends=False), ends=regions(part, base, words, goals, ends=True),
     )  # fmt: skip
     return program, step
 
@@ -128,23 +129,35 @@ def _messages(a: Algorithm, steps: Steps, words: int) -> tuple[IntArray, Message
     return of, Messages(src, dst, count, np.zeros_like(src), copied, by_step, places_among_equals(src, dst))
 
 
-def regions(collective: str, ranks: int, chunks: int, base: IntArray, words: int, goals: Goals, ends: bool) -> Regions:
+class Parts(NamedTuple):
+    """The parts of a collective among ``ranks``, of ``chunks`` each, and how many of each are to arrive (``wants``,
+    None: all)."""
+
+    collective: str
+    ranks: int
+    chunks: int
+    wants: IntArray | None = None
+
+
+def regions(parts: Parts, base: IntArray, words: int, goals: Goals, ends: bool) -> Regions:
     """The chunks of all inputs, or of all outputs, which begin at ``base`` (by rank, input and output); the number of a
-    chunk in its part is its piece."""
+    chunk in its part is its piece. Of outputs only the chunks that are to arrive are there."""
+    collective, ranks, chunks, wants = parts
     rows = []
     owner = goals.goal if ends else goals.origin
     for rank in range(ranks):
-        parts = np.flatnonzero((owner == rank) | (owner < 0))
+        mine = np.flatnonzero((owner == rank) | (owner < 0))
         several = _spread(collective, ends)
         if collective == "alltoall":
-            place = parts // ranks if ends else parts % ranks
+            place = mine // ranks if ends else mine % ranks
         else:
-            place = parts if several else np.zeros_like(parts)
-        chunk = np.tile(np.arange(chunks), len(parts))
+            place = mine if several else np.zeros_like(mine)
+        chunk = np.tile(np.arange(chunks), len(mine))
         at = base[rank, 1 if ends else 0] + np.repeat(place * chunks, chunks) + chunk
-        part = np.repeat(parts, chunks)
+        part = np.repeat(mine, chunks)
         found = np.stack([np.full(len(at), rank), at * words, np.full(len(at), words), part, chunk * words, chunk])
-        rows.append(found[:, np.argsort(at, kind="stable")])
+        kept = np.argsort(at, kind="stable")
+        rows.append(found[:, kept if wants is None or not ends else kept[chunk[kept] < wants[part[kept]]]])
     return Regions(*np.concatenate(rows, axis=1).astype(np.int64))
 
 

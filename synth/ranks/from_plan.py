@@ -18,7 +18,7 @@ from synth.exchange.mscclpp.goals import Goal
 from synth.exchange.mscclpp.loops import unrolled
 from synth.exchange.mscclpp.plan import GIVES, TAKES, ExecutionPlan, Op, Span
 from synth.exchange.mscclpp.syncs import End, Syncs
-from synth.ranks.from_algorithm import MOST_WORDS, regions
+from synth.ranks.from_algorithm import MOST_WORDS, Parts, regions
 from synth.ranks.goals import goals_of
 from synth.ranks.program import (
     ADD,
@@ -108,7 +108,7 @@ class _Making:
         if int(total.sum()) > MOST_WORDS:
             raise InputError(f"{int(total.sum()):,} words are too many to be run")
         root = goal.root if goal.collective in ROOTED else None
-        goals, part = goals_of(goal.collective, ranks, root), (goal.collective, ranks, goal.each)
+        goals, part = goals_of(goal.collective, ranks, root), Parts(goal.collective, ranks, goal.each, goal.wants)
         begin = np.array([[self._place(Span(r, b, 0, 1)) for b in "io"] for r in range(ranks)], dtype=np.int64)
         program = Program(
             name=plan.name, collective=goal.collective, ranks=ranks, goals=goals, words=total,
@@ -117,8 +117,8 @@ class _Making:
             wait_start=np.zeros(len(kind) + 1, dtype=np.int64), wait=np.zeros(0, dtype=np.int64),
             messages=Messages(src, dst, units * self.words, slot * self.words, np.ones(len(src), dtype=bool),
                               np.arange(len(src)), places_among_equals(src, dst)),
-            begins=regions(*part, begin, self.words, goals, ends=False),
-            ends=regions(*part, begin, self.words, goals, ends=True),
+            begins=regions(part, begin, self.words, goals, ends=False),
+            ends=regions(part, begin, self.words, goals, ends=True),
         )  # fmt: skip
         return program, PlanNames(plan, self.at, self.sent_at)
 

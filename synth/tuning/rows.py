@@ -12,9 +12,10 @@ from synth.exchange.transfers import parts_of
 from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.intervals import Within, within
-from synth.tuning.robustness import Moves, as_moves
+from synth.tuning.robustness import Moves, Variation, as_moves, regrets
 from synth.tuning.runs import whole
 
+MOST_DRAWN = 12  # candidates on machines drawn, the quickest
 MOST_COMPARED = 8  # candidates at the corners of a fitted machine's intervals, the quickest
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
 
@@ -112,6 +113,12 @@ class Row:
             return "not tried" if self.untried[name].startswith("not tried") else "not in time"
         return "refused" if name in self.refused else "not lowered"
 
+    @property
+    def forgone(self) -> Candidate | None:
+        """What is quicker than the best and does not serve all even sizes, None where nothing is."""
+        assert self.best is not None
+        return self.uneven if self.uneven is not None and self.uneven.seconds < self.best.seconds else None
+
     def serves(self, one: Candidate) -> bool:
         """Whether a candidate serves this size and all of whole 8 KiB a rank, if that is asked for."""
         part = self.instance_bytes // (1 if parts_of(self.collective, 2) == 1 else self.ranks)
@@ -138,3 +145,22 @@ class Row:
         near = sorted((one for one in self.offered if one is not self.best), key=lambda one: one.seconds)
         names = {"": self.best.moves} | {one.method: one.moves for one in near[: MOST_COMPARED - 1][::-1]}
         self.within = within(names, "", self.instance)
+
+
+def choose_robust(row: Row, variation: Variation) -> None:
+    """Make the candidate of the least worst regret the row's best, of those that are no slower on the machine itself
+    than the best reference (or than the best candidate times :data:`CARRIED`)."""
+    assert row.best is not None
+    most = min([row.best.seconds * CARRIED, *row.references.values()])
+    fit = sorted((one for one in row.offered if one.seconds <= most), key=lambda one: one.seconds)[:MOST_DRAWN]
+    by_name = {str(k): one for k, one in enumerate(fit)}
+    found = regrets({name: one.moves for name, one in by_name.items()}, row.instance, variation, ())
+    row.best = by_name[found.robust]
+    row.regret = float(found.regret[found.robust].max())
+
+
+def bus_factor(record: Record) -> float | None:
+    """busbw over algbw of nccl-tests, from the check's facts."""
+    facts: Any = record["verified"]["facts"]
+    alg, bus = facts.get("algbw_bytes_per_s"), facts.get("busbw_bytes_per_s")
+    return float(bus) / float(alg) if alg and bus else None

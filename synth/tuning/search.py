@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from synth.clock.deadline import Clock, stopping
 from synth.clock.start_up_costs import counted_now
@@ -33,8 +32,8 @@ from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
-from synth.tuning.robustness import Variation, regrets
-from synth.tuning.rows import CARRIED, Candidate, Row, Scheduled
+from synth.tuning.robustness import Variation
+from synth.tuning.rows import CARRIED, Candidate, Row, Scheduled, bus_factor, choose_robust
 from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
 from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 
@@ -55,7 +54,6 @@ MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see 
 EXPLAIN_S = 60.0  # of processor time, beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
-MOST_COMPARED = 12  # candidates on machines drawn, the quickest
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -181,7 +179,7 @@ class _Search:
         for row in self.rows:
             row.best = row.best or row.uneven
             if row.best is not None and self.question.variation is not None:
-                _choose_robust(row, self.question.variation)
+                choose_robust(row, self.question.variation)
             if self._lowers and row.best is not None and not stopped:
                 row.limit = self._limit(row)
             if self.question.form not in SERVICES and not stopped:
@@ -324,7 +322,7 @@ class _Search:
         title = _title(name, options)
         if record is None or record.value is None or not record["verified"]["ok"]:
             return
-        row.bus_factor = row.bus_factor or _factor(record)
+        row.bus_factor = row.bus_factor or bus_factor(record)
         count = int(record["verified"]["facts"].get("transfers", 0))
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
@@ -453,25 +451,6 @@ class _Search:
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
 
 
-def _choose_robust(row: Row, variation: Variation) -> None:
-    """Make the candidate of the least worst regret the row's best, of those that are no slower on the machine itself
-    than the best reference (or than the best candidate times :data:`CARRIED`)."""
-    assert row.best is not None
-    most = min([row.best.seconds * CARRIED, *row.references.values()])
-    fit = sorted((one for one in row.offered if one.seconds <= most), key=lambda one: one.seconds)[:MOST_COMPARED]
-    by_name = {str(k): one for k, one in enumerate(fit)}
-    found = regrets({name: one.moves for name, one in by_name.items()}, row.instance, variation, ())
-    row.best = by_name[found.robust]
-    row.regret = float(found.regret[found.robust].max())
-
-
 def _title(name: str, options: Mapping[str, int]) -> str:
     """A method with its parameters, in words."""
     return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
-
-
-def _factor(record: Record) -> float | None:
-    """busbw over algbw of nccl-tests, from the check's facts."""
-    facts: Any = record["verified"]["facts"]
-    alg, bus = facts.get("algbw_bytes_per_s"), facts.get("busbw_bytes_per_s")
-    return float(bus) / float(alg) if alg and bus else None

@@ -67,6 +67,7 @@ def _row(one: Chosen, row: Row, files: Sequence[str], form: str, nodes: int) -> 
     best = row.best
     assert best is not None
     algbw = row.instance_bytes / best.seconds if best.seconds else None
+    program = best.program
     reference = min(row.references, key=lambda name: row.references[name], default="")
     return {
         "collective": row.collective,
@@ -78,12 +79,12 @@ def _row(one: Chosen, row: Row, files: Sequence[str], form: str, nodes: int) -> 
         "algorithm": files[0],
         "in_place": files[1],
         "method": best.method,
-        "how": best.program.how if best.program is not None else "",
-        "protocol": "Simple" if best.program is not None else "",
+        "how": program.how if program is not None else "",
+        "protocol": "Simple" if program is not None else "",
         "form": form,
-        "chunks": best.program.chunks if best.program is not None else None,
+        "chunks": program.chunks if program is not None else None,
         "form_s": best.seconds,
-        "uneven_s": row.uneven.seconds if row.uneven and row.uneven.seconds < best.seconds else None,
+        "uneven_s": row.forgone.seconds if row.forgone is not None else None,
         "algbw_bytes_per_s": algbw,
         "busbw_bytes_per_s": algbw * row.bus_factor if algbw and row.bus_factor else None,
         "scheduled_s": row.scheduled,
@@ -91,25 +92,28 @@ def _row(one: Chosen, row: Row, files: Sequence[str], form: str, nodes: int) -> 
         "form_over_scheduled": best.seconds / row.scheduled if row.scheduled else None,
         "bound_s": row.bound,
         "gap": gap(best.seconds, row.bound),
-        **{f"{name}_s": row.references.get(name) for name in BESIDE},
-        **{f"{name}_why": "" if name in row.references else row.beside(name) for name in BESIDE},
+        **_beside(row),
         "bound_why": row.beside("bound") if row.bound is None else "",
         "reference": reference,
         "reference_s": row.references.get(reference),
         **({} if row.reach is None else {f"reach_{key}": value for key, value in row.reach._asdict().items()}),
         **({} if row.regret is None else {"worst_regret": row.regret}),
-        **(
-            {}
-            if row.within is None
-            else {
-                "least_s": row.within.least,
-                "most_s": row.within.most,
-                "rival": row.within.rival,
-                "rival_lead": row.within.lead,
-            }
-        ),
+        **_within(row),
         "limit": row.limit,
     }
+
+
+def _beside(row: Row) -> dict[str, Any]:
+    """The columns of the references that the table shows."""
+    found: dict[str, Any] = {f"{name}_s": row.references.get(name) for name in BESIDE}
+    return found | {f"{name}_why": "" if name in row.references else row.beside(name) for name in BESIDE}
+
+
+def _within(row: Row) -> dict[str, Any]:
+    """The columns of a row's interval on a fitted machine."""
+    if (one := row.within) is None:
+        return {}
+    return {"least_s": one.least, "most_s": one.most, "rival": one.rival, "rival_lead": one.lead}
 
 
 HEAD = ("collective", "size", "by", "time", "algbw", "busbw", "as scheduled", "bound", "gap", *BESIDE)

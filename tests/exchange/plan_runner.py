@@ -15,9 +15,12 @@ import numpy as np
 Plan = dict[str, Any]
 
 
-def outcome(plan: Plan, collective: str, seed: int, root: int = 0, chunk: int = 1, pace: int = 1) -> bool:
+def outcome(
+    plan: Plan, collective: str, seed: int, root: int = 0, chunk: int = 1, pace: int = 1, given_parts: Any = None
+) -> bool:
     """Whether one random run ends, and with the collective's result. A chunk is ``chunk`` numbers, of which a pass of a
-    loop takes ``pace``, the last one what is left."""
+    loop takes ``pace``, the last one what is left. Of an all-to-all of ``given_parts`` only so many numbers, the first
+    ones, must come from every GPU (row) to every other."""
     chance = random.Random(seed)
     plan = in_numbers(plan, chunk, pace)
     gpus = plan["gpus"]
@@ -111,6 +114,12 @@ def outcome(plan: Plan, collective: str, seed: int, root: int = 0, chunk: int = 
             break
     if any(t["next"] < len(t["tb"]["ops"]) for t in threads) or any(signals.values()):
         return False
+    if given_parts is not None:
+        each = len(given[0]) // n
+        return all(
+            np.array_equal(memory[r, "o"][q * each :][:size], given[q][r * each :][:size])
+            for q in range(n) for r in range(n) for size in [given_parts[q][r]]
+        )  # fmt: skip
     return all(_right(memory[r, "o"], given, r, n, collective, root) for r in range(n))
 
 

@@ -1,4 +1,5 @@
-"""Demands leave as CSV, Chakra and GOAL, and are run; every part gets from its origin to its goal, of whatever size."""
+"""Demands leave as CSV, Chakra and GOAL, padded as XML and plans, and are run; every part gets from its origin to its
+goal, of whatever size."""
 
 from __future__ import annotations
 
@@ -107,8 +108,8 @@ def test_commands_take_a_demand(tmp_path: Path) -> None:
     for name in ("moves.xml", "moves.json"):
         with pytest.raises(InputError, match="chunks are of one size"):
             transfers_of(record)
-        refused = command.run("export", path, "-o", name, cwd=tmp_path, code=2)
-        assert "csv, chakra, goal" in refused.stderr
+        assert "padded" in command.run("export", path, "-o", name, cwd=tmp_path).stderr
+        assert "yes" in command.run("run", name, "--bytes", "256KiB", "--repeat", 1, cwd=tmp_path).stdout
 
 
 def test_a_table_that_disagrees_of_a_part_is_refused(tmp_path: Path) -> None:

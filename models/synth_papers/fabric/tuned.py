@@ -250,7 +250,7 @@ def _tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any
             asked = Question(machine.instance, (collective,), SIZES, form, Path(scratch), LIMIT_S, resume=True)
             named = {"machine": machine.title, "form": form, "collective": collective}
             try:
-                table, _ = folder.write(tune(asked), form, out, machine.title, style=None)
+                table, *_ = folder.write(tune(asked), form, out, machine.title, style=None)
             except InputError as error:
                 why = str(error).splitlines()[0]
                 page.say(f"{' '.join(named.values())}: {why}")

@@ -9,6 +9,6 @@ after the other and writes down what every rank does, ``joining`` makes one step
 
 from synth.exchange.lowering.equal_chunks import in_chunks
 from synth.exchange.lowering.limits import Limits, limits_of
-from synth.exchange.lowering.lower import Wish, lower
+from synth.exchange.lowering.lower import Wish, lower, with_idle
 
-__all__ = ["Limits", "Wish", "in_chunks", "limits_of", "lower"]
+__all__ = ["Limits", "Wish", "in_chunks", "limits_of", "lower", "with_idle"]

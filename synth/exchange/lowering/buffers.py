@@ -98,6 +98,8 @@ def own_copies(t: Transfers, chunks: int) -> tuple[IntArray, IntArray, IntArray]
     rank = np.arange(n, dtype=np.int64)
     root = np.array([t.root or 0], dtype=np.int64)
     zero = np.zeros(1, dtype=np.int64)
+    if t.wants is not None:  # what a rank keeps is no part that was given
+        return rank[:0], rank[:0], rank[:0]
     match t.collective:
         case "allgather":
             return rank, np.zeros_like(rank), rank * c

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -156,4 +156,17 @@ def _algorithm(
         dep_tb=order.dep_tb,
         dep_step=order.dep_step,
         has_dependents=order.has_dependents,
+        wants=None if t.wants is None else t.wants * chunks // t.part_bytes,
     )
+
+
+def with_idle(a: Algorithm) -> Algorithm:
+    """The same with a thread block without steps on every rank that has none: no kernel starts with no blocks."""
+    idle = np.setdiff1d(np.arange(a.ranks), a.tb_rank)
+    at = np.searchsorted(a.tb_rank, idle)
+    nobody = np.full(len(idle), -1, dtype=np.int64)
+    return replace(
+        a, tb_rank=np.insert(a.tb_rank, at, idle), tb_send=np.insert(a.tb_send, at, nobody),
+        tb_recv=np.insert(a.tb_recv, at, nobody), tb_channel=np.insert(a.tb_channel, at, nobody + 1),
+        step_start=np.insert(a.step_start, at, a.step_start[at]),
+    )  # fmt: skip

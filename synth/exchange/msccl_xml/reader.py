@@ -21,6 +21,7 @@ from synth.arrays import IntArray
 from synth.errors import Fault, FaultsByKind, InputError, abridged
 from synth.exchange import executors
 from synth.exchange.algorithm import BUFFERS, KINDS, Algorithm
+from synth.exchange.msccl_xml.given_parts import given_parts, whole
 from synth.schedule.collective import NAMES as COLLECTIVE_NAMES
 
 MOST_BYTES = 2**29
@@ -158,6 +159,7 @@ class _Gpu:
     line: int
     number: int | None
     chunks: tuple[int, int, int]
+    wanted: str | None = None
     blocks: list[_Block] = field(default_factory=list)
 
 
@@ -239,7 +241,7 @@ class _Reader(ContentHandler):
         number = self._number(attrs, "id", place, 0)
         chunks = [self._number(attrs, f"{key}_chunks", place, 0) for key in "ios"]
         inputs, outputs, scratch = (0 if value is None else value for value in chunks)
-        self.gpus.append(_Gpu(self._line, number, (inputs, outputs, scratch)))
+        self.gpus.append(_Gpu(self._line, number, (inputs, outputs, scratch), attrs.get("wanted")))
 
     def _block(self, attrs: Any) -> None:
         gpu = self.gpus[-1]
@@ -299,12 +301,6 @@ class _Reader(ContentHandler):
         return 0
 
 
-def whole(text: str) -> int | None:
-    """The whole number that is written there in plain digits, None for anything else."""
-    digits = text[1:] if text.startswith("-") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 19 else None
-
-
 def _seen(attrs: Any, key: str) -> str:
     return abridged(str(attrs.get(key, "?")), 12)
 
@@ -339,6 +335,7 @@ class _Making:
             chunks = per_loop // ranks
             if per_loop % ranks:
                 self._fault(f"nchunksperloop does not divide among {ranks} ranks ({collective})", per_loop)
+        wants = self._wants(gpus, collective, chunks)
         if len(self.faults) or not whole:
             self._say_what_is_missing()
             return None
@@ -347,8 +344,16 @@ class _Making:
         algorithm = self._algorithm(gpus, blocks, {
             "name": self.reader.algo.get("name", ""), "collective": collective, "ranks": ranks, "root": root,
             "in_place": modes[0], "protocol": protocol, "chunks": chunks, "least_bytes": least, "most_bytes": most,
+            "wants": wants,
         })  # fmt: skip
         return MscclFile(algorithm, modes, self.reader.algo, tuple(self.reader.unread))
+
+    def _wants(self, gpus: list[_Gpu], collective: str | None, chunks: int | None) -> IntArray | None:
+        said = [(gpu.line, gpu.number, gpu.wanted) for gpu in gpus]
+        found, wrong = given_parts(said, collective or "", chunks or 0)
+        for fault in wrong if collective and chunks else ():
+            self.faults.add(fault)
+        return found
 
     def _say_what_is_missing(self) -> None:
         """Attributes that the file can be understood without, where it cannot for other reasons."""

@@ -48,7 +48,8 @@ def lines(algorithm: Algorithm, executor: str = "azure") -> Iterator[str]:
     )
     bounds = np.searchsorted(a.tb_rank, np.arange(a.ranks + 1)).tolist()
     for rank, (i, o, s) in enumerate(a.buffer_chunks.tolist()):
-        yield f'  <gpu id="{rank}" i_chunks="{i}" o_chunks="{o}" s_chunks="{s}">\n'
+        wanted = "" if a.wants is None else f' wanted="{" ".join(map(str, a.wants[rank :: a.ranks].tolist()))}"'
+        yield f'  <gpu id="{rank}" i_chunks="{i}" o_chunks="{o}" s_chunks="{s}"{wanted}>\n'
         for number, block in enumerate(range(bounds[rank], bounds[rank + 1])):
             yield "".join(_block_lines(a, number, block))
         yield "  </gpu>\n"

@@ -18,15 +18,18 @@ def gpu_entry(
     peers: Mapping[str, Sequence[int]],
     remote: Sequence[tuple[int, str, str]],
     groups: Sequence[Group],
+    wanted: Sequence[int] | None = None,
 ) -> dict[str, Any]:
     """A GPU. ``chunks``: of its input, output and scratch; ``peers`` of its channels by type; ``remote``: buffers of
-    others that it touches, as owner, buffer, type of channel; ``groups`` of its channels over switches."""
+    others that it touches, as owner, buffer, type of channel; ``groups`` of its channels over switches; ``wanted``: of
+    an alltoall of given parts, the chunks that it gets from each, which only we read."""
     given, made, scratch = chunks
     return {
         "id": rank,
         "input_chunks": given,
         "output_chunks": made,
         "scratch_chunks": scratch,
+        **({} if wanted is None else {"wanted_chunks": wanted}),
         "channels": [
             *({"channel_type": kind, "connected_to": to} for kind, to in peers.items() if to),
             *map(declared, groups),

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from synth.arrays import IntArray
 from synth.errors import Fault, UnsupportedError
 from synth.exchange.mscclpp.plan import ExecutionPlan, Span
 from synth.schedule.collective import REDUCING
@@ -72,6 +75,8 @@ class Goal:
         """GPUs whose buffers are not of the collective's sizes; a root that is none."""
         gpus, ranks, u = self.plan.gpus, len(self.plan.gpus), self.plan.units
         found = [] if self.root < ranks else [Fault("root", f"{self.root} is none of {ranks} ranks")]
+        if self.plan.wants is not None and self.collective != "alltoall":
+            found.append(Fault("wanted_chunks", f"is said of {self.collective}, not of an alltoall"))
         right = {
             "i": self.each * (ranks if self.collective in WIDE_IN else 1),
             "o": self.each * (ranks if self.collective in WIDE_OUT else 1),
@@ -111,7 +116,20 @@ class Goal:
             if self.collective in ("reduce", "gather") and rank != self.root:
                 continue
             units = gpu.chunks["o"] * self.plan.units
-            yield Span(rank, "o", 0, units), [(self._item(rank, k), full) for k in range(units)]
+            wants = None if self.plan.wants is None else self.plan.wants[rank]
+            parts = [(0, units)] if wants is None else [
+                (origin * self.each, chunks * self.plan.units) for origin, chunks in enumerate(wants)
+            ]  # fmt: skip
+            for first, size in parts:
+                yield Span(rank, "o", first, size), [(self._item(rank, first + k), full) for k in range(size)]
+
+    @property
+    def wants(self) -> IntArray | None:
+        """Units of every part that are to arrive, as :class:`synth.exchange.transfers.Transfers` has them."""
+        if self.plan.wants is None:
+            return None
+        found: IntArray = np.array(self.plan.wants, dtype=np.int64).T.reshape(-1) * self.plan.units
+        return found
 
     def _item(self, rank: int, k: int) -> int:
         """The item that unit k of a rank's output ends with."""

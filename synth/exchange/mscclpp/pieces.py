@@ -72,4 +72,5 @@ def cut(t: Transfers, instances: int) -> Transfers:
         channel_hint=np.repeat(t.channel_hint, instances),
         together=None if t.together is None else np.repeat(t.together, instances),
         ticks=None,
+        wants=None if t.wants is None else t.wants // grid * instances,
     )

@@ -82,7 +82,9 @@ class Gpu:
 class ExecutionPlan:
     """An execution plan. Spans count in units, ``units`` of them a chunk (thread block groups split chunks).
     ``unsupported``: what cannot be replayed; ``root``: of a rooted collective, as our own plans say it;
-    ``most_bytes``: the largest message (the input, of an allgather the output) that it says it is for."""
+    ``most_bytes``: the largest message (the input, of an allgather the output) that it says it is for. ``wants``: of an
+    alltoall of given parts, how many chunks every GPU (row) is to get from each, the first of the part; None where all
+    are."""
 
     name: str
     collective: str
@@ -93,6 +95,7 @@ class ExecutionPlan:
     unsupported: Sequence[str] = ()
     root: int | None = None
     most_bytes: int = 2**64 - 1
+    wants: Sequence[Sequence[int]] | None = None
 
     def place(self, rank: int, block: int, op: int) -> str:
         """Where an operation stands, for a message."""

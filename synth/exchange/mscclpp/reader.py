@@ -98,12 +98,24 @@ class _Reading:
             raise InputError(self.values.faults)
         heads = self.heads(gpus[:MOST_RANKS])
         made = [self.gpu(gpu, rank, heads) for rank, gpu in enumerate(gpus[:MOST_RANKS])]
+        wants = self.wanted(gpus[:MOST_RANKS], heads)
         if self.values.faults:
             raise InputError(self.values.faults)
         if not packets and _with_packets(made):
             self.unsupported["packets"] = "packets under protocol Simple, which has no flags, are not replayed"
         unsupported = tuple(self.unsupported.values())
-        return ExecutionPlan(name, collective, packets, in_place, self.units, made, unsupported, root, most)
+        return ExecutionPlan(name, collective, packets, in_place, self.units, made, unsupported, root, most, wants)
+
+    def wanted(self, gpus: list[Any], heads: list[Head]) -> list[list[int]] | None:
+        """How many chunks every GPU is to get from each, where the parts of an alltoall are given."""
+        if not any(isinstance(gpu, dict) and "wanted_chunks" in gpu for gpu in gpus):
+            return None
+        each = heads[0].chunks["i"] // len(gpus)
+        found = [self.values.numbers(gpu, "wanted_chunks", each, f"gpu {rank}") for rank, gpu in enumerate(gpus)]
+        for rank, row in enumerate(found):
+            if len(row) != len(gpus):
+                self.values.fault(f"gpu {rank}", f"wanted_chunks has {len(row)} numbers, not one for each gpu")
+        return found
 
     def heads(self, gpus: list[Any]) -> list[Head]:
         """What other GPUs refer to, of all."""

@@ -133,6 +133,7 @@ def _raised(replay: Replay, size: int) -> tuple[Raised, list[IntArray], list[int
         end_s=end_of.astype(float),
         channel_hint=np.full(len(piece), -1, dtype=np.int64),
         together=_together(replay, move_of),
+        wants=None if goal.wants is None else goal.wants * size // each,
     )
     when_made, by_its_end = block_order(replay)
     return Raised(made, *_spread(when_made, move_of)), by_its_end, move_of

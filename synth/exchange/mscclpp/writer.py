@@ -400,7 +400,7 @@ class _Writer:
     def own_parts(self, blocks: dict[tuple[int, int], Block]) -> None:
         """Copies of what a rank has from the beginning and ends with, where input and output are two buffers."""
         t = self.t
-        if self.in_place or (t.collective in REDUCING and t.ranks > 1):
+        if self.in_place or t.wants is not None or (t.collective in REDUCING and t.ranks > 1):
             return
         for rank in range(t.ranks):
             block = min(((b.operations, g), b) for (g, r), b in blocks.items() if r == rank)[1]
@@ -434,4 +434,5 @@ class _Writer:
         for block in blocks:
             self.demand_room(block, rank)
         sizes = (*chunks, self.at.scratch[rank])
-        return gpu_entry(rank, sizes, blocks, self.peers[rank], list(self.remote[rank]), self.joined[rank])
+        wanted = None if self.t.wants is None else self.t.wants[rank :: self.t.ranks].tolist()
+        return gpu_entry(rank, sizes, blocks, self.peers[rank], list(self.remote[rank]), self.joined[rank], wanted)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from pydantic import BaseModel
 
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
@@ -70,7 +71,10 @@ def as_exported(
     the moves' order goes first), ``fifo`` (first come, first served; two moves from one rank to another queue in their
     order, and what the schedule holds back waits, as in a Chakra trace), ``fair`` (max-min). Raises as
     :func:`from_algorithm` and :func:`from_plan`, and :class:`UnsupportedError` as
-    :func:`synth_models.fabric.scheduling.service.seconds`."""
+    :func:`synth_models.fabric.scheduling.service.seconds`. Of an instance that is a demand the moves are one
+    alltoall of given parts, for calls of ``most_bytes`` bytes."""
+    if instance.collective == "demand":
+        instance, moves = _as_alltoall(instance, moves)
     if isinstance(moves, Algorithm):
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
@@ -83,6 +87,25 @@ def as_exported(
     return max(
         _seconds(instance, made) for made in (from_plan(instance, found), from_transfers(instance, found.transfers))
     )
+
+
+def _as_alltoall(
+    instance: FabricInstance, moves: Algorithm | Callable[[int], Raised | Moves]
+) -> tuple[FabricInstance, Algorithm | Callable[[int], Raised | Moves]]:
+    """An alltoall on the machine of a demand, with parts as large as those of the moves."""
+    if isinstance(moves, Algorithm):
+        return _of_parts(instance, moves.most_bytes // moves.ranks), moves
+    found = moves(0)
+    made = found if isinstance(found, Moves) else found.transfers
+    return _of_parts(instance, made.part_bytes), lambda _: found
+
+
+def _of_parts(instance: FabricInstance, part: int) -> FabricInstance:
+    own = {"collective": "alltoall", "demand": None, "bytes": part * len(instance.members)}
+    made = BaseModel.model_copy(instance, update=own)  # not validated again: the machine has been
+    made._file = made._sha256 = None
+    made.__dict__.pop("blocks", None)
+    return made
 
 
 def _seconds(instance: FabricInstance, made: Schedule) -> float:

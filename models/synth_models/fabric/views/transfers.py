@@ -33,7 +33,7 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
     if instance.collective == "demand":
         raise InputError(
             "a demand is no collective that an executor knows: its chunks are of one size (alltoall is one); "
-            "csv, chakra, goal and `synth run` take it"
+            "`synth export` and `synth run` take it"
         )
     return _listed(instance, schedule)
 
