@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from synth import execution
 from synth.cli import (
     batch,
+    bounds,
     catalogue,
     cite,
     drill,
@@ -97,6 +98,7 @@ app.command("submit")(submit.submit)
 app.command("library")(library.library)
 app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
+app.command("bounds")(bounds.bounds)
 app.command("drill")(drill.drill)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from synth.drill.rings import unchanged
 from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
 from synth.text.files import write_atomically
@@ -14,14 +16,16 @@ from synth.text.quantities import percent, shown, times
 from synth.text.visible import in_cell
 from synth.views.figure_style import save
 
-HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by")
+HEAD = ("failure", "alike", "time", "bound", "gap", "loss", "by", "rings lose")
 EXPORTED = ("as scheduled", "ratio")  # columns more, of what an executor runs
 
 
 def frame(drill: Drill) -> pd.DataFrame:
-    """A row an orbit, the worst first, times in seconds, shares as numbers. Of what an executor runs also the time of
-    the best schedule (``scheduled_s``), the ``ratio`` to it, and the ``program`` in words."""
-    return pd.DataFrame([_row(drill, case) for case in (*drill.ordered(), drill.whole)])
+    """A row an orbit, the worst first, times in seconds, shares as numbers; ``rings_s``, ``rings_loss``: of the whole
+    machine's rings, which go on unchanged. Of what an executor runs also the time of the best schedule
+    (``scheduled_s``), the ``ratio`` to it, and the ``program`` in words."""
+    rings = unchanged(drill)
+    return pd.DataFrame([_row(drill, case, rings) for case in (*drill.ordered(), drill.whole)])
 
 
 def head(drill: Drill) -> tuple[str, ...]:
@@ -29,7 +33,7 @@ def head(drill: Drill) -> tuple[str, ...]:
     return (*HEAD, *EXPORTED) if drill.question.exports else HEAD
 
 
-def _row(drill: Drill, case: Case) -> dict[str, Any]:
+def _row(drill: Drill, case: Case, rings: Mapping[str, float]) -> dict[str, Any]:
     best = case.best
     by = "" if best is None else best.whose
     if case.borrowed and case.borrowed_seconds is not None and case.seconds == case.borrowed_seconds:
@@ -45,6 +49,8 @@ def _row(drill: Drill, case: Case) -> dict[str, Any]:
         "by": by,
         "parted": "" if case.cut is None else str(case.cut),
         "instance": "" if case.instance is None else case.instance.name,
+        "rings_s": rings.get(case.name),
+        "rings_loss": None if case.orbit is None or case.name not in rings else rings[case.name] / rings["nothing"] - 1,
     }
     if drill.question.exports:
         scheduled = case.scheduled_seconds
@@ -59,7 +65,8 @@ def cells(table: pd.DataFrame) -> list[list[str]]:
     return [
         [
             row["failure"], str(row["alike"]), _in("s", row["seconds"]), _in("s", row["bound_s"]), _share(row["gap"]),
-            "parted" if row["parted"] else _share(row["loss"]), row["by"], *_exported(row),
+            "parted" if row["parted"] else _share(row["loss"]), row["by"],
+            _share(row["rings_loss"]), *_exported(row),
         ]
         for row in table.to_dict("records")
     ]  # fmt: skip

@@ -25,10 +25,9 @@ from synth.instance import Instance
 from synth.method import load
 from synth.records.record import Record
 from synth.tuning.runs import kept
-from synth.tuning.search import FEW, LEFT_OUT
+from synth.tuning.search import FEW, LAST, LEFT_OUT
 
 ENOUGH = 0.02  # a gap
-LAST = ("pull",)  # searches that take all the time that they are given
 
 
 @dataclass(frozen=True)

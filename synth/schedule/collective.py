@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,6 +38,17 @@ class Collective:
     def chunks(self) -> int:
         """Number of distinct chunks."""
         return len(self.owner)
+
+
+def bus_factor(collective: str, ranks: int) -> Fraction:
+    """busbw / algbw of nccl-tests for N ranks."""
+    share = Fraction(ranks - 1, ranks)
+    match collective:
+        case "allreduce":
+            return 2 * share
+        case "broadcast" | "reduce" | "demand":
+            return Fraction(1)
+    return share
 
 
 def _owners(nodes: int, chunks_per_node: int) -> Int32Array:

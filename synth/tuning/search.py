@@ -54,6 +54,7 @@ MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see 
 EXPLAIN_S = 60.0  # of processor time, beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
+LAST = ("pull",)  # searches that take all the time that they are given
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
 
@@ -148,6 +149,7 @@ class _Search:
             methods = list(self._methods(row))
             published = [name for name, is_published in methods if is_published]
             own = [name for name, is_published in methods if not is_published] if k in anchors else []
+            own.sort(key=lambda name: name in LAST)
             bounds = self._bounds(row)
             row.known = frozenset([*published, *own, *bounds])
             wide = k in anchors

@@ -13,7 +13,7 @@ from exchange.plan_runner import outcome
 from exchange.random_transfers import random_transfers
 
 import synth
-from synth.errors import InputError
+from synth.errors import InputError, LimitError
 from synth.exchange import imported_algorithm, mscclpp
 from synth.exchange.mscclpp.plan import Limits
 from synth.exchange.transfers import Transfers
@@ -180,3 +180,21 @@ def test_a_plan_that_comes_in_is_timed_on_a_machine(tmp_path: Path) -> None:
     bound = imported_algorithm.bound_of(instance, 10.0)
     assert bound is not None
     assert bound.bound <= record.value
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("syncs.MOST_CLOCKS", "thread blocks are more than can be replayed"),
+        ("replay.MOST_UNITS", "chunks are more than can be replayed"),
+    ],
+)
+def test_a_plan_too_large_to_be_replayed_is_a_limit(
+    limit: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever exports or tunes meets it as any limit of an executor; nothing is written."""
+    monkeypatch.setattr(f"synth.exchange.mscclpp.{limit}", 3)
+    for one in (ring_allgather(4), ring_allreduce(4), direct_alltoall(3)):
+        with pytest.raises(LimitError, match=f"the plan is too large to be checked: .*{words}"):
+            mscclpp.write(one, tmp_path / "plan.json")
+    assert not list(tmp_path.iterdir())

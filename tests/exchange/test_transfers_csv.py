@@ -108,3 +108,16 @@ def test_times_that_no_clock_says_are_left_out(tmp_path: Path) -> None:
     t = ring_allgather(3)
     rows = rows_of(replace(t, start_s=t.start_s / 3, end_s=t.end_s / 3), tmp_path / "moves.csv")
     assert {row[name] for row in rows for name in EXACT} == {""}
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "allgather", "reduce"])
+def test_the_table_of_a_demand_is_no_other_collective(collective: str, tmp_path: Path) -> None:
+    """One message, whatever else would be wrong."""
+    path = tmp_path / "moves.csv"
+    head = "start_s,end_s,piece,part,offset,bytes,src,dst,adds,origin,goal"
+    path.write_text(f"{head}\n0,1,0,0,0,8,0,1,0,0,1\n0,1,1,1,0,24,1,2,0,1,2\n")
+    with pytest.raises(InputError) as error:
+        transfers_csv.read(path, collective)
+    [line] = str(error.value).splitlines()
+    assert f"of a demand, which is no {collective}: name it with --collective demand" in line
+    assert transfers_csv.read(path, "demand").transfers.demand is not None

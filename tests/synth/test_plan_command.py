@@ -165,3 +165,21 @@ def test_planner_takes_a_machine_in_three_ways(size: int, tmp_path: Path) -> Non
     plans = [named, synth.Planner(instance), synth.Planner(synth.read(tmp_path / "machine.json"))]
     assert len({planner.plan(demand).seconds for planner in plans}) == 1
     assert plans[0].ranks[:2] == ("0/gpu0", "0/gpu1")
+
+
+def test_a_machine_of_another_tool_is_read(tmp_path: Path) -> None:
+    """A table of links plans as the ring that it states; what only such a file needs is refused elsewhere."""
+    links = [f"{u},{v},25GB/s,0.7us" for k in range(4) for u, v in ((k, (k + 1) % 4), ((k + 1) % 4, k))]
+    (tmp_path / "four.csv").write_text("\n".join(["src,dst,bandwidth,latency", *links, ""]))
+    (tmp_path / "demands.txt").write_text(GOOD + "\n")
+    ring = ("network=ring", "nodes=4", "bandwidth=25GB/s", "latency=0.7us")
+    read, made = (
+        json.loads(command.run("plan", *words, "--demands", "demands.txt", "--json", cwd=tmp_path).stdout)
+        for words in (("four.csv",), ring)
+    )
+    assert (read["seconds"], read["bound"]) == (made["seconds"], made["bound"])
+    done = command.run("plan", *ring, "--boxes", "2", "--demands", "demands.txt", cwd=tmp_path, code=2)
+    assert "--boxes = '2': is for another tool's file of a machine" in done.stderr
+    assert "say --demands instead" in command.run(
+        "plan", *ring, "bytes=3", "--demands", "demands.txt", cwd=tmp_path, code=2
+    ).stderr  # fmt: skip

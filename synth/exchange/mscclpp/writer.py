@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from synth.arrays import IntArray
-from synth.errors import Fault, InputError, LimitError
+from synth.errors import Fault, InputError, LimitError, UnsupportedError
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.mscclpp.blocks import Block
 from synth.exchange.mscclpp.dealing import Dealing, Parts, groups_of, in_one, in_two
@@ -133,7 +133,10 @@ def _checked(landings: Landings, group: IntArray, limits: Limits, dealt: Dealing
             writer.arrange(dealt, parts)
             made = writer.plan()
             read = understood(made, limits)
-            wrong, replay = replays(read, t.collective, t.root)
+            try:
+                wrong, replay = replays(read, t.collective, t.root)
+            except UnsupportedError as error:
+                raise LimitError(f"the plan is too large to be checked: {error}") from None
             if not wrong:
                 return Planned(made, notes_on(t, chosen, found), Replayed(read, replay))
     raise InputError(wrong, "the plan of this schedule is not right")

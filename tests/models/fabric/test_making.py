@@ -13,8 +13,9 @@ from models.fabric.making import faults, made
 
 import synth
 from synth.errors import InputError
+from synth.schedule.collective import bus_factor
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.box_data import machine_names
 
 PEERS = Path(__file__).resolve().parents[4] / "shared/data/peers/topologies.json"

@@ -22,6 +22,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.kernels import jit
 from synth.method import Verdict
+from synth.schedule.collective import bus_factor
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
 from synth_models.fabric.check import contributions, gathered_hops, quotient, route_hops
@@ -30,7 +31,7 @@ from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import Held, held
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE, bus_factor
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact, float_above
 from synth_models.fabric.problem.several import OneCollective, called, objective_of
 from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded, part_of

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
@@ -95,14 +94,3 @@ def rounded_size(collective: str, size: int, ranks: int) -> int:
         return size
     unit = PART_BYTES[collective]
     return (size // (ranks * unit) * unit or size // ranks) * ranks
-
-
-def bus_factor(collective: str, ranks: int) -> Fraction:
-    """busbw / algbw of nccl-tests for N ranks."""
-    share = Fraction(ranks - 1, ranks)
-    match collective:
-        case "allreduce":
-            return 2 * share
-        case "broadcast" | "reduce" | "demand":
-            return Fraction(1)
-    return share

@@ -47,7 +47,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     """The plan of a demand, bytes from rank to rank in the order of the layout, shape (ranks, ranks)."""
     boxes, size, routes = layout.boxes, layout.size, layout.routes
     parts, fullest = on_rails(demand, boxes, size)
-    stages = decomposed(_rounded(fullest))
+    stages = decomposed(rounded(fullest))
     turns = int(stages.length.sum())
     between = between_boxes(parts, stages, cuts(turns, cells), boxes, size)
     rail = int(routes.slowest[size]) if boxes > 1 else 1
@@ -71,6 +71,15 @@ def cuts(turns: int, cells: int) -> IntArray:
     ends = [turns // cells >> k for k in range(1, FIRST_CELLS + 1)]
     found = sorted({cut for cut in (*inner, *ends, *(turns - end for end in ends)) if 0 < cut < turns})
     return np.array(found, dtype=np.int64)
+
+
+def within_boxes(layout: Layout, demand: IntArray, until: int, cells: int) -> Pieces:
+    """What stays in its box, in pieces that take at most this share of the time, their turns until ``until`` bytes of a
+    rail."""
+    boxes, size, routes = layout.boxes, layout.size, layout.routes
+    rail = int(routes.slowest[size]) if boxes > 1 else 1
+    nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
+    return inside_boxes(demand, boxes, size, max(until * rail // nv // cells, 1), until)
 
 
 @jit
@@ -136,7 +145,7 @@ def in_turn(first: Pieces, second: Pieces) -> Pieces:
     return Pieces(*(column[order] for column in columns))
 
 
-def _rounded(matrix: IntArray) -> IntArray:
+def rounded(matrix: IntArray) -> IntArray:
     """The matrix; of many boxes every entry rounded up to whole quanta, so that stages are few. Nothing waits for the
     end of a stage that is empty before, so little of what is added costs time."""
     if len(matrix) <= MOST_EXACT:

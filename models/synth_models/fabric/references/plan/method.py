@@ -33,6 +33,7 @@ from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.plans.demands.layout import LONGEST, Layout
 from synth_models.fabric.plans.demands.matrix import demand_of, read_matrix
+from synth_models.fabric.plans.demands.narrow_leaves import Crossing, crossing, leaf_plan
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed
 from synth_models.fabric.plans.pair_paths import best_paths
 from synth_models.fabric.problem import clock
@@ -207,8 +208,11 @@ class Planner:
 
     def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
         """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
-        of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
-        if len(self._node) > MOST_COMPARED or found.optimal:
+        of all schedules, is no less than what was found; none does
+        between many ranks behind leaf switches where it could gain little.
+        ``instance``: whose blocks are the demand in another order."""
+        near = self._crossing is not None and len(self._node) > MOST_STRAIGHT and found.gap <= NEARLY
+        if len(self._node) > MOST_COMPARED or found.optimal or near:
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
         demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
@@ -281,6 +285,11 @@ class Planner:
             return None
 
     @cached_property
+    def _crossing(self) -> Crossing | None:
+        """The links between leaf switches; None where boxes are not behind such."""
+        return None if self._layout is None else crossing(self._layout)
+
+    @cached_property
     def _longest(self) -> Fraction:
         """Seconds for which the machine's ticks have room for certain."""
         return Fraction(clock.ROOM, clock.ticks_per_second(self.machine.machine, LONGEST))
@@ -314,6 +323,10 @@ class Planner:
         layout, found = self._layout, list[Maker]()
         if layout is not None:
             found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
+            over = self._crossing
+            if over is not None:
+                enough = SMALL_GAP if len(boxed) <= MOST_STRAIGHT else NEARLY
+                found.insert(0, Maker(BALANCED, lambda best: leaf_plan(layout, boxed, over), enough))
         relayed = self._relayed
         if relayed is None:
             straight = self._straight

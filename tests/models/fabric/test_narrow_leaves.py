@@ -1,0 +1,74 @@
+"""Plans of demands between boxes behind leaf switches that have fewer links up than down."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from examples import some_of
+
+import synth
+from synth_models.fabric.plans.demands.balanced_plan import balanced_plan
+from synth_models.fabric.plans.demands.narrow_leaves import crossing, leaf_plan
+from synth_models.fabric.references.plan.method import Planner
+
+MACHINES = {
+    "two leaves": {"boxes": 8, "gpus": "2", "leaf": 4, "rails": "on", "oversubscription": 2},
+    "four leaves": {"boxes": 16, "gpus": "2", "leaf": 4, "rails": "on", "oversubscription": 2},
+    "narrow": {"boxes": 16, "gpus": "4", "leaf": 4, "rails": "on", "oversubscription": 4},
+}
+
+
+@cache
+def planner(name: str) -> Planner:
+    found = synth.Planner("dgx-h100", **MACHINES[name])
+    assert isinstance(found, Planner)
+    return found
+
+
+@pytest.mark.parametrize("name", ["four leaves", "narrow"])
+@pytest.mark.parametrize("kind", ["even", "drawn"])
+def test_links_to_the_spines_hardly_pause(name: str, kind: str) -> None:
+    """Within 5 % of what has to pass them, where the plan of the boxes alone takes longer; every byte is replayed."""
+    plans = planner(name)
+    n = len(plans.ranks)
+    drawn = np.random.default_rng(1).integers(0, 2**22, (n, n))
+    demand = drawn if kind == "drawn" else np.full((n, n), 2**21)
+    found = plans.plan(demand)
+    assert found.check().faults == []
+    assert 0 <= found.gap <= 0.05
+    layout, (_, boxed) = plans._layout, plans._read(demand)
+    assert layout is not None
+    without = balanced_plan(layout, boxed)
+    assert without.ticks / without.ticks_per_s > found.seconds
+
+
+@pytest.mark.parametrize("seed", some_of(range(40)))
+def test_every_byte_arrives(seed: int) -> None:
+    """Also of demands in which boxes, leaf switches or almost all are silent."""
+    rng = np.random.default_rng(seed)
+    name = list(MACHINES)[seed % 3]
+    plans = planner(name)
+    layout, over = plans._layout, plans._crossing
+    assert layout is not None
+    assert over is not None
+    n = len(plans.ranks)
+    demand = rng.integers(0, 10 ** rng.integers(1, 7), (n, n)) * (rng.random((n, n)) < rng.choice([0.01, 0.3, 1.0]))
+    demand[: rng.integers(0, n)] = 0
+    demand[0, n - 1] += 1
+    _, boxed = plans._read(demand)
+    made = leaf_plan(layout, boxed, over)
+    sent = np.zeros((n, n), dtype=np.int64)
+    np.add.at(sent, (made.pieces.origin, made.pieces.goal), made.pieces.bytes)
+    assert np.array_equal(sent, boxed)
+    assert (made.pieces.bytes > 0).all()
+    found = plans.plan(demand)
+    assert found.check().faults == []
+
+
+def test_boxes_that_share_every_switch_cross_nothing() -> None:
+    plans = synth.Planner("dgx-h100", boxes=3, gpus="2")
+    assert isinstance(plans, Planner)
+    assert plans._layout is not None
+    assert crossing(plans._layout) is None
