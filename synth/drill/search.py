@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from synth.drill.breakable import Breakable, Cut, Orbit
-from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, variants
+from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, transfers_in, variants
 from synth.errors import InputError
 from synth.exchange.forms import SCHEDULED, Program
 from synth.execution.pool import run_all
@@ -89,7 +89,7 @@ class Case:
     def scheduled(self) -> Record | None:
         """The verified record of least value, of several the one with the fewest bytes to read."""
         held = [record for record in self.records if record.value is not None and record.ok]
-        return min(held, key=lambda record: (record.value, _transfers(record)), default=None)
+        return min(held, key=lambda record: (record.value, transfers_in(record)), default=None)
 
     @property
     def best_seconds(self) -> float | None:
@@ -119,11 +119,6 @@ class Case:
     def bound(self) -> float | None:
         """The greatest certified bound."""
         return max((r.bound for r in self.records if r.bound is not None and r.grade == "certified"), default=None)
-
-
-def _transfers(record: Record) -> int:
-    facts = record["verified"]["facts"] or {}
-    return int(facts.get("transfers") or 0)
 
 
 @dataclass
@@ -245,13 +240,21 @@ def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]
 
 
 def _is_useless(run: Run, case: Case) -> bool:
-    """Whether a run with fewer transfers or chunks need not be made: the method's own schedule is too slow, or has no
-    more transfers than asked for."""
-    few, chunks = (run.options.method.get(name) for name in (FEW, CHUNKS))
-    plain = next((one for one in case.records if one["method"] == run.method.name), None)
-    if plain is None or few is chunks is None:
+    """Whether a run with fewer transfers or chunks need not be made: the method's own schedule is too slow, or one has
+    no more transfers than asked for."""
+    few, chunks = _asked(run.options.method)
+    own = [one for one in case.records if one["method"] == run.method.name]
+    if few is chunks is None:
         return False
-    return is_hopeless(plain.value, case.seconds) or (few is not None and _transfers(plain) <= few)
+    plain = next((one for one in own if _asked(one["options"]["method"]) == (None, None)), None)
+    if plain is not None and is_hopeless(plain.value, case.seconds):
+        return True
+    return few is not None and any(transfers_in(one) <= few for one in own)
+
+
+def _asked(options: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The transfers and the chunks that a run is asked for."""
+    return options.get(FEW), options.get(CHUNKS)
 
 
 def borrow(drill: Drill) -> None:

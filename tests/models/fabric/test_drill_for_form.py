@@ -92,14 +92,28 @@ def test_failures_that_part_the_ranks_have_no_file(tmp_path: Path) -> None:
 
 
 def test_runs_for_a_form() -> None:
-    """As it is first, then fewer transfers, then few chunks, only where the method knows them."""
+    """As many transfers as fit, as it is, fewer, then few chunks, only where the method knows them."""
     methods = get_family("fabric").methods
     assert variants("msccl:azure", methods["nvls"], 8) == [{}]
-    fewer = [one["transfers"] for one in variants("mscclpp", methods["ring"], 8)[1:]]
-    assert fewer == ["7200", "2800", "800"]
+    fewer = [one.get("transfers") for one in variants("mscclpp", methods["ring"], 8)]
+    assert fewer == ["7200", None, "2800", "800"]
     forest = variants("msccl:azure", methods["forest"], 8)
-    assert forest[0] == {}
-    assert [one for one in forest if "chunks" in one] == [{"chunks": "1"}, {"chunks": "2"}, {"chunks": "4"}]
+    assert forest[1] == {}
+    assert [one for one in forest if "chunks" in one] == [{"chunks": str(count)} for count in (1, 4, 16, 64)]
+
+
+def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> None:
+    """What the method makes on its own decides whether more is tried of it, and that comes second."""
+    drill = search.prepared(search.Question(synth.make("fabric", **RING), tmp_path, form="msccl:azure"))
+    case = drill.whole
+    assert case.instance is not None
+    runs = [run for run in search.runs_of(drill) if run.instance is case.instance]
+    chunked = next(run for run in runs if run.options.method.get("chunks") == 4)
+    case.borrowed_seconds = 1e-9  # whatever is made is slow beside it
+    search.take(drill, case, synth.solve(case.instance, "forest", options={"transfers": "12"}))
+    assert not search._is_useless(chunked, case)
+    search.take(drill, case, synth.solve(case.instance, "forest"))
+    assert search._is_useless(chunked, case)
 
 
 def test_an_unknown_form_is_one_message(tmp_path: Path) -> None:
