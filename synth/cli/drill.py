@@ -119,7 +119,7 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
 
     from synth.cli.tune import maker
     from synth.drill.search import Question
-    from synth.exchange.forms import LOADED, SCHEDULED
+    from synth.exchange.forms import FORMS, SERVICES
     from synth.family import get_family
     from synth.options import read_limit
     from synth.text import amounts
@@ -128,8 +128,9 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
     share = None if aim.degraded is None else Fraction(checked("--degraded", amounts.share, aim.degraded))
     if share is not None and share.denominator > 10**9:
         raise bad_option("--degraded", "must be a simpler share, such as 0.5 or 11/12", aim.degraded or "")
-    if aim.form not in (SCHEDULED, *LOADED):
-        raise bad_option("--for", f"must be one of {', '.join((SCHEDULED, *LOADED))}", aim.form)
+    known = [form for form in FORMS if form not in SERVICES]
+    if aim.form not in known:
+        raise bad_option("--for", f"must be one of {', '.join(known)}", aim.form)
     whole = maker("synth drill", machine, parameters, file)(aim.collective, aim.size)
     for name in aim.methods or []:
         get_family(whole.family).method(name)

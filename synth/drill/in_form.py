@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from synth.errors import InputError
-from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds, refusal
+from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds, most_moves, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.instance import Instance
@@ -25,13 +25,12 @@ from synth.tuning.search import (
     FEW,
     HOPELESS,
     MOST_EXPLAINED,
-    MOST_MOVES,
     PLANNED_A_RANK,
     TRANSFERS_A_RANK,
+    VARIANTS,
 )
 
 CHUNKS = "chunks"
-PERIODS = {"forest": (1, 4, 16, 64), "flow": (1, 4)}  # numbers of chunks of which a loop of the executor makes a period
 
 
 class Exported(NamedTuple):
@@ -51,7 +50,7 @@ def variants(form: str, method: Method, ranks: int) -> list[Mapping[str, str]]:
         most, *fewer = PLANNED_A_RANK if form == "mscclpp" else TRANSFERS_A_RANK
         found = [{FEW: str(most * ranks)}, {}, *({FEW: str(count * ranks)} for count in fewer)]
     if CHUNKS in known:
-        found += [{CHUNKS: str(count)} for count in PERIODS.get(method.name, ())]
+        found += [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one]
     return found
 
 
@@ -64,8 +63,9 @@ def exported(record: Record, form: str, best: float | None = None) -> Exported |
     """The quickest program of a record's schedule, on its own machine; None where none fits the executor, or where none
     can be as quick as ``best`` seconds."""
     count, instance = transfers_in(record), record.find_instance()
-    slow = is_hopeless(record.value, best) and count > LOOPED * len(getattr(instance, "members", ()))
-    if slow or count > MOST_MOVES:
+    ranks = len(getattr(instance, "members", ()))
+    slow = is_hopeless(record.value, best) and count > LOOPED * ranks
+    if slow or count > most_moves(form, ranks):
         return None
     with suppress(InputError):  # cannot be lowered
         return lowered(transfers_of(record), form, instance, record, best)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from synth.drill.cover import Candidate, Cover
 from synth.drill.in_form import lowered
 from synth.drill.search import Drill, solution_of
 from synth.errors import InputError
-from synth.exchange import forms
+from synth.exchange import program_files
 from synth.exchange.file_check import check_file
 from synth.exchange.forms import Program, executor_of
 from synth.family import get_family
@@ -33,6 +33,8 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
     Raises :class:`InputError` where one has not, and ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     form, share = drill.question.form, drill.question.share
+    asked: Any = drill.question.whole
+    size, collective = int(asked.bytes), str(asked.collective)
     found = []
     for k, candidate in enumerate(cover.chosen):
         failures = [one.failure for one, by in zip(cover.singles, cover.by, strict=True) if by and by[0] == k]
@@ -40,11 +42,10 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
         program = _program(drill, candidate, next(iter(broken.values()), None))
         assert candidate.case.instance is not None
         name = f"{candidate.case.instance.name}-{k}{SUFFIX.get(form, '.xml')}"
-        size = int(getattr(drill.question.whole, "bytes", 0))
-        forms.write(program, folder / name, size, size)
-        wrong = check_file(folder / name, drill.question.whole.collective, executor_of(form)).faults  # type: ignore[attr-defined]
-        if wrong:
-            raise InputError(wrong, str(folder / name))
+        made = program_files.write(program, folder / name, size, size)
+        for path in filter(None, (made.path, made.one)):
+            if wrong := check_file(path, collective, executor_of(form)).faults:
+                raise InputError(wrong, str(path))
         found.append(ProgramFile(name, {failure: program.seconds(there) for failure, there in broken.items()}))
     return found
 

@@ -99,7 +99,7 @@ def test_runs_for_a_form() -> None:
     assert fewer == ["7200", None, "2800", "800"]
     forest = variants("msccl:azure", methods["forest"], 8)
     assert forest[1] == {}
-    assert [one for one in forest if "chunks" in one] == [{"chunks": str(count)} for count in (1, 4, 16, 64)]
+    assert [one for one in forest if "chunks" in one] == [{"chunks": str(count)} for count in (1, 2, 4, 16, 64)]
 
 
 def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> None:
