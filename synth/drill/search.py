@@ -112,8 +112,14 @@ class Case:
         return min(held, default=None)
 
     def within(self, share: float) -> bool:
-        """Whether the best schedule takes at most this share of its time more than the bound."""
-        return self.seconds is not None and self.bound is not None and self.seconds * (1 - share) <= self.bound
+        """Whether the best schedule takes at most this share of its time more than the bound; as exported, more than a
+        schedule that does."""
+        if self.seconds is None or self.bound is None:
+            return False
+        least, scheduled = self.bound, self.scheduled_seconds
+        if self.exports and scheduled is not None and scheduled * (1 - share) <= least:
+            least = max(least, scheduled)
+        return self.seconds * (1 - share) <= least
 
     @property
     def bound(self) -> float | None:

@@ -116,6 +116,23 @@ def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> No
     assert search._is_useless(chunked, case)
 
 
+def test_as_near_as_exported_to_a_schedule_near_its_bound_is_enough(tmp_path: Path) -> None:
+    drill = search.prepared(search.Question(synth.make("fabric", **RING), tmp_path, form="msccl:azure"))
+    case = drill.whole
+    assert case.instance is not None
+    for name in ("bound", "forest"):
+        search.take(drill, case, synth.solve(case.instance, name))
+    assert case.quickest is not None
+    assert case.scheduled is not None
+    assert case.bound is not None
+    bound, value = case.bound, float(case.scheduled.value or 0)
+    gap = 1 - bound / value + 1e-6  # of the schedule itself
+    for seconds, enough in ((bound, True), (value / (1 - gap) * (1 - 1e-9), True), (value / (1 - gap) * 1.01, False)):
+        case.quickest = case.quickest._replace(seconds=seconds)
+        assert case.within(gap) == enough
+    assert not case.within(0.0) or value == bound
+
+
 def test_an_unknown_form_is_one_message(tmp_path: Path) -> None:
     said = command.run("drill", "dgx-a100", "--for", "fair", "-o", "x", cwd=tmp_path, code=2)
     assert "--for = 'fair': must be one of scheduled, msccl:azure, msccl, mscclpp" in said.stderr
