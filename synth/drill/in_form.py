@@ -42,16 +42,16 @@ class Exported(NamedTuple):
 
 
 def variants(form: str, method: Method, ranks: int) -> list[Mapping[str, str]]:
-    """The parameters with which a method runs for a form, as texts: in as many transfers as its executor takes, as it
-    is, in fewer transfers, in few chunks."""
+    """The parameters with which a method runs for a form, as texts, the most promising first: for XML as many transfers
+    as its executor takes, the method as it is, chunks, fewer transfers; for a plan, whose loop cuts what moves as fine
+    as one likes, few chunks, few transfers, the method as it is, more."""
     known = {parameter.name for parameter in method.parameters}
-    found: list[Mapping[str, str]] = [{}]
-    if FEW in known:
-        most, *fewer = PLANNED_A_RANK if form == "mscclpp" else TRANSFERS_A_RANK
-        found = [{FEW: str(most * ranks)}, {}, *({FEW: str(count * ranks)} for count in fewer)]
-    if CHUNKS in known:
-        found += [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one]
-    return found
+    chunked = [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one and CHUNKS in known]
+    each = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
+    first, *others = [{FEW: str(count * ranks)} for count in each if FEW in known] or [{}]
+    if form == "mscclpp":
+        return [*chunked, *([first] if first else []), {}, *others]
+    return [*([first] if first else []), {}, *chunked[::-1], *others]
 
 
 def is_hopeless(seconds: float | None, best: float | None) -> bool:

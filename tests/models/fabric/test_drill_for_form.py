@@ -92,14 +92,16 @@ def test_failures_that_part_the_ranks_have_no_file(tmp_path: Path) -> None:
 
 
 def test_runs_for_a_form() -> None:
-    """As many transfers as fit, as it is, fewer, then few chunks, only where the method knows them."""
+    """Each of a method's parameters once and none that it does not know; plans begin with what a loop repeats."""
     methods = get_family("fabric").methods
     assert variants("msccl:azure", methods["nvls"], 8) == [{}]
     fewer = [one.get("transfers") for one in variants("mscclpp", methods["ring"], 8)]
-    assert fewer == ["7200", None, "2800", "800"]
-    forest = variants("msccl:azure", methods["forest"], 8)
-    assert forest[1] == {}
-    assert [one for one in forest if "chunks" in one] == [{"chunks": str(count)} for count in (1, 2, 4, 16, 64)]
+    assert fewer == ["800", None, "2800", "7200"]
+    for form, firsts in (("mscclpp", [{"chunks": "1"}]), ("msccl:azure", [{"transfers": "15200"}, {}])):
+        forest = variants(form, methods["forest"], 8)
+        assert forest[: len(firsts)] == firsts
+        assert {one.get("chunks") for one in forest} == {None, "1", "2", "4", "16", "64"}
+        assert len(forest) == len({str(one) for one in forest})
 
 
 def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> None:
