@@ -102,7 +102,7 @@ def drill(
     rows, files = page.write(prepared, out, title)
     names = page.head(prepared)
     console.print(table(*names, rows=page.cells(rows), right=(*names[1:6], *page.EXPORTED)))
-    for words in page.parted(rows):
+    for words in (*page.parted(rows), *page.limits(rows)):
         console.print(words)
     found = cover.cover(prepared, RunOptions(60.0, solver="highs"))
     contents = drawer.write(prepared, found, out / DRAWER)

@@ -7,18 +7,28 @@ it, where one of many has to be rounded to larger chunks. So every method also m
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from synth.errors import InputError
-from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds
+from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds, most_moves, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
 from synth.instance import Instance
 from synth.method import Method
 from synth.records.record import Record
-from synth.tuning.search import FEW, HOPELESS, MOST_MOVES, PLANNED_A_RANK, TRANSFERS_A_RANK, VARIANTS
+from synth.tuning.costs import costing, tolerated
+from synth.tuning.search import (
+    EXPLAIN_S,
+    FEW,
+    HOPELESS,
+    MOST_EXPLAINED,
+    PLANNED_A_RANK,
+    TRANSFERS_A_RANK,
+    VARIANTS,
+)
 
 CHUNKS = "chunks"
 
@@ -32,15 +42,16 @@ class Exported(NamedTuple):
 
 
 def variants(form: str, method: Method, ranks: int) -> list[Mapping[str, str]]:
-    """The parameters with which a method runs for a form, as texts: as it is, in fewer transfers, in few chunks."""
+    """The parameters with which a method runs for a form, as texts, the most promising first: for XML as many transfers
+    as its executor takes, the method as it is, chunks, fewer transfers; for a plan, whose loop cuts what moves as fine
+    as one likes, few chunks, few transfers, the method as it is, more."""
     known = {parameter.name for parameter in method.parameters}
-    found: list[Mapping[str, str]] = [{}]
-    if FEW in known:
-        each = PLANNED_A_RANK if form == "mscclpp" else TRANSFERS_A_RANK
-        found += [{FEW: str(count * ranks)} for count in each]
-    if CHUNKS in known:
-        found += [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one]
-    return found
+    chunked = [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one and CHUNKS in known]
+    each = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
+    first, *others = [{FEW: str(count * ranks)} for count in each if FEW in known] or [{}]
+    if form == "mscclpp":
+        return [*chunked, *([first] if first else []), {}, *others]
+    return [*([first] if first else []), {}, *chunked[::-1], *others]
 
 
 def is_hopeless(seconds: float | None, best: float | None) -> bool:
@@ -51,9 +62,10 @@ def is_hopeless(seconds: float | None, best: float | None) -> bool:
 def exported(record: Record, form: str, best: float | None = None) -> Exported | None:
     """The quickest program of a record's schedule, on its own machine; None where none fits the executor, or where none
     can be as quick as ``best`` seconds."""
-    count, instance = int((record["verified"]["facts"] or {}).get("transfers") or 0), record.find_instance()
-    slow = is_hopeless(record.value, best) and count > LOOPED * len(getattr(instance, "members", ()))
-    if slow or count > MOST_MOVES:
+    count, instance = transfers_in(record), record.find_instance()
+    ranks = len(getattr(instance, "members", ()))
+    slow = is_hopeless(record.value, best) and count > LOOPED * ranks
+    if slow or count > most_moves(form, ranks):
         return None
     with suppress(InputError):  # cannot be lowered
         return lowered(transfers_of(record), form, instance, record, best)
@@ -79,3 +91,24 @@ def lowered(
         if found is None or seconds < found.seconds:
             found = Exported(seconds, program, record)
     return found
+
+
+def limit(records: Sequence[Record], form: str, seconds: float, size: int) -> str:
+    """The limit of the executor that costs a program of so many seconds more than is tolerated at ``size`` bytes, in
+    words; empty where none does. Of all schedules that are quick enough the one of the fewest transfers says it."""
+    held = [(transfers_in(one), one.value, one) for one in records if one.value is not None and one.ok]
+    most = min((value for _, value, _ in held), default=math.inf) * tolerated(size)
+    near = [(count, one) for count, value, one in held if value <= most]
+    if seconds <= most or not near:
+        return ""
+    count, one = min(near, key=lambda row: row[0])
+    if count > MOST_EXPLAINED:
+        return f"{one.whose}: {refusal(form, count, len(getattr(one.find_instance(), 'members', ())))}"
+    end = time.process_time() + EXPLAIN_S  # however busy the machine is
+    words = costing(transfers_of(one), form, one.find_instance(), most, lambda: time.process_time() < end)
+    return f"{one.whose}: {words}" if words else ""
+
+
+def transfers_in(record: Record) -> int:
+    """The number of a schedule's transfers, as the check counts them; 0 where it does not."""
+    return int((record["verified"]["facts"] or {}).get("transfers") or 0)

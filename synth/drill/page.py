@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from synth.drill.in_form import limit
 from synth.drill.rings import unchanged
 from synth.drill.search import Case, Drill
 from synth.records.optimality import gap
@@ -23,7 +24,8 @@ EXPORTED = ("as scheduled", "ratio")  # columns more, of what an executor runs
 def frame(drill: Drill) -> pd.DataFrame:
     """A row an orbit, the worst first, times in seconds, shares as numbers; ``rings_s``, ``rings_loss``: of the whole
     machine's rings, which go on unchanged. Of what an executor runs also the time of the best schedule
-    (``scheduled_s``), the ``ratio`` to it, and the ``program`` in words."""
+    (``scheduled_s``), the ``ratio`` to it, the ``program`` in words, and the ``limit`` of the executor that costs more
+    than is tolerated."""
     rings = unchanged(drill)
     return pd.DataFrame([_row(drill, case, rings) for case in (*drill.ordered(), drill.whole)])
 
@@ -57,6 +59,8 @@ def _row(drill: Drill, case: Case, rings: Mapping[str, float]) -> dict[str, Any]
         row["scheduled_s"] = scheduled
         row["ratio"] = None if case.seconds is None or not scheduled else case.seconds / scheduled
         row["program"] = "" if case.quickest is None else case.quickest.program.how
+        size = int(getattr(drill.question.whole, "bytes", 0))
+        row["limit"] = limit(case.records, drill.question.form, case.seconds, size) if case.seconds else ""
     return row
 
 
@@ -93,12 +97,24 @@ def parted(table: pd.DataFrame) -> list[str]:
             if row["parted"]]  # fmt: skip
 
 
+def limits(table: pd.DataFrame) -> list[str]:
+    """A sentence for every row whose exported time a limit of the executor makes longer than is tolerated."""
+    return [f"{row['failure']}: as exported {_exported(row)[1]} of as scheduled; {row['limit']}"
+            for row in table.to_dict("records") if row.get("limit")]  # fmt: skip
+
+
 def markdown(table: pd.DataFrame, title: str) -> str:
     """The table as a page."""
     names = (*HEAD, *EXPORTED) if "ratio" in table else HEAD
     lines = [f"# {in_cell(title)}", "", f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
     lines += [f"| {' | '.join(map(in_cell, row))} |" for row in cells(table)]
-    lines += ["", *(f"* {in_cell(words)}" for words in parted(table)), "", "![losses](losses.svg)", ""]
+    lines += [
+        "",
+        *(f"* {in_cell(words)}" for words in (*parted(table), *limits(table))),
+        "",
+        "![losses](losses.svg)",
+        "",
+    ]
     return "\n".join(lines)
 
 

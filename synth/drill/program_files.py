@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
     Raises :class:`InputError` where one has not, and ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     form, share = drill.question.form, drill.question.share
+    asked: Any = drill.question.whole
+    size, collective = int(asked.bytes), str(asked.collective)
     found = []
     for k, candidate in enumerate(cover.chosen):
         failures = [one.failure for one, by in zip(cover.singles, cover.by, strict=True) if by and by[0] == k]
@@ -40,10 +42,8 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
         program = _program(drill, candidate, next(iter(broken.values()), None))
         assert candidate.case.instance is not None
         name = f"{candidate.case.instance.name}-{k}{SUFFIX.get(form, '.xml')}"
-        size = int(getattr(drill.question.whole, "bytes", 0))
-        collective = drill.question.whole.collective  # type: ignore[attr-defined]
         made = program_files.write(program, folder / name, size, size)
-        for path in {made.path, made.one or made.path}:
+        for path in filter(None, (made.path, made.one)):
             if wrong := check_file(path, collective, executor_of(form)).faults:
                 raise InputError(wrong, str(path))
         found.append(ProgramFile(name, {failure: program.seconds(there) for failure, there in broken.items()}))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from synth.drill.breakable import Breakable, Cut, Orbit
-from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, variants
+from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, transfers_in, variants
 from synth.errors import InputError
 from synth.exchange.forms import SCHEDULED, Program
 from synth.execution.pool import run_all
@@ -88,7 +88,7 @@ class Case:
     def scheduled(self) -> Record | None:
         """The verified record of least value, of several the one with the fewest bytes to read."""
         held = [record for record in self.records if record.value is not None and record.ok]
-        return min(held, key=lambda record: (record.value, _transfers(record)), default=None)
+        return min(held, key=lambda record: (record.value, transfers_in(record)), default=None)
 
     @property
     def best_seconds(self) -> float | None:
@@ -111,18 +111,19 @@ class Case:
         return min(held, default=None)
 
     def within(self, share: float) -> bool:
-        """Whether the best schedule takes at most this share of its time more than the bound."""
-        return self.seconds is not None and self.bound is not None and self.seconds * (1 - share) <= self.bound
+        """Whether the best schedule takes at most this share of its time more than the bound; as exported, more than a
+        schedule that does."""
+        if self.seconds is None or self.bound is None:
+            return False
+        least, scheduled = self.bound, self.scheduled_seconds
+        if self.exports and scheduled is not None and scheduled * (1 - share) <= least:
+            least = max(least, scheduled)
+        return self.seconds * (1 - share) <= least
 
     @property
     def bound(self) -> float | None:
         """The greatest certified bound."""
         return max((r.bound for r in self.records if r.bound is not None and r.grade == "certified"), default=None)
-
-
-def _transfers(record: Record) -> int:
-    facts = record["verified"]["facts"] or {}
-    return int(facts.get("transfers") or 0)
 
 
 @dataclass
@@ -244,13 +245,21 @@ def _next(drill: Drill, cases: Mapping[str, Case], waiting: dict[str, list[Run]]
 
 
 def _is_useless(run: Run, case: Case) -> bool:
-    """Whether a run with fewer transfers or chunks need not be made: the method's own schedule is too slow, or has no
-    more transfers than asked for."""
-    few, chunks = (run.options.method.get(name) for name in (FEW, CHUNKS))
-    plain = next((one for one in case.records if one["method"] == run.method.name), None)
-    if plain is None or few is chunks is None:
+    """Whether a run with fewer transfers or chunks need not be made: the method's own schedule is too slow, or one has
+    no more transfers than asked for."""
+    few, chunks = _asked(run.options.method)
+    own = [one for one in case.records if one["method"] == run.method.name]
+    if few is chunks is None:
         return False
-    return is_hopeless(plain.value, case.seconds) or (few is not None and _transfers(plain) <= few)
+    plain = next((one for one in own if _asked(one["options"]["method"]) == (None, None)), None)
+    if plain is not None and is_hopeless(plain.value, case.seconds):
+        return True
+    return few is not None and any(transfers_in(one) <= few for one in own)
+
+
+def _asked(options: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The transfers and the chunks that a run is asked for."""
+    return options.get(FEW), options.get(CHUNKS)
 
 
 def borrow(drill: Drill) -> None:

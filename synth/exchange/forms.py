@@ -44,6 +44,7 @@ FORMS = {
 }
 SERVICES = {"chakra-fifo": "fifo", "fair": "fair"}  # forms of the moves alone, and how links serve them
 SPREADS = (1, 2, 4, 8, 16, 32)  # channels that the moves between two ranks are spread over
+FEW_SPREADS = (1, 2)  # of these, tried where there are very many moves
 BY_TIME = (2, 4, 8)  # of these, tried with moves on one channel that start at about one time
 IN_TURN = (1, 2)  # and with sends that leave a rank over one link in the schedule's order, whatever their thread blocks
 ROUNDED = tuple(1 << power for power in range(9, -1, -1))  # chunks a part, where pieces ask for too many
@@ -55,6 +56,7 @@ LEAST_SLICE = 2**14  # bytes of a piece that a pass takes, at least
 LOOPED = 100  # moves a rank, at most, that are tried in a loop
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
 UNLIMITED = 2**30
+MOST_MOVES = 2**16  # that are lowered in every way there is, among however few ranks
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
 MANY = 400  # moves a rank that need all thread blocks, dealt in the first way
 
@@ -194,6 +196,11 @@ def limits_in(form: str) -> Mapping[str, str]:
     }
 
 
+def most_moves(form: str, ranks: int) -> int:
+    """Moves among so many ranks that are lowered: more are beyond the form's executor, even rounded."""
+    return max(MOST_MOVES, (PLANNED if form == "mscclpp" else EXECUTORS[executor_of(form)].nodes // 2) * ranks)
+
+
 def refusal(form: str, moves: int, ranks: int) -> str:
     """Why so many moves among so many ranks are too many, in words: by the limits of the form's executor, if it is
     these that so many pass."""
@@ -281,7 +288,8 @@ class Lowered:
         if self.form == "mscclpp":
             yield from self._plan_ways(spreads)
             return
-        for spread in spreads or SPREADS:
+        many = len(self.transfers.piece) > MOST_MOVES
+        for spread in spreads or (FEW_SPREADS if many else SPREADS):
             yield _Way(spread)
             if spread in BY_TIME:
                 yield _Way(spread, by_time=True)

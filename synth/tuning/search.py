@@ -24,7 +24,7 @@ from synth.clock.deadline import Clock, stopping
 from synth.clock.start_up_costs import counted_now
 from synth.errors import InputError
 from synth.exchange.collector import collecting_seldom
-from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, refusal
+from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, most_moves, refusal
 from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
@@ -38,12 +38,11 @@ from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
 from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 
 ANCHORS = 4  # sizes at which all methods run
-MOST_MOVES = 2**16  # of a schedule that is lowered: among 32 GPUs more are beyond every executor
 MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
 ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ours is looked for
 NO_TIME, NEAR_BOUND = "not tried in the time", f"not tried, {ENOUGH:.1%} above the bound at most"
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
-    "forest": ({}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}),
+    "forest": ({}, *({"chunks": count} for count in (1, 2, 4, 16, 64))),
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
@@ -331,7 +330,7 @@ class _Search:
             row.scheduled, row.scheduled_by = record.value, title
         if count > LOOPED * row.ranks and self._is_hopeless(row, record.value, reference):
             return  # of fewer moves a loop may make it quick
-        if count > MOST_MOVES and self._lowers:
+        if self._lowers and count > most_moves(self.question.form, row.ranks):
             row.refused[title] = refusal(self.question.form, count, row.ranks)
             row.rounded.add(title)
             return
@@ -348,7 +347,7 @@ class _Search:
 
     def _lower(self, row: Row, record: Record, title: str, reference: bool, wide: bool) -> None:
         transfers = transfers_of(record)
-        if len(transfers.piece) > MOST_MOVES:
+        if len(transfers.piece) > most_moves(self.question.form, row.ranks):
             row.refused[title] = refusal(self.question.form, len(transfers.piece), row.ranks)
             row.rounded.add(title)
             return
@@ -411,7 +410,10 @@ class _Search:
 
     def _is_only_timed(self, record: Record) -> bool:
         """Whether a record's schedule is not lowered, so that nobody needs it in memory."""
-        return not self._lowers or int(record["verified"]["facts"].get("transfers", 0)) > MOST_MOVES
+        if not self._lowers:
+            return True
+        most = most_moves(self.question.form, self.rows[0].ranks)
+        return int(record["verified"]["facts"].get("transfers", 0)) > most
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""

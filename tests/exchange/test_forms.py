@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 import synth
 from synth.errors import InputError
 from synth.exchange import forms
-from synth.exchange.forms import Lowered, in_form, write
+from synth.exchange.forms import Lowered, in_form
+from synth.exchange.program_files import write
 from synth.exchange.record_export import transfers_of
 
 BANDWIDTH, LATENCY, SLICE = 25e9, 0.7e-6, 2**21

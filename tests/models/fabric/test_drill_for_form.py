@@ -92,14 +92,47 @@ def test_failures_that_part_the_ranks_have_no_file(tmp_path: Path) -> None:
 
 
 def test_runs_for_a_form() -> None:
-    """As it is first, then fewer transfers, then few chunks, only where the method knows them."""
+    """Each of a method's parameters once and none that it does not know; plans begin with what a loop repeats."""
     methods = get_family("fabric").methods
     assert variants("msccl:azure", methods["nvls"], 8) == [{}]
-    fewer = [one["transfers"] for one in variants("mscclpp", methods["ring"], 8)[1:]]
-    assert fewer == ["7200", "2800", "800"]
-    forest = variants("msccl:azure", methods["forest"], 8)
-    assert forest[0] == {}
-    assert [one for one in forest if "chunks" in one] == [{"chunks": "1"}, {"chunks": "2"}, {"chunks": "4"}]
+    fewer = [one.get("transfers") for one in variants("mscclpp", methods["ring"], 8)]
+    assert fewer == ["800", None, "2800", "7200"]
+    for form, firsts in (("mscclpp", [{"chunks": "1"}]), ("msccl:azure", [{"transfers": "15200"}, {}])):
+        forest = variants(form, methods["forest"], 8)
+        assert forest[: len(firsts)] == firsts
+        assert {one.get("chunks") for one in forest} == {None, "1", "2", "4", "16", "64"}
+        assert len(forest) == len({str(one) for one in forest})
+
+
+def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> None:
+    """What the method makes on its own decides whether more is tried of it, and that comes second."""
+    drill = search.prepared(search.Question(synth.make("fabric", **RING), tmp_path, form="msccl:azure"))
+    case = drill.whole
+    assert case.instance is not None
+    runs = [run for run in search.runs_of(drill) if run.instance is case.instance]
+    chunked = next(run for run in runs if run.options.method.get("chunks") == 4)
+    case.borrowed_seconds = 1e-9  # whatever is made is slow beside it
+    search.take(drill, case, synth.solve(case.instance, "forest", options={"transfers": "12"}))
+    assert not search._is_useless(chunked, case)
+    search.take(drill, case, synth.solve(case.instance, "forest"))
+    assert search._is_useless(chunked, case)
+
+
+def test_as_near_as_exported_to_a_schedule_near_its_bound_is_enough(tmp_path: Path) -> None:
+    drill = search.prepared(search.Question(synth.make("fabric", **RING), tmp_path, form="msccl:azure"))
+    case = drill.whole
+    assert case.instance is not None
+    for name in ("bound", "forest"):
+        search.take(drill, case, synth.solve(case.instance, name))
+    assert case.quickest is not None
+    assert case.scheduled is not None
+    assert case.bound is not None
+    bound, value = case.bound, float(case.scheduled.value or 0)
+    gap = 1 - bound / value + 1e-6  # of the schedule itself
+    for seconds, enough in ((bound, True), (value / (1 - gap) * (1 - 1e-9), True), (value / (1 - gap) * 1.01, False)):
+        case.quickest = case.quickest._replace(seconds=seconds)
+        assert case.within(gap) == enough
+    assert not case.within(0.0) or value == bound
 
 
 def test_an_unknown_form_is_one_message(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.exchange.file_check import check_file
-from synth.exchange.forms import Lowered, in_form, in_seconds
+from synth.exchange.forms import Lowered, in_form, in_seconds, most_moves, refusal
 from synth.exchange.program_files import LOADED
 from synth.exchange.record_export import transfers_of
 from synth.exchange.selection import FORMATS
@@ -249,6 +249,14 @@ def test_a_tuned_folder_says_which_files_to_copy(tmp_path: Path) -> None:
     assert "gap = (time − bound) / time" in done.stdout
 
 
+def test_a_chunk_a_rank_of_many_is_lowered() -> None:
+    """Every rank sends 2 (n - 1) chunks and receives as many, in a file of 4,095 elements a GPU."""
+    for ranks in (4, 256, 1024):
+        most = most_moves("msccl:azure", ranks)
+        assert (2 * (ranks - 1) * ranks <= most) == (4 * (ranks - 1) <= 4095)
+        assert "elements" in refusal("msccl:azure", most + ranks, ranks) or ranks == 4
+
+
 @pytest.mark.parametrize(
     ("form", "fits", "tried"),
     [
@@ -284,4 +292,5 @@ def test_schedules_that_are_too_large_are_made_of_fewer_transfers(
     search = _Search(question, "allreduce", None, lambda _: None)
     search._ours(search.rows[0], ["forest"])
     assert [one["transfers"] for one in asked if "transfers" in one] == [each * 4 for each in tried]
-    assert [one for one in asked if "transfers" not in one] == [{}, {"chunks": 1}, {"chunks": 2}, {"chunks": 4}]
+    chunked = [{"chunks": count} for count in (1, 2, 4, 16, 64)]
+    assert [one for one in asked if "transfers" not in one] == [{}, *chunked]
