@@ -40,7 +40,7 @@ def _row(drill: Drill, case: Case, rings: Mapping[str, float]) -> dict[str, Any]
     by = "" if best is None else best.whose
     if case.borrowed and case.borrowed_seconds is not None and case.seconds == case.borrowed_seconds:
         by = f"the schedule for {case.borrowed}"
-    row = {
+    return {
         "failure": case.name,
         "kind": "" if case.orbit is None else case.orbit.representative.kind,
         "alike": 1 if case.orbit is None else len(case.orbit.members),
@@ -53,15 +53,20 @@ def _row(drill: Drill, case: Case, rings: Mapping[str, float]) -> dict[str, Any]
         "instance": "" if case.instance is None else case.instance.name,
         "rings_s": rings.get(case.name),
         "rings_loss": None if case.orbit is None or case.name not in rings else rings[case.name] / rings["nothing"] - 1,
+        **(_in_form(drill, case) if drill.question.exports else {}),
     }
-    if drill.question.exports:
-        scheduled = case.scheduled_seconds
-        row["scheduled_s"] = scheduled
-        row["ratio"] = None if case.seconds is None or not scheduled else case.seconds / scheduled
-        row["program"] = "" if case.quickest is None else case.quickest.program.how
-        size = int(getattr(drill.question.whole, "bytes", 0))
-        row["limit"] = limit(case.records, drill.question.form, case.seconds, size) if case.seconds else ""
-    return row
+
+
+def _in_form(drill: Drill, case: Case) -> dict[str, Any]:
+    """The columns of what an executor runs."""
+    seconds, scheduled = case.seconds, case.scheduled_seconds
+    size = int(getattr(drill.question.whole, "bytes", 0))
+    return {
+        "scheduled_s": scheduled,
+        "ratio": None if seconds is None or not scheduled else seconds / scheduled,
+        "program": "" if case.quickest is None else case.quickest.program.how,
+        "limit": limit(case.records, drill.question.form, seconds, size) if seconds else "",
+    }
 
 
 def cells(table: pd.DataFrame) -> list[list[str]]:
