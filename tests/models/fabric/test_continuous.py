@@ -26,7 +26,7 @@ from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
 from synth_models.fabric.programs.continuous.method import propose
 from synth_models.fabric.programs.continuous.order import Order
-from synth_models.fabric.programs.continuous.problem import Problem, _most_seconds
+from synth_models.fabric.programs.continuous.problem import Problem, most_seconds
 from synth_models.fabric.programs.continuous.sizes import adjusted, resized
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
@@ -53,7 +53,7 @@ def settled(instance: FabricInstance, sizes: list[list[int]]) -> tuple[Problem, 
     """The program's answer for these pieces, and the seconds of its schedule, which passes the check."""
     block = [b for b, row in enumerate(sizes) for _ in row]
     problem = Problem.of(instance, TransferRoutes(instance), block, [n for row in sizes for n in row])
-    horizon = int(_most_seconds(instance, problem.size) * problem.ticks)
+    horizon = int(most_seconds(instance, problem.size) * problem.ticks)
     answer = quickest(problem, horizon, 0, RunOptions(time_limit_s=60))
     if answer.rows is None:
         return problem, answer, None
@@ -106,6 +106,20 @@ def test_switches_that_store(seed: int) -> None:
             assert times[False, False] >= max(found)  # type: ignore[operator]
         if not instance.machine.is_switch.any() and not instance.switching.multicast:
             assert set(found) == {settled(instance, sizes)[2]}
+
+
+@pytest.mark.parametrize("seed", [20868, 5158, 2299])
+def test_begins_without_a_schedule(seed: int) -> None:
+    """Where no other method had one in the time; pieces may wait in switches, or be summed up."""
+    instance = drawn_instance(seed)
+    given = Incumbent(instance, RunOptions(time_limit_s=60, relative_gap=0.9).started_now())
+    given.prove(strongest(instance, RunOptions()))
+    outcome = propose(instance, given.options, given)
+    assert outcome.solution is not None
+    verdict = check_schedule(instance, outcome.solution)
+    assert verdict.ok, verdict.faults
+    out_of_time = Incumbent(instance, RunOptions(time_limit_s=1e-9).started_now(), proven=given.proven)
+    assert propose(instance, out_of_time.options, out_of_time).termination in ("time_limit", "optimal", "finished")
 
 
 def test_ways_not_taken_need_not_fit() -> None:

@@ -35,7 +35,7 @@ from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import moves, quickest
 from synth_models.fabric.programs.continuous.neighbourhood import pack_timed_trees, search
-from synth_models.fabric.programs.continuous.problem import Problem, Row
+from synth_models.fabric.programs.continuous.problem import Problem, Row, most_seconds
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
 from synth_models.fabric.programs.continuous.tuned import (
     EACH,
@@ -49,6 +49,8 @@ from synth_models.fabric.programs.continuous.tuned import (
 )
 from synth_models.fabric.scheduling.chunks import cut, hurried
 from synth_models.fabric.solution import Schedule
+
+STOPPED = "stopped at the time limit"
 
 
 def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> Outcome:
@@ -67,14 +69,14 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
         if incumbent.over() or not _one_number(incumbent, routes, number, EACH if chunks is None else 0.8):
             break
     _improved(incumbent, routes, search)
-    assert incumbent.best is not None
+    found = incumbent.best is not None
     return Outcome(
-        "optimal" if incumbent.optimal else "finished",
-        _with_claims(incumbent),
+        "optimal" if incumbent.optimal else "finished" if found else "time_limit",
+        _with_claims(incumbent) if found else None,
         bound=float_below(proven.seconds),
         bound_proof=str(proven),
         certificate=proven.certificate(),
-        message=cpsat.with_caveat(_words(incumbent, routes), options),
+        message=cpsat.with_caveat(_words(incumbent, routes), options) if found else STOPPED,
         solve_s=time.monotonic() - began,
         made_by=incumbent.made_by,
     )
@@ -128,7 +130,8 @@ def _solved(incumbent: Claims, problem: Problem, number: int, share: float) -> l
 def _horizons(incumbent: Claims, problem: Problem, known: int) -> list[int]:
     """Ticks within which to look: at first those of one latency less, which leaves the solver few orders, at last more
     than the incumbent takes."""
-    assert incumbent.time is not None
+    if incumbent.time is None:  # no other method had a schedule in the time
+        return [int(most_seconds(problem.instance, problem.size) * problem.ticks)]
     last = int(incumbent.time * problem.ticks * WORSE)
     hop = int(clock.latencies(problem.instance.machine, problem.ticks).min(initial=0))
     hops = 2 * hop if problem.instance.machine.is_switch.any() and not problem.routes.by_link else hop

@@ -44,8 +44,8 @@ def search(incumbent: Claims, routes: TransferRoutes) -> None:
 
 
 def pack_timed_trees(incumbent: Claims, routes: TransferRoutes) -> None:
-    """The packing of trees over time, in ever more pieces while that helps."""
-    worse = 0
+    """The packing of trees over time, in ever more pieces while that helps; none of pieces that may wait under way."""
+    worse = 0 if not routes.waits else 2
     for order, urgency in orders(incumbent.instance, routes, incumbent):
         if worse == 2 or incumbent.over() or len(order.rows) > MOST_CUT:
             return

@@ -57,7 +57,7 @@ class Problem:
     @classmethod
     def of(cls, instance: FabricInstance, routes: TransferRoutes, block: Sequence[int], size: Sequence[int]) -> Problem:
         """With the clock that suits it. Raises :class:`UnsupportedError` where that is too fine."""
-        ticks = clock.ticks_per_second(instance.machine, _most_seconds(instance, size))
+        ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, size))
         sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
         ticks *= SUM_PARTS if sums else 1
         if ticks > MOST_TICKS:
@@ -66,7 +66,7 @@ class Problem:
         for n in set(size):
             times += clock.durations(instance.machine, ticks, n).tolist()
         unit = max(1, math.gcd(*times) // (SUM_PARTS if sums else 1))
-        longest = int(_most_seconds(instance, size) * ticks)
+        longest = int(most_seconds(instance, size) * ticks)
         exact = longest // unit <= MOST_UNITS
         return cls(
             instance, routes, tuple(map(int, block)), tuple(map(int, size)), ticks,
@@ -241,7 +241,7 @@ def resources(problem: Problem, route: TransferRoute, found: Timing) -> list[tup
     return rows
 
 
-def _most_seconds(instance: FabricInstance, size: Sequence[int]) -> float:
+def most_seconds(instance: FabricInstance, size: Sequence[int]) -> float:
     """More than any schedule of ours with these pieces takes."""
     net = instance.machine.network
     if not net.links or not len(size):
