@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -178,16 +178,20 @@ def read_keys(family: Family, parameters: Mapping[str, Any]) -> Keys:
     except ValidationError as error:
         faults += [_in_words(fault, keys_type, given) for fault in faults_of(error, given)]
         values = _readable(keys_type, given)
-    seen, unread = {fault.path for fault in faults}, [key for key in given if key not in values]
+    seen = {fault.path for fault in faults}
     for fault in keys_type.faults_in(values):
-        if any(f"{key}=" in fault.message for key in unread):  # asks for what was given, whose own fault is told
-            continue
-        if not fault.path or fault.path not in seen:  # shown as it was typed
-            faults.append(replace(fault, value=given[fault.path]) if fault.has_value and fault.path in given else fault)
+        if (not fault.path or fault.path not in seen) and not _asks(fault, given.keys() - values.keys()):
+            shown_as_typed = fault.has_value and fault.path in given
+            faults.append(replace(fault, value=given[fault.path]) if shown_as_typed else fault)
     if faults:
         raise InputError(faults, f"{MAKE} {family.name}")
     keys._given.update(given)
     return keys
+
+
+def _asks(fault: Fault, unread: Set[str]) -> bool:
+    """Whether a fault asks for a key that was given and could not be read, whose own fault is told."""
+    return any(f"{key}=" in fault.message for key in unread)
 
 
 def _readable(keys_type: type[Keys], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from synth.study.measures import summary
+from synth.study.names import label_of
 from synth.text.files import write_atomically
 from synth.text.quantities import NOTHING, percent, shown, times
 
@@ -29,7 +30,7 @@ def write(table: pd.DataFrame, folder: Path, labels: Mapping[str, str] = NO_LABE
     """Write ``summary.csv`` and ``summary-methods.tex`` (with ``labels``: names for print) into the folder; their
     paths."""
     rows = summary(table)
-    for_print = rows.assign(label=[labels.get(str(label), label) for label in rows["label"]])
+    for_print = rows.assign(label=[label_of(str(label), labels) for label in rows["label"]])
     written = {folder / "summary.csv": rows.to_csv(index=False), folder / "summary-methods.tex": as_latex(for_print)}
     for path, text in written.items():
         write_atomically(path, text.encode())

@@ -9,15 +9,25 @@ import pandas as pd
 
 from synth.errors import Fault, one_of
 
-NAMED = ("label", "group", "instance", "series")  # columns of a study's table
+RUNS, NAMED = ("label", "group"), ("instance", "series", "label", "group")  # columns of a study's table
 LONGEST = 60
 
 
 def named(table: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
-    """The table with these names in place of its own."""
+    """The table with these names in place of its own; what stands behind one in a run's label (``pull 20s``) stays."""
     if not labels:
         return table
-    return table.assign(**{name: table[name].replace(dict(labels)) for name in NAMED if name in table})
+    shown = {name: table[name].map(lambda text: labels.get(text, text)) for name in NAMED if name in table}
+    for name in {*RUNS} & {*shown}:
+        shown[name] = table[name].map(lambda text: label_of(str(text), labels))
+    return table.assign(**shown)
+
+
+def label_of(label: str, labels: Mapping[str, str]) -> str:
+    """The run's label with the name of the longest of these keys that it begins with."""
+    keys = [key for key in labels if label == key or label.startswith((f"{key} ", f"{key}-"))]
+    key = max(keys, key=len, default="")
+    return f"{labels[key]}{label[len(key) :]}" if key else label
 
 
 def faults_of(labels: Mapping[str, str], instances: Iterable[str], methods: Iterable[str]) -> Iterator[Fault]:

@@ -95,7 +95,8 @@ def _sheet(family: str, rows: Any, most: int) -> Sheet:
     kept = sorted(order[:most])
     only_counted = {label for label, group in rows.groupby("group") if (group["evidence"] == "counted").all()}
     factor, unit = (GIGA, "GB/s") if rated else scaled(str(rows["unit"].iloc[0]), float(rows["value"].max()))
-    what = f"bandwidth [{unit}]" if rated else f"{get_family(family).objective.name} [{unit}]"
+    name = "bandwidth" if rated else get_family(family).objective.name
+    what = name if name == unit else f"{name} [{unit}]"
     blocks = []
     for name, (values, bounds) in grids:
         title = title_of(name, rows.loc[rows["series"] == name, "instance"]) if rated else ""

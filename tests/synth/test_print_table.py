@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from synth.study import print_table
-from synth.study.names import faults_of, named
+from synth.study.names import faults_of, label_of, named
 from synth.study.print_table import WIDTH_PT, as_latex
 
 
@@ -100,6 +100,9 @@ def test_every_column_is_defined() -> None:
 
 def test_names_for_print_stand_in_place_of_labels_and_instances() -> None:
     table = pd.DataFrame([row("forest-highs", 1024, 2e-6, "forest"), row("ring", 2048, 1e-6)])
+    assert list(named(table.assign(label="pull 20s"), {"pull": "Ours"})["label"]) == ["Ours 20s"] * 2
+    assert label_of("pull-highs 20s", {"pull": "A", "pull-highs": "B"}) == "B 20s"
+    assert label_of("pullover", {"pull": "A"}) == "pullover"
     shown = named(table, {"forest-highs": "Ours", "mine-2048B": "2 KiB"})
     assert list(shown["label"]) == list(shown["group"]) == ["Ours", "ring"]
     assert list(shown["instance"]) == ["mine-1024B", "2 KiB"]

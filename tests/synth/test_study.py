@@ -173,6 +173,8 @@ def test_resume_runs_nothing_again(finished):
     before = {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
     result = run("study", folder.parents[1] / "small.toml", "--results", folder.parent, "--resume")
     assert result.exit_code == 0
+    runs = len(before)
+    assert f"kept {runs} of {runs} runs as they were" in result.output
     assert before == {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
 
 

@@ -182,6 +182,11 @@ def test_positions_of_a_graph_are_where_its_nodes_are_drawn() -> None:
     assert as_raw(read_text(text, "m.json"))["network"]["positions"] == [[1.0, 2.5], [3.0, 4.0]]
     del graph.nodes[0]["pos"]
     assert synth.make("fabric", links=graph, collective="allgather", bytes="1MiB").network.positions is None
+    graph.edges[0, 1]["latency"] = "soon"
+    with pytest.raises(InputError) as wrong:
+        synth.make("fabric", links=graph, collective="allgather", bytes="1MiB")
+    assert len(wrong.value.faults) == 1  # not also that links are missing
+    graph.edges[0, 1]["latency"] = "1us"
     graph.nodes[0]["pos"] = "here"
     with pytest.raises(InputError, match=r"node 0, pos.*two numbers"):
         synth.make("fabric", links=graph, collective="allgather", bytes="1MiB")
