@@ -54,8 +54,11 @@ def _boxes(row: Row, question: Question) -> Boxes | None:
     boxes = [list(box) for box in getattr(large, "boxes", ())] or [list(large.members)]
     sums = bool(getattr(large.machine, "abilities", None) and large.machine.abilities.any)
     inside, ways = _rates(large.machine.network, boxes)
+    own = [rate for node, rate in ways.items() if node in boxes[0]]
+    if own and not inside and len(boxes) < row.ranks:  # the boxes of one NVLink domain, which NCCL takes for one
+        return Boxes(row.collective, row.ranks, 1, min(own), sums=sums)
     if len(boxes) > 1 and ways:
-        return Boxes(row.collective, row.ranks, len(boxes), inside, len(ways), min(ways), sums)
+        return Boxes(row.collective, row.ranks, len(boxes), inside, len(ways), min(ways.values()), sums)
     seconds = api.solve(large, "ring", time_limit=RUN_S).value
     if not seconds:
         return None
@@ -65,9 +68,9 @@ def _boxes(row: Row, question: Question) -> Boxes | None:
     return Boxes(row.collective, row.ranks, 1, rate, sums=sums)
 
 
-def _rates(network: Any, boxes: list[list[int]]) -> tuple[float, list[float]]:
-    """Bytes/s that the first box's first GPU sends to its box, and those of each link that leads out of the first box:
-    to a node that several boxes come to by equally few hops. No links lead out where boxes are joined directly."""
+def _rates(network: Any, boxes: list[list[int]]) -> tuple[float, dict[int, float]]:
+    """Bytes/s that the first box's first GPU sends to its box, and, by the node of the box, those of a link that leads
+    out of it: to a node that several boxes come to by equally few hops. None does where boxes are joined directly."""
     links = list(zip(network.src.tolist(), network.dst.tolist(), network.bandwidth.tolist(), strict=True))
     after: dict[int, list[int]] = {}
     for u, v, _ in links:
@@ -84,9 +87,9 @@ def _rates(network: Any, boxes: list[list[int]]) -> tuple[float, list[float]]:
         edge = list(come)
     ranks = {rank for box in boxes for rank in box}
     if any(u in ranks and v in ranks and own[u] != own[v] for u, v, _ in links):
-        return 0.0, []
+        return 0.0, {}
     out = {u: rate for u, v, rate in links if own.get(u) == 0 and own.get(v, -1) == -1}
     first = boxes[0][0]
     mates = [(v, rate) for u, v, rate in links if u == first and own.get(v) == 0 and v not in out]
     kept = [rate for v, rate in mates if v in ranks or len({w for w in after[v] if w in ranks}) > 1]
-    return sum(kept), list(out.values())
+    return sum(kept), out

@@ -129,6 +129,7 @@ class Asked:
         ),
         ({"machine": "dgx-h100-nvls", "boxes": 4}, Boxes("allreduce", 32, 4, 450e9, 8, 50e9, True)),
         ({"machine": "dgx1", "boxes": 2}, Boxes("allreduce", 16, 2, 150e9, 4, 12.5e9)),
+        ({"machine": "gb200-nvl72", "boxes": 18}, Boxes("allreduce", 72, 1, 900e9)),
         ({"machine": "mi300x", "boxes": 2}, Boxes("allreduce", 16, 2, 336e9, 8, 50e9)),
     ],
     ids=lambda one: "-".join(map(str, one.values())) if isinstance(one, dict) else "",

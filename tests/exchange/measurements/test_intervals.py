@@ -126,7 +126,7 @@ def test_tune_says_it(tmp_path: Path) -> None:
     sizes = ("--sizes", "64KiB", "-m", "pull", "--for", "scheduled")
     done = command.run("tune", "four.json", *sizes, "-o", "tuned", "--reach", "hopper", cwd=tmp_path)
     assert "within the fit's intervals of 95 %, allreduce 64.0 KiB: " in done.stdout
-    assert "allreduce 64.0 KiB: NCCL's tree, LL, should reach busbw" in done.stdout
+    assert "allreduce 64.0 KiB: NCCL's ring, LL, should reach busbw" in done.stdout
     head = (tmp_path / "tuned" / "table.csv").read_text().splitlines()[0].split(",")
     assert {"least_s", "most_s", "rival", "rival_lead", "reach_seconds", "reach_algorithm", "reach_protocol"} <= set(
         head
