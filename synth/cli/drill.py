@@ -166,6 +166,7 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     """Say what is in the drawer for a failure, and write it if asked for."""
     from synth.drill import drawer
     from synth.errors import InputError
+    from synth.exchange.file_kinds import beside
 
     if parameters:
         raise InputError(f"{parameters[0]}: --answer takes a drawer and nothing else")
@@ -181,6 +182,8 @@ def _answer(folder: Path, parameters: list[str], text: str, out: Path | None) ->
     console.print(words)
     if found.program is not None:
         console.print(f"as {found.contents.form} runs it: {found.program}")
+        if (one := beside(found.program)).is_file():
+            console.print(f"for calls in place: {one}")
     if found.moves:
         moves = ", ".join(f"{old} is {new}" for old, new in found.moves.items())
         console.print(f"renumbered: {moves}")

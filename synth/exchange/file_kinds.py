@@ -27,3 +27,8 @@ def is_plan(path: Path) -> bool:
     with path.open("rb") as stream:
         head = stream.read(HEAD)
     return b'"gpus"' in head and b'"synth-record/' not in head
+
+
+def beside(path: Path) -> Path:
+    """The file for calls in place that stands beside another."""
+    return path.with_stem(f"{path.stem}-inplace")

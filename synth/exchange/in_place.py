@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from synth.errors import InputError
 from synth.exchange import executors, places, validity
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.file_kinds import beside
 
 
 class Written(NamedTuple):
@@ -36,11 +37,6 @@ class Written(NamedTuple):
             old = f"; an earlier {self.missing} lies beside it: remove it" if self.missing else ""
             return f"for calls in place and out of place{old}"
         return f"for calls out of place; in place: {self.one.name}"
-
-
-def beside(path: Path) -> Path:
-    """The file for calls in place that stands beside another."""
-    return path.with_stem(f"{path.stem}-inplace")
 
 
 def written(

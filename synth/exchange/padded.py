@@ -35,26 +35,29 @@ def pairs(demand: Demand, ranks: int) -> tuple[IntArray, IntArray]:
     return np.bincount(pair, demand.bytes, ranks * ranks).astype(np.int64), first
 
 
-def chunk_bytes(t: Transfers, chunks: int) -> int:
-    """Bytes of a chunk where the greatest part of a demand has so many."""
+def chunk_bytes(t: Transfers, chunks: int, instances: int = 1) -> int:
+    """Bytes of a chunk where the greatest part of a demand has so many, each to be cut into ``instances``."""
     assert t.demand is not None
     most = int(pairs(t.demand, t.ranks)[0].max(initial=1))
-    return -(-most // (chunks * ALIGNED)) * ALIGNED
+    return -(-most // (chunks * instances * ALIGNED)) * instances * ALIGNED
 
 
-def _asked(t: Transfers) -> int:
-    """The number of chunks of the greatest part: the least tried that costs few bytes more than there are."""
+def _asked(t: Transfers, instances: int) -> int:
+    """The number of chunks of the greatest part: the least tried that costs few bytes more, or fewest."""
     assert t.demand is not None
     amount, _ = pairs(t.demand, t.ranks)
+    moved = {}
     for chunks in TRIED:
-        size = chunk_bytes(t, chunks)
-        if int((-(-amount // size) * size).sum()) <= (1 + MORE) * int(amount.sum()):
+        size = chunk_bytes(t, chunks, instances)
+        moved[chunks] = int((-(-amount // size) * size).sum())
+        if moved[chunks] <= (1 + MORE) * int(amount.sum()):
             return chunks
-    return TRIED[-1]
+    return min(moved, key=lambda chunks: moved[chunks])
 
 
-def padded(t: Transfers, chunks: int | None = None) -> Transfers:
-    """A demand's moves as those of an all-to-all, in chunks: the greatest part has ``chunks``. Ends of pieces go to the
+def padded(t: Transfers, chunks: int | None = None, instances: int = 1) -> Transfers:
+    """A demand's moves as those of an all-to-all, in chunks: the greatest part has ``chunks``, each of which can be cut
+    into ``instances``. Ends of pieces go to the
     nearest chunk, those of parts to the next. Raises :class:`InputError` for ranks that send themselves data, and for
     too many chunks."""
     assert t.demand is not None
@@ -62,8 +65,8 @@ def padded(t: Transfers, chunks: int | None = None) -> Transfers:
         raise InputError("a rank that sends data to itself: no executor moves them")
     if chunks is not None and chunks > MOST_CHUNKS:
         raise InputError([Fault("--chunks", f"must be at most {MOST_CHUNKS}", chunks, True)])
-    chunks = chunks or _asked(t)
-    size, (amount, first) = chunk_bytes(t, chunks), pairs(t.demand, t.ranks)
+    chunks = chunks or _asked(t, instances)
+    size, (amount, first) = chunk_bytes(t, chunks, instances), pairs(t.demand, t.ranks)
     pair = (t.demand.origin * t.ranks + t.demand.goal)[t.piece_part]
     low = first[t.piece_part] + t.piece_offset
     begin, end = (_edge(place, size, amount[pair]) for place in (low, low + t.piece_bytes))
@@ -83,10 +86,10 @@ def _edge(place: IntArray, size: int, end: IntArray) -> IntArray:
     return np.minimum(found, -(-end // size))
 
 
-def told(t: Transfers, chunks: int) -> str:
+def told(t: Transfers, chunks: int, instances: int = 1) -> str:
     """The sizes of the buffers that the file is for, and how many bytes more move, in words."""
     assert t.demand is not None
-    size, (amount, _) = chunk_bytes(t, chunks), pairs(t.demand, t.ranks)
+    size, (amount, _) = chunk_bytes(t, chunks, instances), pairs(t.demand, t.ranks)
     part, moved = size * chunks, int((-(-amount // size) * size).sum())
     more = percent(moved / max(int(amount.sum()), 1) - 1)
     return (

@@ -168,7 +168,7 @@ def _write_algorithm(
     def again() -> Algorithm:
         return algorithm_of(transfers, executor, one, checks)[0]
 
-    notes += _calls(transfers, executor, algorithm.chunks, NEWEST)
+    notes += _calls(transfers, executor, algorithm.chunks, NEWEST, wish.instances)
     if not both:
         put(algorithm, path)
         return notes
@@ -178,19 +178,22 @@ def _write_algorithm(
 def _write_plan(
     transfers: Transfers, path: Path, write: Callable[..., None], wish: Wish, both: bool, version: Version
 ) -> list[str]:
-    whole, notes = in_chunks(transfers, wish.chunks) if transfers.demand is None else _padded(transfers, wish.chunks)
+    if transfers.demand is None:
+        whole, notes = in_chunks(transfers, wish.chunks)
+    else:
+        whole, notes = padded.padded(transfers, wish.chunks, wish.instances), []
 
     def planned(one: bool) -> mscclpp.Planned:
         found = mscclpp.planned(whole, in_place=one, instances=wish.instances)
         if transfers.demand is not None:
-            size = padded.chunk_bytes(transfers, whole.part_bytes) * whole.part_bytes * whole.ranks
+            size = padded.chunk_bytes(transfers, whole.part_bytes, wish.instances) * whole.part_bytes * whole.ranks
             found.plan.update(min_message_size=size, max_message_size=size + (not version.registers))
         return found
 
     made = planned(wish.in_place)
     if missing := unknown_to(version, made.plan):
         raise InputError(f"needs {missing}, which MSCCL++ {version.name} does not know")
-    notes += [*made.notes, *_calls(transfers, "mscclpp", whole.part_bytes * wish.instances, version)]
+    notes += [*made.notes, *_calls(transfers, "mscclpp", whole.part_bytes * wish.instances, version, wish.instances)]
     if not both:
         write(made.plan, path)
         return notes
@@ -201,11 +204,11 @@ def _write_plan(
     return [*notes, in_place.written(made.plan, "mscclpp", again, path, write).told]
 
 
-def _calls(transfers: Transfers, executor: str, chunks: int, version: Version) -> list[str]:
+def _calls(transfers: Transfers, executor: str, chunks: int, version: Version, instances: int) -> list[str]:
     """Which calls a file serves, and how one comes that serves more."""
     planned = executor == "mscclpp"
     if transfers.demand is not None:
-        return [padded.told(transfers, chunks)]
+        return [padded.told(transfers, chunks // instances, instances)]
     said = counts.told(executor, transfers.collective, chunks, version)
     if counts.even(planned, transfers.collective, transfers.ranks, transfers.part_bytes, chunks):
         return [said]
@@ -244,14 +247,10 @@ def _lowered(transfers: Transfers, executor: str, wish: Wish) -> tuple[Algorithm
     limits = limits_of(executors.executor(executor))
     if transfers.demand is None:
         return lower(transfers, limits, wish)
-    moves = padded.padded(transfers, wish.chunks)
+    moves = padded.padded(transfers, wish.chunks, wish.instances)
     algorithm, notes = lower(moves, limits, replace(wish, chunks=moves.part_bytes))
-    size = padded.chunk_bytes(transfers, moves.part_bytes) * moves.part_bytes * moves.ranks
+    size = padded.chunk_bytes(transfers, moves.part_bytes, wish.instances) * moves.part_bytes * moves.ranks
     return replace(with_idle(algorithm), least_bytes=size, most_bytes=size), notes
-
-
-def _padded(transfers: Transfers, chunks: int | None) -> tuple[Transfers, list[str]]:
-    return padded.padded(transfers, chunks), []
 
 
 def _demand_valid(algorithm: Algorithm, executor: str) -> int:

@@ -20,8 +20,8 @@ from exchange.random_transfers import random_transfers
 from synth.errors import InputError
 from synth.exchange import msccl_xml, mscclpp, padded
 from synth.exchange.file_check import check_file
+from synth.exchange.file_kinds import beside
 from synth.exchange.formats import FORMATS
-from synth.exchange.in_place import beside
 from synth.exchange.lowering import Wish
 from synth.exchange.record_export import write_schedule
 from synth.exchange.transfers import Demand, Transfers, in_order
@@ -84,7 +84,7 @@ class Given(Machine):
 def test_every_byte_of_a_demand_arrives_in_xml_and_in_plans(tmp_path: Path) -> None:
     for seed in range(some(40)):
         t = random_demand(seed)
-        wish = Wish(chunks=(None, 3, 8)[seed % 3])
+        wish = Wish(chunks=(None, 3, 8)[seed % 3], instances=1 + seed % 2)
         for form, executor in (("msccl-xml", "azure"), ("msccl-xml", "msccl"), ("mscclpp", "mscclpp")):
             path = tmp_path / f"{seed}-{executor}{FORMATS[form].suffix}"
             write_schedule(t, FORMATS[form], path, executor, wish, both=True)
@@ -183,6 +183,8 @@ def test_a_planned_demand_is_exported_and_run(seed: int, tmp_path: Path) -> None
         said = run("export", record, "-o", name, cwd=tmp_path).stderr
         assert "one all-to-all with parts padded to" in said
         assert "padded and as exported it takes" in said
+        refused = run("import", name, "--machine", "dgx-a100", f"gpus={ranks}", "bytes=1MiB", cwd=tmp_path, code=2)
+        assert "is an all-to-all of given parts" in refused.stderr
         for file in (tmp_path / name, beside(tmp_path / name)):
             if file.exists():
                 assert "yes" in run("run", file, "--bytes", "256KiB", "--repeat", 1, cwd=tmp_path).stdout

@@ -26,6 +26,8 @@ from synth_models.fabric.scheduling.given_moves import from_algorithm, from_tran
 from synth_models.fabric.scheduling.mirrored import backwards
 from synth_models.fabric.solution import Schedule
 
+GIVEN = "is an all-to-all of given parts, no schedule of a whole one: `synth check` and `synth run` take it"
+
 
 def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     """Method ``imported``. Raises :class:`InputError` for a file that cannot be read, is not valid, or is not for this
@@ -43,6 +45,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
     faults = validity.check(algorithm).faults
     if faults:
         raise InputError(faults, str(path))
+    if algorithm.wants is not None:
+        raise InputError(GIVEN, str(path))
     return Outcome("finished", from_algorithm(instance, algorithm))
 
 
@@ -64,4 +68,6 @@ def _planned(instance: FabricInstance, path: Path) -> Schedule:
         moves = mscclpp.transfers(mscclpp.read(path), part_bytes=part_bytes(instance))
     except InputError as error:
         raise InputError(error.faults, str(path)) from None
+    if moves.wants is not None:
+        raise InputError(GIVEN, str(path))
     return from_transfers(instance, moves)
