@@ -40,6 +40,7 @@ from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 ANCHORS = 4  # sizes at which all methods run
 MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
 ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ours is looked for
+LONGER_S, MUCH = 60.0, 1.5  # of a run that is made once more, and how many times the time it had
 NO_TIME, NEAR_BOUND = "not tried in the time", f"not tried, {ENOUGH:.1%} above the bound at most"
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
     "forest": ({}, *({"chunks": count} for count in (1, 2, 4, 16, 64))),
@@ -126,6 +127,7 @@ class _Search:
         self._lowers = question.form not in (SCHEDULED, *SERVICES)  # for an executor
         self._carried_over = False
         self.share, self.runs = Share(until), 1  # of the turn, and how many runs share what is left of it
+        self.most_s = RUN_S  # of a run
         self._told: dict[int, Candidate] = {}  # of every size, what was said last
 
     def turns(self) -> list[Turn]:
@@ -162,7 +164,7 @@ class _Search:
             if row.ranks > MOST_PUBLISHED_FIRST:
                 phases = [
                     (own[:1], self._ours), (published[:1], refer), (bounds, self._bound),
-                    (published[1:], refer), (own[1:], self._ours),
+                    (published[1:], refer), (own[1:], self._ours), (own[:1], self._longer),
                 ]  # fmt: skip
             for phase, (names, act) in enumerate(phases):
                 add(phase, place, k, names, act)
@@ -261,6 +263,21 @@ class _Search:
             self._try(row, name, options, False)
             if not options:
                 self._smaller(row, name, False)
+
+    def _longer(self, row: Row, names: list[str]) -> None:
+        """Run once more what had too little time: the method of the best schedule, or the first of ours where there is
+        none, if much more is left for it."""
+        if self.until is None or self._lowers or self._is_near_bound(row):
+            return
+        name = names[0] if row.best is None and names else row.scheduled_by.partition(" ")[0]
+        before = self.records.get((row.instance.sha256, name, ()))
+        limit = min(LONGER_S, self.share.seconds())
+        if before is None or before["stopped_by"] != "clock" or limit < MUCH * before["options"]["time_limit_s"]:
+            return
+        del self.records[row.instance.sha256, name, ()]
+        self.most_s = LONGER_S
+        self._try(row, name, {}, name in self.family.today)
+        self.most_s = RUN_S
 
     def _variants(self, name: str) -> tuple[Mapping[str, int], ...]:
         """The options that a method runs with: of what no executor runs, its own choice alone."""
@@ -398,7 +415,7 @@ class _Search:
         """The record of a run, made now or taken over; None where no time is left for it."""
         key = row.instance.sha256, name, tuple(options.items())
         if key not in self.records:
-            limit = min(RUN_S, self.share.seconds(self.runs))
+            limit = min(self.most_s, self.share.seconds(self.runs))
             found = taken_over(self.question, row.instance, name, options, limit)
             if found is None and limit <= 0:
                 return None

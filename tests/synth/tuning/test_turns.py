@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,33 @@ def test_of_many_ranks_ours_and_the_rings_come_first(
     for k, (name, rows) in enumerate(phases if large else []):
         these = made[4 * k : 4 * k + 4]
         assert ({one[:2] for one in these}, {one[2] for one in these}) == (rows, {name})
+
+
+def test_what_had_too_little_time_runs_once_more(
+    tmp_path: Path, made: list[tuple[str, int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first run that the clock cut, where several times its time is left; not one that is at its bound."""
+    monkeypatch.setattr(search, "MOST_PUBLISHED_FIRST", 3)
+    recorded, limits = search.recorded, list[float]()
+
+    def cut(place: Any, instance: Any, name: str, options: Any, seconds: float) -> Any:
+        found = recorded(place, instance, name, options, seconds)
+        if name != "forest":
+            return found
+        limits.append(seconds)
+        before = {**found["options"], "time_limit_s": 1.0}
+        return replace(found, data={**found.data, "options": before, "stopped_by": "clock"})
+
+    monkeypatch.setattr(search, "recorded", cut)
+    asked = question(tmp_path, seconds=600.0, collectives=("allgather",), sizes=(4096,))
+    monkeypatch.setattr(search, "ENOUGH", -1.0)  # nothing is near its bound
+    tune(asked)
+    assert [one[2] for one in made].count("forest") == len(limits) == 2
+    assert limits[0] <= search.RUN_S < limits[1] == search.LONGER_S
+    made.clear()
+    monkeypatch.setattr(search, "ENOUGH", 1.0)
+    tune(asked)
+    assert [one[2] for one in made].count("forest") == 1
 
 
 @pytest.mark.parametrize("form", ["scheduled", pytest.param("msccl:azure", marks=pytest.mark.long)])

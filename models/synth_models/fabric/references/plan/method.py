@@ -58,6 +58,7 @@ FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop be
 SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried,
 MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
 NEARLY = Fraction(1, 40)  # which nothing else is tried
+BEHIND_LEAVES = Fraction(1, 20)  # and the same behind leaf switches, of more ranks than get straight plans
 BALANCED, RELAYED, STRAIGHT, DIRECT, FLOW = "balanced", "relayed", "straight", "direct", "flow"
 REFERENCES = ("direct", "two_step", "fast", "spread_out")
 Call = Callable[[str, FabricInstance, RunOptions], Outcome]
@@ -211,7 +212,7 @@ class Planner:
         of all schedules, is no less than what was found; none does
         between many ranks behind leaf switches where it could gain little.
         ``instance``: whose blocks are the demand in another order."""
-        near = self._crossing is not None and len(self._node) > MOST_STRAIGHT and found.gap <= NEARLY
+        near = self._crossing is not None and len(self._node) > MOST_STRAIGHT and found.gap <= BEHIND_LEAVES
         if len(self._node) > MOST_COMPARED or found.optimal or near:
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
@@ -325,7 +326,7 @@ class Planner:
             found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
             over = self._crossing
             if over is not None:
-                enough = SMALL_GAP if len(boxed) <= MOST_STRAIGHT else NEARLY
+                enough = SMALL_GAP if len(boxed) <= MOST_STRAIGHT else BEHIND_LEAVES
                 found.insert(0, Maker(BALANCED, lambda best: leaf_plan(layout, boxed, over), enough))
         relayed = self._relayed
         if relayed is None:
