@@ -217,14 +217,15 @@ def refusal(form: str, moves: int, ranks: int) -> str:
 
 class _Way(NamedTuple):
     """A way to lower: channels a pair and whether moves go to them ``by_time``, or sends over one link wait for each
-    other (``in_turn``); or thread blocks of a plan, how pieces are dealt to them, and whether it uses operations over
-    switches."""
+    other (``in_turn``), in the order of arrivals (``by_arrival``); or thread blocks of a plan, how pieces are dealt to
+    them, and whether it uses operations over switches."""
 
     spread: int
     dealt: Dealing = Dealing()
     switches: bool = False
     by_time: bool = False
     in_turn: bool = False
+    by_arrival: bool = False
 
 
 class Lowered:
@@ -295,6 +296,8 @@ class Lowered:
                 yield _Way(spread, by_time=True)
             if spread in IN_TURN and self.transfers.outlet is not None:
                 yield _Way(spread, in_turn=True)
+                if self.transfers.reduces:
+                    yield _Way(spread, in_turn=True, by_arrival=True)
 
     def _plan_ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
         """The same of plans: thread blocks and how pieces are dealt to them, with meetings of these and without, with
@@ -322,7 +325,7 @@ class Lowered:
 
     def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
         executor, spread = executor_of(self.form), way.spread
-        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time, in_turn=way.in_turn)
+        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time, in_turn=way.in_turn, by_arrival=way.by_arrival)
         if "nodes" not in self.lifted:
             _demand_room(self.transfers, executor, chunks)
         made = self._lowered(executor, wish)
@@ -331,6 +334,7 @@ class Lowered:
             made = self._lowered(executor, wish)
         one = replace(wish, in_place=True)
         turns = "by time" if way.by_time else "in turn" if way.in_turn else ""
+        turns += " of arrival" if way.by_arrival else ""
         how = _words(f"{spread} channels a pair" if spread > 1 else "", turns, chunks)
         program = Program(self.form, how, spread, made, again=lambda: self._lowered(executor, one))
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from models.fabric.test_forest import instance, machine, random_network
 
+from synth.exchange import validity
+from synth.exchange.algorithm import KINDS
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.forms import in_seconds, refusal
 from synth.exchange.lowering import Wish, limits_of, lower
+from synth.exchange.transfers import Transfers
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.race import forest as solve
@@ -50,6 +53,29 @@ def test_what_a_gpu_sends_to_several_peers_of_another_box_keeps_its_order(collec
     took, in_turn, in_no_order = both(instance(machine("mi250", 2), collective, 2**30), 31_744)
     assert in_turn <= took * 1.01
     assert in_turn < in_no_order
+
+
+def test_by_arrival_no_sum_waits_for_what_is_long_on_its_way() -> None:
+    """Two ranks send their contribution to a third, the first to begin over a slow link: it is added last."""
+    moves = slow_first()
+    for by_arrival, first in ((False, 0), (True, 1)):
+        made, _ = lower(moves, limits_of(EXECUTORS["azure"]), Wish(by_arrival=by_arrival))
+        assert not validity.check(made).faults
+        adds = np.flatnonzero(made.kind == KINDS.index("rrc"))
+        block = np.searchsorted(made.step_start, adds, side="right") - 1
+        [waits] = [at for at in adds.tolist() if made.dep_tb[at] >= 0]
+        assert made.tb_recv[block[adds == waits][0]] == 1 - first
+
+
+def slow_first() -> Transfers:
+    """A reduce to rank 2 of one piece: rank 0 sends from 0 s to 9 s, rank 1 from 1 s to 2 s."""
+    zero = np.zeros(1, dtype=np.int64)
+    return Transfers(
+        name="slow-first", collective="reduce", ranks=3, root=2, part_bytes=64, piece_part=zero, piece_offset=zero,
+        piece_bytes=zero + 64, piece=np.zeros(2, dtype=np.int64), src=np.array([0, 1]), dst=np.array([2, 2]),
+        adds=np.ones(2, dtype=bool), start_s=np.array([0.0, 1.0]), end_s=np.array([9.0, 2.0]),
+        channel_hint=np.full(2, -1),
+    )  # fmt: skip
 
 
 AZURE = "azure: 65,521 moves among 32 gpus: 4,095 sends and receives a gpu, at most 4,095 elements"

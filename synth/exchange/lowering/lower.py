@@ -31,8 +31,9 @@ class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over (``by_time``: those that start at about one time on one, which a loop then runs side by side
     with the other times of other passes; ``in_turn``: a send waits for the one before it over the same link, whatever
-    thread block made that), ``blocks``: thread blocks of a rank at most, where a send and a receive can
-    share some of them, ``instances``: copies of the algorithm side by side, each on its share of
+    thread block made that; ``by_arrival``: steps in the order in which moves arrive, not in which they start, so that a
+    sum does not wait for what is long on its way), ``blocks``: thread blocks of a rank at most, where a send and a
+    receive can share some of them, ``instances``: copies of the algorithm side by side, each on its share of
     every piece and on channels of its own; ``fuse``: a receive and the send of the same data behind it in one step;
     ``join``: pieces that follow each other side by side in one step, which saves steps and costs overlap; ``protocol``
     as MSCCL names it."""
@@ -46,6 +47,7 @@ class Wish:
     protocol: str = "Simple"
     by_time: bool = False
     in_turn: bool = False
+    by_arrival: bool = False
     blocks: int | None = None
 
 
@@ -55,7 +57,8 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     Raises :class:`LimitError` naming the limit where the executor cannot run it, whatever is split.
     """
     most_count = limits.count or MOST_COUNT
-    transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable"))
+    played = np.lexsort((transfers.start_s, transfers.end_s)) if wish.by_arrival else None
+    transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable") if played is None else played)
     cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
     t, notes = cut.moves, list(cut.notes)
     done = acts(cut, wish.in_place, most_count)
