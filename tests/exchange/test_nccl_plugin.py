@@ -119,3 +119,12 @@ def test_the_plug_in_returns_what_the_table_says(
                     found = ask(collective, size, costs)
                     assert found == wanted(rules, (collective, size, ranks, nodes), costs), (collective, size, ranks)
                     assert found[1] != 1
+
+
+def test_nccl_counts_channels_where_the_plug_in_says_none() -> None:
+    """ncclGetAlgoInfo keeps its own number where the plug-in's is 0, and takes the plug-in's where it is another."""
+    source = Path(os.environ.get("NCCL_SOURCE", "")) / "src/enqueue.cc"
+    if not source.is_file():
+        pytest.skip("NCCL_SOURCE names no folder with src/enqueue.cc")
+    line = "info->nMaxChannels = nMaxChannels == 0 ? info->nMaxChannels : nMaxChannels;"
+    assert line in source.read_text(encoding="utf-8")
