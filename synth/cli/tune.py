@@ -40,7 +40,7 @@ FOR = (
 REPLAYED = {"ring": "ring", "tree": "double_tree", "NVLS": "nvls", "NVLSTree": "nvls", "PAT": "pat"}  # by our methods
 REACH = (
     "Say too what NCCL or RCCL should reach by its own cost model, beside what is possible, with GPUs of volta, "
-    "ampere, hopper, blackwell, mi250 or mi300x."
+    "ampere, hopper, blackwell, mi250 or mi300x; with --for nccl the GPUs that the file is for."
 )
 ANY_COUNT = "Choose by time alone, also what serves only some counts. Default: what serves all of whole 8 KiB a rank."
 
@@ -100,7 +100,7 @@ def tune(
     if aim.form in FORMATS:
         _variation(aim, effort.seed)
         _demand_tables(aim)
-        _for_library(aim.form, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
+        _for_library(aim, make, names, sizes, out, " ".join([machine, *(parameters or [])]))
         return
     asked, form = _asked(make, names, sizes, aim, effort, out, seconds), _form(aim.form)
     demand_folder("--out", out)
@@ -164,7 +164,7 @@ def _tell_interrupted(stopped: list[bool]) -> None:
 
 def _demand_tables(aim: Aim) -> None:
     """Refuse what is said of tables of exported algorithms where a library chooses among its own."""
-    for option, value in (("--robust", aim.robust), ("--reach", aim.reach)):
+    for option, value in (("--robust", aim.robust), ("--reach", aim.reach if aim.form != "nccl" else None)):
         if value:
             raise bad_option(option, "is for tables of exported algorithms, not of a library's own", aim.form)
 
@@ -236,18 +236,17 @@ def _variation(aim: Aim, seed: int) -> Variation | None:
 
 
 def _for_library(
-    library: str, make: Callable[[str, int], Instance], names: tuple[str, ...], sizes: tuple[int, ...], out: Path,
+    aim: Aim, make: Callable[[str, int], Instance], names: tuple[str, ...], sizes: tuple[int, ...], out: Path,
     machine: str,
 ) -> None:  # fmt: skip
     """The library's file and its table, written and shown."""
     from synth.cli.output import table as drawn
-    from synth.exchange.selection.choice import choices
     from synth.tuning import library_files
 
     demand_folder("--out", out)
+    found, beside = library_files.found_for(aim.form, make, names, sizes, aim.reach)
     out.mkdir(parents=True, exist_ok=True)
-    found = [one for name in names for one in choices(library, make, name, sizes)]
-    _, files = library_files.write(library, found, out, machine)
+    _, files = library_files.write(aim.form, found, beside, out, machine)
     console.print(drawn(*library_files.HEAD, rows=library_files.cells(found), right=("time", "algbw", "bound", "gap")))
     console.print(f"{len(files)} files in {out}: {', '.join(file.name for file in files)}")
 

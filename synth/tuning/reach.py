@@ -8,6 +8,7 @@ from typing import Any
 
 from synth import api
 from synth.exchange.selection import nccl_reach, rccl_reach
+from synth.exchange.selection.machine_rates import of_one_domain, rates
 from synth.exchange.selection.nccl_reach import ROUNDS, Boxes, Reach
 from synth.tuning.rows import Row
 from synth.tuning.search import Question
@@ -53,10 +54,9 @@ def _boxes(row: Row, question: Question) -> Boxes | None:
     large: Any = question.make(row.collective, LARGE)
     boxes = [list(box) for box in getattr(large, "boxes", ())] or [list(large.members)]
     sums = bool(getattr(large.machine, "abilities", None) and large.machine.abilities.any)
-    inside, ways = _rates(large.machine.network, boxes)
-    own = [rate for node, rate in ways.items() if node in boxes[0]]
-    if own and not inside and len(boxes) < row.ranks:  # the boxes of one NVLink domain, which NCCL takes for one
-        return Boxes(row.collective, row.ranks, 1, min(own), sums=sums)
+    inside, ways = rates(large.machine.network, boxes)
+    if whole := of_one_domain(inside, ways, boxes, row.ranks):
+        return Boxes(row.collective, row.ranks, 1, whole, sums=sums)
     if len(boxes) > 1 and ways:
         return Boxes(row.collective, row.ranks, len(boxes), inside, len(ways), min(ways.values()), sums)
     seconds = api.solve(large, "ring", time_limit=RUN_S).value
@@ -66,30 +66,3 @@ def _boxes(row: Row, question: Question) -> Boxes | None:
     if len(boxes) > 1:
         return Boxes(row.collective, row.ranks, len(boxes), 0.0, row.ranks // len(boxes), rate)
     return Boxes(row.collective, row.ranks, 1, rate, sums=sums)
-
-
-def _rates(network: Any, boxes: list[list[int]]) -> tuple[float, dict[int, float]]:
-    """Bytes/s that the first box's first GPU sends to its box, and, by the node of the box, those of a link that leads
-    out of it: to a node that several boxes come to by equally few hops. None does where boxes are joined directly."""
-    links = list(zip(network.src.tolist(), network.dst.tolist(), network.bandwidth.tolist(), strict=True))
-    after: dict[int, list[int]] = {}
-    for u, v, _ in links:
-        after.setdefault(u, []).append(v)
-    own = {rank: b for b, box in enumerate(boxes) for rank in box}
-    edge = list(own)
-    while edge:
-        come: dict[int, set[int]] = {}
-        for u in edge:
-            for v in after.get(u, ()):
-                if v not in own and own[u] >= 0:
-                    come.setdefault(v, set()).add(own[u])
-        own |= {v: next(iter(among)) if len(among) == 1 else -1 for v, among in come.items()}
-        edge = list(come)
-    ranks = {rank for box in boxes for rank in box}
-    if any(u in ranks and v in ranks and own[u] != own[v] for u, v, _ in links):
-        return 0.0, {}
-    out = {u: rate for u, v, rate in links if own.get(u) == 0 and own.get(v, -1) == -1}
-    first = boxes[0][0]
-    mates = [(v, rate) for u, v, rate in links if u == first and own.get(v) == 0 and v not in out]
-    kept = [rate for v, rate in mates if v in ranks or len({w for w in after[v] if w in ranks}) > 1]
-    return sum(kept), out

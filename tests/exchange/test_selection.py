@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 
 from synth.errors import InputError
 from synth.exchange.selection import FORMATS, Rule, chosen
+from synth.exchange.selection.ompi_json import read as read_json
 
 Choice = tuple[str, int, int]  # algorithm's word or number, and two parameters; "" for the library's own choice
 Chooser = Callable[[str, int, int, int], Choice]  # of collective, size, ranks, nodes
@@ -105,7 +107,27 @@ def by_ucc(text: str) -> Chooser:
     return choose
 
 
-LIBRARIES: dict[str, Callable[[str], Chooser]] = {"nccl": by_nccl, "ompi": by_ompi, "ucc": by_ucc}
+def by_ompi_6(text: str) -> Chooser:
+    """coll_tuned_dynamic_file.c and _rules.c of Open MPI 6: the first entry that the ranks fit, its first rule that the
+    size fits, else the fixed decision."""
+    collectives: dict[str, Any] = json.loads(text)["collectives"]
+
+    def choose(collective: str, size: int, ranks: int, nodes: int) -> Choice:
+        for entry in collectives.get({"broadcast": "bcast"}.get(collective, collective), ()):
+            if entry.get("comm_size_min", 0) <= ranks <= entry.get("comm_size_max", 2**31 - 1):
+                for rule in entry["rules"]:
+                    last = rule.get("msg_size_max", "inf")
+                    if rule.get("msg_size_min", 0) <= size and (last == "inf" or size <= last):
+                        return str(rule["alg"]), rule.get("faninout", 0), rule.get("seg_size", 0)
+                return OPEN
+        return OPEN
+
+    return choose
+
+
+LIBRARIES: dict[str, Callable[[str], Chooser]] = {
+    "nccl": by_nccl, "ompi": by_ompi, "ucc": by_ucc, "ompi.json": by_ompi_6,
+}  # fmt: skip
 
 
 def told(name: str, rule: Rule | None) -> Choice:
@@ -114,7 +136,7 @@ def told(name: str, rule: Rule | None) -> Choice:
     given = rule.parameters
     if name == "nccl":
         protocols = ("simple", "ll", "ll128")
-        return rule.algorithm, protocols.index(str(given.get("protocol", "simple"))), int(given.get("channels", -1))
+        return rule.algorithm, protocols.index(str(given.get("protocol", "simple"))), int(given.get("channels", 0))
     if name == "ompi":
         number = FORMATS[name].vocabulary.algorithms[rule.collective][rule.algorithm]
         return str(number), int(given.get("fanout", 0)), int(given.get("segment", 0))
@@ -155,8 +177,12 @@ def test_a_library_chooses_what_the_table_says(name: str, data: st.DataObject) -
     rules = data.draw(tables(name))
     if not rules:
         rules = [Rule("allreduce", None, None, 0, None, "ring")]
-    text = FORMATS[name].write(rules)
-    again, library = FORMATS[name].read(text), LIBRARIES[name](text)
+    texts = {suffix: (write(rules), read) for suffix, write, read in FORMATS[name].forms}
+    for suffix, (text, read) in texts.items():
+        a_library_chooses(name, rules, read(text), LIBRARIES.get(f"{name}{suffix}", LIBRARIES[name])(text))
+
+
+def a_library_chooses(name: str, rules: Sequence[Rule], again: Sequence[Rule], library: Chooser) -> None:
     edges = {edge for rule in rules for edge in (rule.min_bytes, rule.max_bytes or 2**40)}
     sizes = {edge + shift for edge in edges for shift in (-1, 0, 1)}
     for collective in {rule.collective for rule in rules}:
@@ -241,6 +267,45 @@ BAD = {
 }  # fmt: skip
 
 
+BAD_JSON = {
+    "": "is no JSON",
+    "[1]": "rules of Open MPI",
+    '{"rule_file_version": 3, "module": "tuned"}': "collectives: is missing",
+    json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": {"all_reduce": []}}): "be one of allgather",
+    **{
+        json.dumps({"rule_file_version": 3, "module": "tuned", "collectives": {"allreduce": entries}}): words
+        for entries, words in (
+            ([{"rules": [{"alg": "rnig"}]}], r"allreduce\[0\].rules\[0\].alg"),
+            ([{"rules": [{"alg": 9}]}], "must be a number or one of basic_linear"),
+            ([{"rules": [{"alg": True}]}], "alg"),
+            ([{"comm_size_min": 4, "rules": []}], "a range of ranks"),
+            ([{"comm_size_min": 4, "comm_size_max": 8, "rules": []}], "a range of ranks"),
+            ([{"rules": []}, {"rules": []}], "an entry before it"),
+            ([{"rules": [{"alg": 4, "msg_size_max": 9}, {"alg": 3, "msg_size_min": 5}]}], "same sizes"),
+            ([{"rules": [{"alg": 4, "msg_size_min": -1}]}], "msg_size_min"),
+            ([{"rules": [{"alg": 4, "segsize": 1}]}], "segsize"),
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BAD_JSON)
+def test_json_that_open_mpi_would_misread_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match=BAD_JSON[text]):
+        read_json(text)
+
+
+def test_the_json_of_open_mpi_s_page_is_read() -> None:
+    """docs/tuning-apps/collectives/tuned.rst with a name for a number, but for its range of ranks."""
+    file = {"$schema": "tuned_schema.json", "rule_file_version": 3, "module": "tuned", "collectives": {"allreduce": [
+        {"comm_size_min": 64, "comm_size_max": 64, "rules": [
+            {"msg_size_min": 512, "msg_size_max": 511999, "alg": 2},
+            {"msg_size_min": 512000, "msg_size_max": "inf", "alg": "recursive_doubling"}]}]}}  # fmt: skip
+    first, second = read_json(json.dumps(file))
+    assert (first.algorithm, first.ranks, first.min_bytes, first.max_bytes) == ("nonoverlapping", 64, 512, 511999)
+    assert (second.algorithm, second.max_bytes) == ("recursive_doubling", None)
+
+
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, cases in BAD.items() for text in cases])
 def test_a_file_that_a_library_would_misread_is_refused(name: str, text: str) -> None:
     with pytest.raises(InputError, match=re.escape(BAD[name][text])):
@@ -289,8 +354,20 @@ assert (got == world.size).all()
 """
 
 
-def partners(folder: Path, size: int, rules: str) -> dict[int, tuple[int, int]]:
-    """To whom rank 0 of four sends in an allreduce of this size: messages and bytes, as Open MPI counts them."""
+BLOCKS = """
+sent, got = numpy.ones(4 * int(sys.argv[1]), "u1"), numpy.zeros(int(sys.argv[1]), "u1")
+world.Reduce_scatter_block(sent, got, op=MPI.SUM)
+assert (got == world.size).all()
+"""
+BROADCAST = """
+sent = numpy.full(int(sys.argv[1]), world.rank == 0, "u1")
+world.Bcast(sent)
+assert sent.all()
+"""
+
+
+def partners(folder: Path, size: int, rules: str, program: str = PROGRAM) -> dict[int, tuple[int, int]]:
+    """To whom rank 0 of four sends in a call of this size: messages and bytes, as Open MPI counts them."""
     pytest.importorskip("mpi4py")
     if MPIRUN is None:
         pytest.skip("no mpirun of Open MPI")
@@ -305,7 +382,7 @@ def partners(folder: Path, size: int, rules: str) -> dict[int, tuple[int, int]]:
         "btl": "self,vader,tcp",
     }  # fmt: skip
     words = [word for key, value in options.items() for word in ("--mca", key, str(value))]
-    line = [MPIRUN, "-n", "4", *words, sys.executable, "-c", PROGRAM, str(size)]
+    line = [MPIRUN, "-n", "4", *words, sys.executable, "-c", program, str(size)]
     with tempfile.TemporaryDirectory(prefix="ompi") as own:  # of short name, for sockets lie there; no other run's
         where = {**os.environ, **ENVIRONMENT, "TMPDIR": own}
         done = subprocess.run(line, cwd=folder, env=where, capture_output=True, text=True, timeout=120, check=False)
@@ -330,3 +407,17 @@ def test_open_mpi_follows_the_file(tmp_path: Path) -> None:
     assert partners(tmp_path, 64, swapped) == {1: (1, 64), 2: (1, 64)}
     halving = FORMATS["ompi"].write([Rule("allreduce", 4, None, 0, None, "rabenseifner")])
     assert partners(tmp_path, 65536, halving) == {1: (2, 65536), 2: (2, 32768)}
+
+
+@pytest.mark.long
+def test_open_mpi_follows_the_file_in_blocks_and_segments(tmp_path: Path) -> None:
+    """Recursive halving of 4 blocks of 4 KiB: two to rank 2, one to rank 1. A broadcast of 64 KiB down a pipeline in
+    segments of 8 KiB: eight messages to rank 1 alone; in two chains from rank 1 and rank 3 on: to both."""
+    beginning = PROGRAM[: PROGRAM.index("sent, got")]
+    halving = FORMATS["ompi"].write([Rule("reduce_scatter_block", 4, None, 0, None, "recursive_halving")])
+    assert partners(tmp_path, 4096, halving, beginning + BLOCKS) == {1: (1, 4096), 2: (1, 8192)}
+    pipeline = FORMATS["ompi"].write([Rule("broadcast", 4, None, 0, None, "pipeline", {"segment": 8192})])
+    assert partners(tmp_path, 65536, pipeline, beginning + BROADCAST) == {1: (8, 65536)}
+    told = {"segment": 8192, "fanout": 2}
+    chains = FORMATS["ompi"].write([Rule("broadcast", 4, None, 0, None, "chain", told)])
+    assert partners(tmp_path, 65536, chains, beginning + BROADCAST) == {1: (8, 65536), 3: (8, 65536)}

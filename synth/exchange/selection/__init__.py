@@ -5,6 +5,7 @@ format    library                              written from
 ========= ==================================== ==========================================================
 nccl      NCCL, tuner plug-in ``example``      NVIDIA/nccl @5067397c, plugins/tuner/example: README, plugin.c
 ompi      Open MPI, ``coll_tuned``             open-mpi/ompi v4.1.4, coll_tuned_dynamic_file.c, _rules.c
+          Open MPI 6, the same as JSON         open-mpi/ompi @8efebee7, the same files
 ucc       UCC, ``UCC_TL_UCP_TUNE``             openucx/ucc @8263de47, docs/user_guide.md, ucc_coll_score.c
 ========= ==================================== ==========================================================
 

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from synth.errors import InputError, one_of
-from synth.exchange.selection import nccl_tuner, ompi_rules, ucc_tune
+from synth.exchange.selection import nccl_tuner, ompi_json, ompi_rules, ucc_tune
 from synth.exchange.selection.rules import Rule, Vocabulary
+
+Form = tuple[str, Callable[[Iterable[Rule]], str], Callable[[str], list[Rule]]]
 
 
 @dataclass(frozen=True)
 class SelectionFormat:
-    """One format: ``write`` makes a file's text of rules, ``read`` the rules of a text; ``how``: how it is used."""
+    """One format: ``write`` makes a file's text of rules, ``read`` the rules of a text; ``how``: how it is used.
+    ``also``: another suffix, whose file a version of the library needs, and its ``write`` and ``read``."""
 
     name: str
     suffix: str
@@ -21,6 +24,12 @@ class SelectionFormat:
     vocabulary: Vocabulary
     write: Callable[[Iterable[Rule]], str]
     read: Callable[[str], list[Rule]]
+    also: tuple[Form, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """All suffixes, each with how its text is written and read."""
+        return (self.suffix, self.write, self.read), *self.also
 
 
 FORMATS = {
@@ -31,9 +40,11 @@ FORMATS = {
                         nccl_tuner.VOCABULARY, nccl_tuner.write, nccl_tuner.read),
         SelectionFormat("ompi", ".rules", "Open MPI's coll_tuned: dynamic rules",
                         "mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename {file}",
-                        ompi_rules.VOCABULARY, ompi_rules.write, ompi_rules.read),
+                        ompi_rules.VOCABULARY, ompi_rules.write, ompi_rules.read,
+                        ((".json", ompi_json.write, ompi_json.read),)),
         SelectionFormat("ucc", ".env", "UCC's UCC_TL_UCP_TUNE",
-                        "mpirun -x $(cat {file})", ucc_tune.VOCABULARY, ucc_tune.write, ucc_tune.read),
+                        "mpirun --mca coll_ucc_enable 1 --mca coll_ucc_priority 100 -x $(cat {file})",
+                        ucc_tune.VOCABULARY, ucc_tune.write, ucc_tune.read),
     )
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ PROTOCOLS = ("LL", "LL128", "Simple")
 ROUNDS = {"allreduce": 2, "allgather": 1, "reduce_scatter": 1}  # about the ring
 FILE = Path(__file__).with_name("nccl_protocols.toml")
 MOST_CHANNELS = 32
+NET_SHARE = 0.96  # of a NIC that has what an aggregation tree carries: 48 of 50 GB/s
 SLOWER = 0.49  # of the best channel's rate, below which NCCL's search stops
 LEAST_MESSAGE = 64  # bytes a channel and rank from which rings between boxes are at their plateau; corrections' first
 
@@ -67,10 +68,11 @@ def reach(asked: Boxes, gpu: str, size: int) -> Reach | None:
     """What NCCL expects at a size in bytes; None for a collective that its model does not know."""
     if asked.collective not in ROUNDS or asked.ranks < 2 or (asked.boxes == 1 and asked.inside <= 0):
         return None
-    return min(_every(asked, gpu, size), default=None)
+    return min(every(asked, gpu, size), default=None)
 
 
-def _every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:
+def every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:
+    """What NCCL expects of each of its algorithms and protocols that runs there."""
     card = data()["gpu"][gpu]
     ring = ring_channels(asked, card)
     for p, protocol in enumerate(PROTOCOLS):

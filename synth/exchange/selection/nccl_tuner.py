@@ -18,6 +18,7 @@ from synth.exchange.selection.rules import Rule, Vocabulary, merged
 LONGEST = 254  # characters of a line: a buffer of 256 with a line end and a zero
 WITHOUT_END = 2**64 - 1  # of size_t
 ANY = -1
+OWN_COUNT = 0  # of channels: NCCL counts them itself; of -1 the plug-in makes one
 NAMES = {
     "broadcast": "broadcast", "reduce": "reduce", "allgather": "allgather", "reduce_scatter": "reducescatter",
     "allreduce": "allreduce",
@@ -46,12 +47,15 @@ VOCABULARY = Vocabulary(
 
 def write(rules: Iterable[Rule]) -> str:
     """The file's text. Raises :class:`InputError` for rules that NCCL cannot follow."""
-    lines = ["# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks"]
+    lines = [
+        "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks",
+        "# channels 0: as many as NCCL takes itself. Of the rows that fit, the first that NCCL can run is taken.",
+    ]
     ordered = VOCABULARY.checked(rules)
     _demand_possible(ordered)
     for rule in sorted(ordered, key=lambda one: (one.ranks is None, one.nodes is None)):  # the first that fits is taken
         last = WITHOUT_END if rule.max_bytes is None else rule.max_bytes
-        told = rule.parameters.get("protocol", PROTOCOLS[0]), rule.parameters.get("channels", ANY)
+        told = rule.parameters.get("protocol", PROTOCOLS[0]), rule.parameters.get("channels", OWN_COUNT)
         cells = (
             NAMES[rule.collective],
             rule.min_bytes,

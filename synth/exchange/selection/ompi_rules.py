@@ -6,7 +6,8 @@ and out, and the segment size in bytes. A rule holds from its size on, up to the
 leaves the choice to Open MPI. The first message size must be 0. Communicators smaller than the first one named take its
 rules all the same, so a rule of size 0 that leaves the choice to Open MPI stands first.
 
-Sizes are those of nccl-tests: the decision functions count an allgather's and an alltoall's buffer of all ranks.
+Sizes are those of nccl-tests: the decision functions count an allgather's, an alltoall's, a gather's and a scatter's
+buffer of all ranks. Algorithms are those that 4.1 to 6 number alike; 6 needs a fan of 2 for Bruck's (its radix).
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from synth.exchange.selection.rules import MOST_BYTES, MOST_RANKS, Rule, Vocabul
 
 COLLECTIVES = {
     "allgather": 0, "allreduce": 2, "alltoall": 3, "broadcast": 7, "gather": 9, "reduce": 11, "reduce_scatter": 12,
-    "scatter": 15,
+    "reduce_scatter_block": 13, "scatter": 15,
 }  # fmt: skip
 COUNT = 22  # of MPI's collectives
 OPEN = 0  # the algorithm that leaves the choice to Open MPI
 MOST_RULES = 100_000
+MOST_FANOUT, MOST_SEGMENT = 1023, 2**31 - 1
 
 
 def _numbered(*names: str) -> dict[str, int | str]:
@@ -42,9 +44,10 @@ VOCABULARY = Vocabulary(
         "gather": _numbered("basic_linear", "binomial", "linear_sync"),
         "reduce": _numbered("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner"),
         "reduce_scatter": _numbered("non-overlapping", "recursive_halving", "ring", "butterfly"),
+        "reduce_scatter_block": _numbered("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),
         "scatter": _numbered("basic_linear", "binomial", "linear_nb"),
     },
-    {"fanout": range(1024), "segment": range(2**31)},
+    {"fanout": range(MOST_FANOUT + 1), "segment": range(MOST_SEGMENT + 1)},
     nodes=False,
 )  # fmt: skip
 
@@ -171,8 +174,8 @@ def _read_sizes(numbers: _Numbers, collective: str) -> list[Rule]:
         if rows and size <= rows[-1][0]:
             raise numbers.fail("message sizes must ascend")
         algorithm = numbers.next("an algorithm's number", len(known))
-        told: dict[str, int | str] = {"fanout": numbers.next("fan in and out", 1023)}
-        told["segment"] = numbers.next("a segment's size", 2**31 - 1)
+        told: dict[str, int | str] = {"fanout": numbers.next("fan in and out", MOST_FANOUT)}
+        told["segment"] = numbers.next("a segment's size", MOST_SEGMENT)
         rows.append((size, algorithm, told))
     ends = [size - 1 for size, _, _ in rows[1:]] + [None]
     return [

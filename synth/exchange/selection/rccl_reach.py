@@ -27,10 +27,11 @@ def reach(asked: Boxes, gpu: str, size: int) -> Reach | None:
     """What RCCL expects at a size in bytes; None for a collective that its model does not know."""
     if asked.collective not in ROUNDS or asked.ranks < 2 or (asked.boxes == 1 and asked.inside <= 0):
         return None
-    return min(_every(asked, gpu, size), default=None)
+    return min(every(asked, gpu, size), default=None)
 
 
-def _every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:
+def every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:
+    """What RCCL expects of each of its algorithms and protocols that runs there."""
     card = data()["gpu"][gpu]
     model = data()[card["inside" if asked.boxes == 1 else "between"]]
     rate = min(rate for rate in (asked.inside, asked.nics * asked.nic) if rate > 0)

@@ -178,7 +178,7 @@ def test_interrupted_and_resumed(tuned: tuple[str, Path], tmp_path: Path, monkey
         (("--time-limit", "soon"), r"--time-limit"),
         (("--vary", "latency=30%"), r"--vary.*--robust"),
         (("--reach", "kepler"), r"--reach.*volta, ampere, hopper, blackwell"),
-        (("--reach", "hopper", "--for", "nccl"), r"--reach.*not of a library's own"),
+        (("--reach", "hopper", "--for", "ompi"), r"--reach.*not of a library's own"),
         (("--robust", "--vary", "latency=300%"), r"--vary.*less than 100 %"),
         (("--robust", "--for", "nccl"), r"--robust"),
         (("--robust", "--for", "fair"), r"--robust"),
