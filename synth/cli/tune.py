@@ -13,7 +13,7 @@ from typer import Option
 from synth.cli.common import EXIT_INTERRUPTED, bad_option, checked, demand_folder
 from synth.cli.evaluate import VARY
 from synth.cli.machine_import import MachineFile
-from synth.cli.options import Drawing, grouped
+from synth.cli.options import Costing, Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ ANY_COUNT = "Choose by time alone, also what serves only some counts. Default: w
 
 
 @dataclass(frozen=True)
-class Aim:
+class Aim(Costing):
     """What is to be tuned."""
 
     collective: Annotated[list[str] | None, Option(help=f"Repeatable: {EVERY}. Default: allreduce.")] = None
@@ -84,6 +84,7 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
+    from synth.exchange.block_costs import words_of
     from synth.exchange.selection import FORMATS
     from synth.options import read_limit
     from synth.tuning import folder, library_files
@@ -116,6 +117,7 @@ def tune(
         _tell_row(row, library(aim.reach or ""))
     for words in left_out(rows):
         console.print(words)
+    console.print(words_of(asked.costs))
     _tell(table, files, form, out, asked.version)
     _tell_calls(rows, notes)
     if stopped:
@@ -147,13 +149,13 @@ def _asked(
     form, variation = _form(aim.form), _variation(aim, effort.seed)
     if variation is not None and form in SERVICES:
         raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
-    tried = tuple(aim.methods or ())
+    tried, costs = tuple(aim.methods or ()), aim.model(make(names[0], sizes[-1]), form)
     for name in tried:
         get_family(make(names[0], sizes[-1]).family).method(name)
     for name in names:
         make(name, sizes[-1])
     return Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation,
-                    aim.any_count, version)  # fmt: skip
+                    aim.any_count, version, costs)  # fmt: skip
 
 
 def _tell_interrupted(stopped: list[bool]) -> None:
