@@ -17,7 +17,6 @@ from synth.cli.options import Costing, Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
-    from synth.exchange.mscclpp.versions import Version
     from synth.instance import Instance
     from synth.tuning import Question
     from synth.tuning.robustness import Variation
@@ -84,7 +83,6 @@ def tune(
     """Find the quickest algorithm of every size in the form that will run, and write one a size range, and the table.
 
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
-    from synth.exchange.block_costs import words_of
     from synth.exchange.selection import FORMATS
     from synth.options import read_limit
     from synth.tuning import folder, library_files
@@ -117,8 +115,7 @@ def tune(
         _tell_row(row, library(aim.reach or ""))
     for words in left_out(rows):
         console.print(words)
-    console.print(words_of(asked.costs))
-    _tell(table, files, form, out, asked.version)
+    _tell(table, files, form, out, asked)
     _tell_calls(rows, notes)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -196,17 +193,22 @@ def _tell_row(row: Row, software: str) -> None:
         console.print(f"{words}; as replayed {rates[1]}, no algorithm more than {rates[2]}")
 
 
-def _tell(table: Any, files: Sequence[Path], form: str, out: Path, version: Version) -> None:
+def _tell(table: Any, files: Sequence[Path], form: str, out: Path, asked: Question) -> None:
     """What the table's columns mean, what was written, and what a cluster needs of it."""
+    from synth.exchange.block_costs import words_of
     from synth.exchange.forms import FORMS
     from synth.exchange.program_files import LOADED
 
+    if form in LOADED:
+        console.print(words_of(asked.costs))
     names = [file.name for file in files]
     console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time")
     console.print(f"{len(files)} files in {out}: {', '.join(names)}")
     written = [name for name in names if name in {*table["algorithm"], *table["in_place"], "mscclpp_plans.py"}]
     if form in LOADED and written:
-        how = (LOADED[form] if form != "mscclpp" else version.told).format(folder="FOLDER", files=":".join(written))
+        how = (LOADED[form] if form != "mscclpp" else asked.version.told).format(
+            folder="FOLDER", files=":".join(written)
+        )
         words = f"to run them: copy {' '.join(written)} to the cluster, into a FOLDER that holds nothing else; {how}"
         console.print(words)
 
