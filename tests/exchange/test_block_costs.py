@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 from exchange.random_transfers import random_transfers
 from exchange.slow_executor import slow_seconds
@@ -18,8 +20,10 @@ from synth.exchange import msccl_xml
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.block_costs import CostModel, Costs, cost_model, data, gpu_of, read_given
 from synth.exchange.executors import EXECUTORS
-from synth.exchange.forms import in_seconds
+from synth.exchange.forms import Lowered, in_seconds
 from synth.exchange.lowering import Wish, limits_of, lower
+from synth.exchange.lowering.ways import ways
+from synth.exchange.moves_from_algorithm import raised
 from synth.family import get_family
 from synth.making import make
 from synth_models.fabric.instance import FabricInstance
@@ -244,8 +248,6 @@ def test_an_unknown_generation_is_said() -> None:
 
 def test_instances_share_the_work(tmp_path: Path) -> None:
     """Copies of a program side by side carry more than one where a thread block is slower than its link."""
-    from synth.exchange.moves_from_algorithm import raised
-
     size = 2**26
     made, a = instance(4, "allreduce", size), algorithm(ring(4), tmp_path)
     moves = raised(a, size).transfers
@@ -254,3 +256,40 @@ def test_instances_share_the_work(tmp_path: Path) -> None:
         again, _ = lower(moves, limits_of(EXECUTORS["azure"]), Wish(in_place=True, instances=copies))
         rates.append(size / in_seconds(made, again, costs=model(Costs(block=10e9, sum=10e9))))
     assert rates[1] > 3 * rates[0]
+
+
+def test_rings_are_told_apart(tmp_path: Path) -> None:
+    """Two rings the other way round are two ways, whatever their pieces' numbers; copies of one ring are one."""
+    size = 2**22
+    one = raised(algorithm(ring(4, 2), tmp_path), size).transfers
+    assert set(ways(one).tolist()) == {0}
+    back = replace(one, src=np.where(one.piece % 2, one.dst, one.src), dst=np.where(one.piece % 2, one.src, one.dst))
+    assert np.array_equal(ways(back), np.where(np.arange(len(one.piece_part)) % 2, ways(back)[1], ways(back)[0]))
+    assert len(set(ways(back).tolist())) == 2
+
+
+@pytest.mark.parametrize(("block", "least", "most"), [(math.inf, 1, 4), (10e9, 10, 108)])
+def test_copies_are_taken_where_blocks_are_slow(block: float, least: int, most: int, tmp_path: Path) -> None:
+    """What is quickest has as many thread blocks as the link needs, and what is tried runs."""
+    size = 2**26
+    made = instance(4, "allreduce", size)
+    moves = raised(algorithm(ring(4), tmp_path), size).transfers
+    costs = model(Costs(block=block, sum=block, step=1e-6, pass_bytes=2**21, slice_bytes=2**20))
+    found = list(Lowered(moves, "msccl:azure", costs=costs, instance=made).programs())
+    best = min(found, key=lambda one: one.seconds(made))
+    assert least <= best.thread_blocks <= most
+    assert best.again is not None
+    assert best.again().in_place
+    assert all(one.thread_blocks <= 108 for one in found)
+
+
+def test_protocols_are_named_in_the_file(tmp_path: Path) -> None:
+    size = 2**12
+    made, costs = instance(4, "allreduce", size), cost_model("msccl:azure", "hopper")
+    moves = raised(algorithm(ring(4), tmp_path), size).transfers
+    found = list(Lowered(moves, "msccl:azure", costs=costs, instance=made).programs())
+    best = min(found, key=lambda one: one.seconds(made))
+    assert best.algorithm is not None
+    assert best.again is not None
+    assert best.algorithm.protocol == best.again().protocol == "LL"
+    assert "protocol LL" in best.how

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from synth.cli.main import app
+from synth.exchange import msccl_xml
 from synth.exchange.block_costs import costs_for
 from synth.family import get_family
 from synth.making import make
@@ -37,11 +38,10 @@ def rows(machine: str, boxes: int, collective: str, sizes: str, folder: Path, se
 
 def written(row: Row, path: Path) -> dict[str, int]:
     """The most thread blocks and channels of a GPU and steps of a block in the row's file, read by itself."""
-    from synth.exchange.forms import write
-
     assert row.best is not None
     assert row.best.program is not None
-    write(row.best.program, path, 0, 2**40)
+    assert row.best.program.algorithm is not None
+    msccl_xml.write(row.best.program.algorithm, path, "azure")
     found: Counter[str] = Counter()
     for gpu in ElementTree.parse(path).getroot().iter("gpu"):
         blocks = list(gpu.iter("tb"))
