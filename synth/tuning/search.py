@@ -207,7 +207,8 @@ class _Search:
         """The limit of the executor that costs the row more than its best schedule, in words; empty where it does not.
         Of all schedules that are quick enough the one of the fewest transfers says it."""
         assert row.best is not None
-        assert row.scheduled is not None
+        if row.scheduled is None:  # it came from another size, and nothing ran at its own
+            return ""
         most = row.scheduled * tolerated(row.instance_bytes)
         if row.best.seconds <= most:
             return ""
