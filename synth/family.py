@@ -33,7 +33,7 @@ Capability = Literal[
     "frames",  # (instance, solution) -> synth.views.frames.Frames | None: the report's player
     "export",  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
     "demands",  # the same where no executor knows the collective, as data from one rank to another: `synth run` alone
-    "timing",  # (instance, Algorithm or bytes -> moves, service) -> float: what runs takes so long
+    "timing",  # (instance, Algorithm or bytes -> moves, service, costs) -> float: what runs takes so long
     "varied",  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
     "corners",  # (instance) -> {words: instance} at the ends of its machine's intervals, {} where it has none
     "failures",  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`

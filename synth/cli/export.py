@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synth.cli.options import grouped
+from synth.cli.options import Costing, grouped
 from synth.cli.output import console, errors
 from synth.exchange.formats import FORMATS
 from synth.text.quantities import count
@@ -60,6 +60,7 @@ def export(
     form: str = typer.Option(None, "--format", "-f", help=f"{', '.join(FORMATS)}. Default: by the file's suffix."),
     running: Running = Running(),
     modelling: Modelling = Modelling(),
+    costing: Costing = Costing(),
 ) -> None:
     """Write a record's schedule for an executor or simulator, or its program's model for a solver."""
     from synth.exchange.record_export import format_of
@@ -72,7 +73,7 @@ def export(
         _model(record, chosen, out, modelling)
     else:
         _demand_plain(modelling, chosen)
-        _schedule(record, chosen, out, running)
+        _schedule(record, chosen, out, running, costing)
     console.print(f"{out} written ({chosen.name}: {chosen.summary})")
 
 
@@ -105,7 +106,7 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
         errors.print(note)
 
 
-def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
+def _schedule(record: Record, chosen: Format, out: Path, how: Running, costing: Costing) -> None:
     from synth.exchange.lowering import Wish
     from synth.exchange.record_export import moves_of, write_schedule
 
@@ -117,7 +118,10 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running) -> None:
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check, both):
         errors.print(note)
     if how.check and chosen.of in ("algorithm", "plan"):
+        from synth.exchange.block_costs import words_of
         from synth.exchange.imported_algorithm import compared, compared_padded
 
-        if words := (compared if transfers.demand is None else compared_padded)(out, record):
+        costs = costing.model(record.find_instance(), "mscclpp" if chosen.of == "plan" else "msccl")
+        if words := (compared if transfers.demand is None else compared_padded)(out, record, costs):
             errors.print(words)
+            errors.print(words_of(costs))

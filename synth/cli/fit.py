@@ -67,6 +67,11 @@ def fit(
         _say_what_was_taken(one, said.test)
     _compared(series)
     fits = {name: _fitted(members, said.algorithm) for name, members in _groups(series, writing).items()}
+    if said.algorithm == "ring":
+        from synth.exchange.measurements.ring_costs import ring_costs
+
+        if (costs := ring_costs(series)) is not None:
+            console.print(f"as an executor's costs: {costs.words}")
     if writing.output is not None:
         _write(fits, series, writing, said.ranks)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from synth.cli.options import Drawing, grouped
+from synth.cli.options import Costing, Drawing, grouped
 from synth.cli.output import command, console, errors
 from synth.text.quantities import percent, shown
 
@@ -178,6 +179,15 @@ def pack(
         console.print(f"{folder}: {count} records packed")
 
 
+@dataclass(frozen=True)
+class AsRun(Costing):
+    """The form in which a schedule will run."""
+
+    form: Annotated[
+        str | None, typer.Option(help="Say how long it takes as it will run: msccl:azure, msccl, mscclpp, scheduled.")
+    ] = None
+
+
 @grouped
 def show(
     path: Path = typer.Argument(..., metavar="RECORD", help="A record, or an algorithm (MSCCL XML, MSCCL++ plan)."),
@@ -188,9 +198,7 @@ def show(
     ),
     flows: bool = typer.Option(False, "--flows", help="With --csv: the flows over the links, where a family has any."),
     certificate: bool = typer.Option(False, "--certificate", help="Print the bound and its certificate as JSON."),
-    form: str = typer.Option(
-        None, "--form", help="Say how long it takes as it will run: msccl:azure, msccl, mscclpp, scheduled."
-    ),
+    asked: AsRun = AsRun(),
 ) -> None:
     """Show a record and its solution to a person."""
     from synth.errors import InputError
@@ -209,8 +217,8 @@ def show(
         return
     record = records.read(path)
     family = get_family(record["family"])
-    if form is not None:
-        _print_form(record, form)
+    if asked.form is not None:
+        _print_form(record, asked.form, asked)
         return
     if certificate:
         _print_certificate(record)
@@ -242,17 +250,22 @@ def _matching(plot: Path | None, csv: bool, flows: bool, drawn: Drawing) -> None
         raise InputError("--style and --width go with --plot")
 
 
-def _print_form(record: Record, form: str) -> None:
+def _print_form(record: Record, form: str, costing: Costing) -> None:
     """Print the time of a record's schedule in a form, and how it is lowered for that."""
-    from synth.exchange.forms import in_form
+    from synth.exchange.block_costs import words_of
+    from synth.exchange.forms import form_of, in_form
+    from synth.exchange.program_files import LOADED
 
-    found, unit = in_form(record, form), record["objective"]["unit"]
+    costs = costing.model(record.find_instance(), form_of(form))
+    found, unit = in_form(record, form, costs), record["objective"]["unit"]
     words = f"as {form}: {shown(found.seconds, unit)}, as scheduled {shown(record.value, unit)}"
     if found.program is not None:
         words += f"; {found.program.thread_blocks} thread blocks a gpu"
         words += f", {found.program.how}" if found.program.how else ""
     words += f" (as it is, it does not fit: {found.refused})" if found.refused else ""
     console.print(words)
+    if form in LOADED:
+        console.print(words_of(costs))
 
 
 def _print_certificate(record: Record) -> None:

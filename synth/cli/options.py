@@ -15,7 +15,9 @@ from synth.cli.common import checked, retries_failed
 from synth.options import RELATIVE_GAP
 
 if TYPE_CHECKING:
+    from synth.exchange.block_costs import CostModel
     from synth.execution.runs import Request
+    from synth.instance import Instance
     from synth.views.figure_style import FigureStyle
 
 
@@ -91,6 +93,28 @@ class Resuming:
     def retry_failed(self) -> bool:
         """Whether failed runs are run again. Raises :class:`InputError` in words."""
         return retries_failed(self.retry, self.resume)
+
+
+GPU = Option(help="Whose costs: volta, ampere, hopper, blackwell, mi250, mi300, or ideal. Default: by the machine.")
+COST = Option(help="Costs instead: block=40GB/s,step=1us,launch=5us; also sum, net_step, link, net, switch (shares).")
+
+
+@dataclass(frozen=True)
+class Costing:
+    """What thread blocks, steps and launches of an executor cost."""
+
+    gpu: Annotated[str | None, GPU] = None
+    cost: Annotated[str | None, COST] = None
+
+    def model(self, instance: Instance, form: str) -> CostModel | None:
+        """The costs for an instance in a form that an executor runs, None for others and for an ideal executor. Raises
+        :class:`InputError`."""
+        from synth.exchange.block_costs import costs_for, demand_gpu, read_given
+        from synth.exchange.program_files import LOADED
+
+        demand_gpu(self.gpu)
+        read_given(self.cost)
+        return costs_for(instance, form, self.gpu, self.cost) if form in LOADED else None
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from typer import Option
 from synth.cli.common import EXIT_INTERRUPTED, bad_option, checked, demand_folder
 from synth.cli.evaluate import VARY
 from synth.cli.machine_import import MachineFile
-from synth.cli.options import Drawing, grouped
+from synth.cli.options import Costing, Drawing, grouped
 from synth.cli.output import console, errors
 
 if TYPE_CHECKING:
-    from synth.exchange.mscclpp.versions import Version
     from synth.instance import Instance
     from synth.tuning import Question
     from synth.tuning.robustness import Variation
@@ -46,7 +45,7 @@ ANY_COUNT = "Choose by time alone, also what serves only some counts. Default: w
 
 
 @dataclass(frozen=True)
-class Aim:
+class Aim(Costing):
     """What is to be tuned."""
 
     collective: Annotated[list[str] | None, Option(help=f"Repeatable: {EVERY}. Default: allreduce.")] = None
@@ -116,7 +115,7 @@ def tune(
         _tell_row(row, library(aim.reach or ""))
     for words in left_out(rows):
         console.print(words)
-    _tell(table, files, form, out, asked.version)
+    _tell(table, files, form, out, asked)
     _tell_calls(rows, notes)
     if stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
@@ -147,13 +146,13 @@ def _asked(
     form, variation = _form(aim.form), _variation(aim, effort.seed)
     if variation is not None and form in SERVICES:
         raise bad_option("--robust", "is for scheduled and for what an executor runs", aim.form)
-    tried = tuple(aim.methods or ())
+    tried, costs = tuple(aim.methods or ()), aim.model(make(names[0], sizes[-1]), form)
     for name in tried:
         get_family(make(names[0], sizes[-1]).family).method(name)
     for name in names:
         make(name, sizes[-1])
     return Question(make, names, sizes, form, out, seconds, effort.resume, effort.seed, tried, variation,
-                    aim.any_count, version)  # fmt: skip
+                    aim.any_count, version, costs)  # fmt: skip
 
 
 def _tell_interrupted(stopped: list[bool]) -> None:
@@ -194,17 +193,22 @@ def _tell_row(row: Row, software: str) -> None:
         console.print(f"{words}; as replayed {rates[1]}, no algorithm more than {rates[2]}")
 
 
-def _tell(table: Any, files: Sequence[Path], form: str, out: Path, version: Version) -> None:
+def _tell(table: Any, files: Sequence[Path], form: str, out: Path, asked: Question) -> None:
     """What the table's columns mean, what was written, and what a cluster needs of it."""
+    from synth.exchange.block_costs import words_of
     from synth.exchange.forms import FORMS
     from synth.exchange.program_files import LOADED
 
+    if form in LOADED:
+        console.print(words_of(asked.costs))
     names = [file.name for file in files]
     console.print(f"time: {FORMS[form]}; as scheduled: before export; gap = (time − bound) / time")
     console.print(f"{len(files)} files in {out}: {', '.join(names)}")
     written = [name for name in names if name in {*table["algorithm"], *table["in_place"], "mscclpp_plans.py"}]
     if form in LOADED and written:
-        how = (LOADED[form] if form != "mscclpp" else version.told).format(folder="FOLDER", files=":".join(written))
+        how = (LOADED[form] if form != "mscclpp" else asked.version.told).format(
+            folder="FOLDER", files=":".join(written)
+        )
         words = f"to run them: copy {' '.join(written)} to the cluster, into a FOLDER that holds nothing else; {how}"
         console.print(words)
 

@@ -9,27 +9,30 @@ ranks over channels, and over numbers of chunks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from synth.errors import Fault, InputError, LimitError, UnsupportedError
+from synth.errors import Fault, InputError, LimitError
 from synth.exchange import mscclpp
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.counts import even, even_chunks
+from synth.exchange.block_costs import CostModel
+from synth.exchange.copies import Tried
+from synth.exchange.counts import even_chunks
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.file_check import MULTIPROCESSORS
 from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
-from synth.exchange.moves_from_algorithm import passes_of, raised
+from synth.exchange.lowering.ways import ways
 from synth.exchange.mscclpp.dealing import DEALINGS, Dealing
-from synth.exchange.mscclpp.plan import EXECUTOR, Gpu
-from synth.exchange.mscclpp.schedule import Replayed
+from synth.exchange.mscclpp.plan import EXECUTOR
+from synth.exchange.programs import Program, in_seconds, most_blocks
 from synth.exchange.record_export import algorithm_of, transfers_of
-from synth.exchange.transfers import Raised, Transfers
-from synth.family import get_family
+from synth.exchange.transfers import Transfers
 from synth.instance import Instance
 from synth.records.record import Record
 
@@ -51,7 +54,6 @@ ROUNDED = tuple(1 << power for power in range(9, -1, -1))  # chunks a part, wher
 DEALT = ((108, "time"), (32, "time"), (32, "place"), (1, "load"))  # thread blocks of a plan, at least, and how pieces
 # are dealt: with few of them, each does much of what a GPU sends in the schedule's order
 PASSES = (8, 16, 32, 64, 128, 256)  # of a plan's loop that are tried where moves are few
-MOST_PASSES = 512  # of a program at a size that it was not made for
 LEAST_SLICE = 2**14  # bytes of a piece that a pass takes, at least
 LOOPED = 100  # moves a rank, at most, that are tried in a loop
 MEETINGS = (15, 0)  # times at most at which the thread blocks of a GPU meet
@@ -59,86 +61,6 @@ UNLIMITED = 2**30
 MOST_MOVES = 2**16  # that are lowered in every way there is, among however few ranks
 PLANNED = 1000  # moves a rank of a plan: its thread blocks take 64 operations each, and all 108 of a GPU run at once
 MANY = 400  # moves a rank that need all thread blocks, dealt in the first way
-
-
-@dataclass(frozen=True)
-class Program:
-    """What runs: an ``algorithm`` (form ``msccl…``) or a ``plan`` as JSON has it, made with ``how``, a word or two, for
-    calls with two buffers; ``again`` makes the same for calls with one, and raises :class:`InputError`."""
-
-    form: str
-    how: str
-    spread: int = 1  # over so many channels (of a plan: at least so many thread blocks)
-    algorithm: Algorithm | None = None
-    plan: Any = None
-    replay: Replayed | None = None  # of the plan
-    again: Callable[[], Any] | None = None
-
-    def seconds(self, instance: Instance) -> float:
-        """The time on an instance, which may differ from the one it was made for in its bytes. Raises
-        :class:`InputError` where its chunks would have no bytes there."""
-        return in_seconds(instance, self.moves)
-
-    @property
-    def moves(self) -> Algorithm | Callable[[int], Raised | Transfers]:
-        """What runs on parts of so many bytes."""
-        return self.algorithm or self._raised
-
-    def waiting_for_data_alone(self, size: int) -> Transfers:
-        """What runs on parts of so many bytes, as moves that wait for what they carry, not for their thread blocks."""
-        if self.algorithm is None:
-            return self._raised(size).transfers
-        return raised(self.algorithm, size, passes_of(self.algorithm, size), checked=True).transfers
-
-    @property
-    def meets(self) -> bool:
-        """Whether thread blocks of a plan meet at barriers."""
-        return any(op.name == "barrier" for gpu in self._gpus for block in gpu.blocks for op in block)
-
-    @property
-    def _gpus(self) -> Sequence[Gpu]:
-        return () if self.replay is None else self.replay.plan.gpus
-
-    def _raised(self, size: int) -> Raised:
-        assert self.replay is not None
-        if (passes := self.replay.passes(size)) > MOST_PASSES:
-            raise InputError(
-                f"its loop would go round {passes:,} times on parts of {size:,} bytes, each time on little"
-            )
-        return mscclpp.raised_of(self.replay, size)
-
-    @property
-    def chunks(self) -> int:
-        """Chunks of a part."""
-        if self.algorithm is not None:
-            return self.algorithm.chunks
-        assert self.replay is not None
-        return self.replay.replay.goal.each // self.replay.plan.units
-
-    @property
-    def collective(self) -> str:
-        """The collective that it does."""
-        if self.algorithm is not None:
-            return self.algorithm.collective
-        assert self.replay is not None
-        return self.replay.replay.goal.collective
-
-    def even(self, part_bytes: int) -> bool:
-        """Whether it serves parts of so many bytes and all sizes of whole 8 KiB a rank
-        (:mod:`synth.exchange.counts`)."""
-        return even(self.algorithm is None, self.collective, self.ranks, part_bytes, self.chunks)
-
-    @property
-    def ranks(self) -> int:
-        """Number of ranks."""
-        return len(self.plan["gpus"]) if self.algorithm is None else self.algorithm.ranks
-
-    @property
-    def thread_blocks(self) -> int:
-        """The most thread blocks of a rank."""
-        if self.algorithm is not None:
-            return most_blocks(self.algorithm)
-        return max(len(gpu["threadblocks"]) for gpu in self.plan["gpus"])
 
 
 @dataclass(frozen=True)
@@ -158,8 +80,8 @@ def form_of(name: str) -> str:
     return name
 
 
-def in_form(record: Record, form: str) -> InForm:
-    """The time of a record's schedule in a form.
+def in_form(record: Record, form: str, costs: CostModel | None = None) -> InForm:
+    """The time of a record's schedule in a form, with these ``costs`` (None: of an ideal executor).
 
     Raises :class:`InputError` for an unknown form, for a record without a schedule, where no executor can run it, and
     for families whose moves nobody can time.
@@ -172,7 +94,7 @@ def in_form(record: Record, form: str) -> InForm:
     if form in SERVICES:
         moves = transfers_of(record)
         return InForm(in_seconds(instance, lambda _: moves, SERVICES[form]))
-    tried = Lowered(transfers_of(record), form)
+    tried = Lowered(transfers_of(record), form, costs=costs, instance=instance)
     found = min((InForm(p.seconds(instance), p) for p in tried.programs()), key=lambda one: one.seconds, default=None)
     if found is None:
         raise InputError(f"cannot be lowered for {form}: {tried.refused}", str(record.path) if record.path else None)
@@ -233,7 +155,8 @@ class Lowered:
     whether a program needed no rounding; ``without``: what of the schedule the form cannot say and leaves to ranks, in
     words; ``lifted``: names of :func:`limits_in` that are not kept to: such programs do not run, their times say what
     the limit costs; ``worth``: whether a plan is to be made of moves whose pieces had to be rounded; ``evenly``: make
-    also programs that serve all sizes of whole 8 KiB a rank, with pieces rounded for that."""
+    also programs that serve all sizes of whole 8 KiB a rank, with pieces rounded for that; ``costs``: of thread blocks
+    and steps on an ``instance``, by whose times copies, channels and protocols are then chosen."""
 
     def __init__(
         self,
@@ -242,7 +165,10 @@ class Lowered:
         lifted: Collection[str] = (),
         worth: Callable[[Transfers], bool] = lambda _: True,
         evenly: bool = False,
+        costs: CostModel | None = None,
+        instance: Instance | None = None,
     ) -> None:
+        self.costs, self.instance = costs, instance
         self.transfers, self.form, self.refused, self.lifted = transfers, form_of(form), "", frozenset(lifted)
         self.worth, self.evenly = worth, evenly
         self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
@@ -267,6 +193,8 @@ class Lowered:
         refused, fits = None, False
         if self.form == "mscclpp" and chunks is not None and not self.worth(rounded(self.transfers, chunks)):
             return False
+        if self.costs is not None and self.form != "mscclpp":
+            return (yield from self._by_time(chunks))
         for way in self._ways(spreads):
             try:
                 program, key = self._plan(chunks, way) if self.form == "mscclpp" else self._xml(chunks, way)
@@ -283,6 +211,36 @@ class Lowered:
         if refused is not None and not self.refused:
             self.refused = str(refused).splitlines()[0]
         return fits
+
+    def _by_time(self, chunks: int | None) -> Generator[Program, None, bool]:
+        """The same where steps cost something, by copies, channels and protocols as they are quick."""
+        tried = self._tried(chunks)
+        yield from tried.run()
+        if tried.refused is not None and not tried.found and not self.refused:
+            self.refused = str(tried.refused).splitlines()[0]
+        return bool(tried.found)
+
+    def _tried(self, chunks: int | None) -> Tried[Program]:
+        """Copies, channels and protocols by their times on the instance."""
+        instance = self.instance
+        assert instance is not None
+
+        def made(wish: Wish) -> list[Program]:
+            try:
+                return self._program(wish)[0].by_protocol(self.transfers.part_bytes)
+            except LimitError:
+                raise
+            except InputError as error:  # its check says no
+                raise LimitError(str(error).splitlines()[0]) from None
+
+        def seconds(program: Program) -> float:
+            try:
+                return program.seconds(instance)
+            except InputError:  # no bytes are left of its chunks
+                return math.inf
+
+        several = bool(ways(self.transfers).max(initial=0))
+        return Tried(made, seconds, Wish(chunks=chunks), several)
 
     def _ways(self, spreads: Sequence[int] | None) -> Iterator[_Way]:
         """What is tried: spreads, some of them also by time."""
@@ -324,19 +282,26 @@ class Lowered:
                 yield _Way(blocks, Dealing(loop=mscclpp.Loop(passes, t.part_bytes)))
 
     def _xml(self, chunks: int | None, way: _Way) -> tuple[Program, bytes]:
-        executor, spread = executor_of(self.form), way.spread
-        wish = Wish(chunks=chunks, channels=spread, by_time=way.by_time, in_turn=way.in_turn, by_arrival=way.by_arrival)
+        wish = Wish(chunks=chunks, channels=way.spread, by_time=way.by_time)
+        return self._program(replace(wish, in_turn=way.in_turn, by_arrival=way.by_arrival))
+
+    def _program(self, wish: Wish) -> tuple[Program, bytes]:
+        executor, spread = executor_of(self.form), wish.channels
         if "nodes" not in self.lifted:
-            _demand_room(self.transfers, executor, chunks)
+            _demand_room(self.transfers, executor, wish.chunks)
         made = self._lowered(executor, wish)
         if most_blocks(made) > MULTIPROCESSORS and "blocks" not in self.lifted:
             wish = replace(wish, blocks=MULTIPROCESSORS)
             made = self._lowered(executor, wish)
         one = replace(wish, in_place=True)
-        turns = "by time" if way.by_time else "in turn" if way.in_turn else ""
-        turns += " of arrival" if way.by_arrival else ""
-        how = _words(f"{spread} channels a pair" if spread > 1 else "", turns, chunks)
-        program = Program(self.form, how, spread, made, again=lambda: self._lowered(executor, one))
+        turns = "by time" if wish.by_time else "in turn" if wish.in_turn else ""
+        turns += " of arrival" if wish.by_arrival else ""
+        copies = f"{wish.instances} copies" if wish.instances > 1 else ""
+        channels = f"{spread} channels a pair" if spread > 1 else ""
+        fused = "a channel a way" if wish.by_way else "fused" if wish.fuse else ""
+        how = _words(", ".join(filter(None, (copies, channels, fused))), turns, wish.chunks)
+        again = partial(self._lowered, executor, one)
+        program = Program(self.form, how, spread, made, again=again, costs=self.costs)
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:
             words = f"{program.thread_blocks} thread blocks a gpu, more than the {MULTIPROCESSORS} that run at once"
             raise LimitError(words)
@@ -379,7 +344,7 @@ class Lowered:
         def again() -> Any:
             return mscclpp.plan(whole, in_place=True, thread_blocks=blocks, limits=limits, dealt=dealt)
 
-        program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay, again=again)
+        program = Program(self.form, "", way.spread, plan=made.plan, replay=made.replay, again=again, costs=self.costs)
         self.meets = program.meets
         second = f"a loop of {loop.passes} passes" if loop else "thread blocks meet" if program.meets else ""
         words = _words("over switches" if over else "", second, chunks)
@@ -399,11 +364,6 @@ class Lowered:
             except mscclpp.CrowdedError as error:
                 self.crowded.setdefault(key, str(error))
         raise LimitError(self.crowded[key])
-
-
-def most_blocks(algorithm: Algorithm) -> int:
-    """The most thread blocks of a rank."""
-    return int(np.bincount(algorithm.tb_rank, minlength=1).max(initial=0))
 
 
 def rounded(transfers: Transfers, chunks: int) -> Transfers:
@@ -430,22 +390,6 @@ def _words(first: str, second: str, chunks: int | None) -> str:
 def executor_of(form: str) -> str:
     """The executor of a form."""
     return {"msccl:azure": "azure"}.get(form, form)
-
-
-def in_seconds(
-    instance: Instance, moves: Algorithm | Callable[[int], Raised | Transfers], service: str = "planned"
-) -> float:
-    """The time of what an executor runs on the instance's machine: an algorithm, or the moves that a plan makes of
-    parts of so many bytes; ``service``: how links serve moves alone, of :data:`SERVICES` or ``planned``. Raises
-    :class:`InputError`."""
-    family = get_family(instance.family)
-    if not family.can("timing"):
-        raise InputError(f"schedules of family {family.name} are no collective that an executor runs")
-    try:
-        found: float = family.capability("timing")(instance, moves, service)
-    except UnsupportedError as error:
-        raise InputError(str(error)) from None
-    return found
 
 
 __all__ = [

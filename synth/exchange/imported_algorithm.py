@@ -13,8 +13,9 @@ from pathlib import Path
 from synth import api
 from synth.errors import InputError, UnsupportedError
 from synth.exchange import msccl_xml, mscclpp
+from synth.exchange.block_costs import CostModel
 from synth.exchange.file_kinds import HEAD, is_plan
-from synth.exchange.forms import in_seconds
+from synth.exchange.programs import in_seconds
 from synth.family import defaults_for, families, get_family
 from synth.instance import Instance
 from synth.instance import read as read_instance
@@ -39,14 +40,15 @@ def run(path: Path, instance: Instance) -> Record:
     return record
 
 
-def compared(path: Path, record: Record) -> str:
+def compared(path: Path, record: Record, costs: CostModel | None = None) -> str:
     """In words, what a schedule takes as it was exported, beside what it takes as the record has it: chunks of one size
-    and connections that do one thing after another can cost time. Empty for families that take no algorithms."""
+    and connections that do one thing after another can cost time, and so do thread blocks (``costs``). Empty for
+    families that take no algorithms."""
     if METHOD not in get_family(record["family"]).methods or record.value is None:
         return ""
     instance, unit = record.find_instance(), record["objective"]["unit"]
     try:
-        found = run(path, instance).value
+        found = run(path, instance).value if costs is None else _seconds(path, instance, costs)
     except InputError as error:
         return f"how long it takes as exported is not known: {error}"
     if found is None:
@@ -54,7 +56,15 @@ def compared(path: Path, record: Record) -> str:
     return f"as exported it takes {shown(found, unit)} on {instance.name}, as scheduled {shown(record.value, unit)}"
 
 
-def compared_padded(path: Path, record: Record) -> str:
+def _seconds(path: Path, instance: Instance, costs: CostModel) -> float:
+    """What the file takes on the instance, thread blocks included. Raises :class:`InputError`."""
+    if not is_plan(path):
+        return in_seconds(instance, msccl_xml.read(path).algorithm, costs=costs)
+    plan, collective = mscclpp.read(path), str(getattr(instance, "collective", ""))
+    return in_seconds(instance, lambda size: mscclpp.raised(plan, collective, part_bytes=size), costs=costs)
+
+
+def compared_padded(path: Path, record: Record, costs: CostModel | None = None) -> str:
     """The same of a demand that was written as one all-to-all of given parts, with what its whole chunks move."""
     instance = record.find_instance()
     if record.value is None or not get_family(record["family"]).can("timing"):
@@ -63,9 +73,9 @@ def compared_padded(path: Path, record: Record) -> str:
         if is_plan(path):
             found = mscclpp.replayed(mscclpp.read(path))
             part = found.plan.most_bytes // len(found.plan.gpus)
-            seconds = in_seconds(instance, lambda _: mscclpp.raised_of(found, part))
+            seconds = in_seconds(instance, lambda _: mscclpp.raised_of(found, part), costs=costs)
         else:
-            seconds = in_seconds(instance, msccl_xml.read(path).algorithm)
+            seconds = in_seconds(instance, msccl_xml.read(path).algorithm, costs=costs)
     except InputError as error:
         return f"how long it takes as exported is not known: {error}"
     times = f"{shown(seconds, 's')} on {instance.name}, as scheduled {shown(record.value, record['objective']['unit'])}"

@@ -144,7 +144,8 @@ def repeated(once: Raised, behind: tuple[IntArray, IntArray], passes: int) -> Ra
     later = _merged((once.wait_start, once.wait), (behind[0], behind[1] - count))
     lengths = np.concatenate([inner, np.tile(inner + outer, passes - 1)])
     wait = np.concatenate([once.wait, *(later + k * count for k in range(1, passes))])
-    return Raised(repeated, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), wait)
+    block = None if once.block is None else np.tile(once.block, passes)
+    return Raised(repeated, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), wait, block, once.packets)
 
 
 def _by_pass(together: IntArray, passes: int) -> IntArray:

@@ -133,11 +133,14 @@ class Transfers:
 class Raised(NamedTuple):
     """What an executor's file runs: ``transfers``, and ``wait[wait_start[i]:wait_start[i + 1]]``, those that must have
     arrived before the thread block that makes transfer i comes to it, because its order, dependences or signals say so.
-    """
+    ``block``: the thread block of every transfer, where it is known, each in the order of the transfers; ``packets``:
+    whether they carry flags."""
 
     transfers: Transfers
     wait_start: IntArray
     wait: IntArray
+    block: IntArray | None = None
+    packets: bool = False
 
 
 def parts_of(collective: str, ranks: int) -> int:

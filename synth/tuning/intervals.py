@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from synth.exchange.block_costs import CostModel
 from synth.exchange.forms import in_seconds
 from synth.family import get_family
 from synth.instance import Instance
@@ -41,15 +42,20 @@ def has_intervals(instance: Instance) -> bool:
     return bool(getattr(getattr(instance, "network", None), "intervals", None))
 
 
-def within(schedules: Mapping[str, Moves], chosen: str, instance: Instance) -> Within | None:
+def within(
+    schedules: Mapping[str, Moves], chosen: str, instance: Instance, costs: CostModel | None = None
+) -> Within | None:
     """The times of the schedule ``chosen``, and who of the others beats it, where the machine has intervals; None
-    where it has none. Raises :class:`InputError` as :func:`synth.exchange.forms.in_seconds` does."""
+    where it has none; ``costs`` of thread blocks and steps. Raises :class:`InputError` as
+    :func:`synth.exchange.forms.in_seconds` does."""
     family = get_family(instance.family)
     corners = family.capability("corners")(instance) if family.can("corners") else {}
     if not corners:
         return None
-    times = {words: {name: in_seconds(there, moves) for name, moves in schedules.items()}
-             for words, there in corners.items()}  # fmt: skip
+    times = {
+        words: {name: in_seconds(there, moves, costs=costs) for name, moves in schedules.items()}
+        for words, there in corners.items()
+    }
     own = [seconds[chosen] for seconds in times.values()]
     leads = [(1 - seconds[name] / seconds[chosen], name, words) for words, seconds in times.items()
              for name in seconds if seconds[chosen] > 0]  # fmt: skip

@@ -20,6 +20,7 @@ from synth import api
 from synth.arrays import FloatArray
 from synth.errors import InputError
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.block_costs import CostModel
 from synth.exchange.forms import in_seconds
 from synth.exchange.transfers import Raised, Transfers
 from synth.family import defaults_for, get_family
@@ -100,19 +101,24 @@ def rivals(instance: Instance) -> tuple[str, ...]:
 
 
 def regrets(
-    schedules: Mapping[str, Moves], instance: Instance, variation: Variation, methods: Sequence[str] | None = None
+    schedules: Mapping[str, Moves],
+    instance: Instance,
+    variation: Variation,
+    methods: Sequence[str] | None = None,
+    costs: CostModel | None = None,
 ) -> Regrets:
     """The regrets of the schedules, which are for this instance. ``methods``: whose schedules, made for the machine
-    drawn, they are compared with (default: :func:`rivals`). Raises :class:`InputError`."""
+    drawn, they are compared with (default: :func:`rivals`); ``costs`` of those that are programs. Raises
+    :class:`InputError`."""
     if not schedules:
         raise InputError("there is no schedule to evaluate")
     against = rivals(instance) if methods is None else tuple(methods)
-    nominal = {name: in_seconds(instance, moves) for name, moves in schedules.items()}
+    nominal = {name: in_seconds(instance, moves, costs=costs) for name, moves in schedules.items()}
     seconds: dict[str, list[float]] = {name: [] for name in schedules}
     best: list[float] = []
     by: list[str] = []
     for drawn in machines(instance, variation):
-        there = {name: in_seconds(drawn, moves) for name, moves in schedules.items()}
+        there = {name: in_seconds(drawn, moves, costs=costs) for name, moves in schedules.items()}
         for name, value in there.items():
             seconds[name].append(value)
         there |= {f"{name} made for it": _seconds(drawn, name) for name in against}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from synth.exchange.block_costs import CostModel
 from synth.exchange.forms import Program
 from synth.exchange.record_export import transfers_of
 from synth.exchange.selection.nccl_reach import Reach
@@ -144,17 +145,18 @@ class Row:
             return
         near = sorted((one for one in self.offered if one is not self.best), key=lambda one: one.seconds)
         names = {"": self.best.moves} | {one.method: one.moves for one in near[: MOST_COMPARED - 1][::-1]}
-        self.within = within(names, "", self.instance)
+        costs = None if self.best.program is None else self.best.program.costs
+        self.within = within(names, "", self.instance, costs)
 
 
-def choose_robust(row: Row, variation: Variation) -> None:
+def choose_robust(row: Row, variation: Variation, costs: CostModel | None) -> None:
     """Make the candidate of the least worst regret the row's best, of those that are no slower on the machine itself
     than the best reference (or than the best candidate times :data:`CARRIED`)."""
     assert row.best is not None
     most = min([row.best.seconds * CARRIED, *row.references.values()])
     fit = sorted((one for one in row.offered if one.seconds <= most), key=lambda one: one.seconds)[:MOST_DRAWN]
     by_name = {str(k): one for k, one in enumerate(fit)}
-    found = regrets({name: one.moves for name, one in by_name.items()}, row.instance, variation, ())
+    found = regrets({name: one.moves for name, one in by_name.items()}, row.instance, variation, (), costs)
     row.best = by_name[found.robust]
     row.regret = float(found.regret[found.robust].max())
 

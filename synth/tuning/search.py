@@ -23,11 +23,12 @@ from pathlib import Path
 from synth.clock.deadline import Clock, stopping
 from synth.clock.start_up_costs import counted_now
 from synth.errors import InputError
+from synth.exchange.block_costs import CostModel
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, most_moves, refusal
 from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to
 from synth.exchange.record_export import transfers_of
-from synth.exchange.transfers import Transfers
+from synth.exchange.transfers import Transfers, parts_of
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.records.record import Record
@@ -53,6 +54,8 @@ SLOWEST = 2.0  # the same of references in plans
 MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
 EXPLAIN_S = 60.0  # of processor time, beyond which no further limit is lifted
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
+FEW_A_RANK = (LOOPED, 1)  # and where steps cost something
+COSTLY = "thread blocks, steps and the launch"
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 LAST = ("pull",)  # searches that take all the time that they are given
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
@@ -65,7 +68,8 @@ class Question:
     run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
     records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
     choose by the worst regret on machines so varied, None: by the time on the machine itself; ``any_count``: also what
-    serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans."""
+    serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans;
+    ``costs``: of the form's thread blocks and steps, None for an ideal executor."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -79,6 +83,7 @@ class Question:
     variation: Variation | None = None
     any_count: bool = False
     version: Version = NEWEST
+    costs: CostModel | None = None
 
 
 def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[], None] | None = None) -> list[Row]:
@@ -182,7 +187,7 @@ class _Search:
         for row in self.rows:
             row.best = row.best or row.uneven
             if row.best is not None and self.question.variation is not None:
-                choose_robust(row, self.question.variation)
+                choose_robust(row, self.question.variation, self.question.costs)
             if self._lowers and row.best is not None and not stopped:
                 row.limit = self._limit(row)
             if self.question.form not in SERVICES and not stopped:
@@ -204,10 +209,13 @@ class _Search:
         """The limit of the executor that costs the row more than its best schedule, in words; empty where it does not.
         Of all schedules that are quick enough the one of the fewest transfers says it."""
         assert row.best is not None
-        assert row.scheduled is not None
+        if row.scheduled is None:  # it came from another size, and nothing ran at its own
+            return ""
         most = row.scheduled * tolerated(row.instance_bytes)
         if row.best.seconds <= most:
             return ""
+        if self.question.costs is not None:
+            return COSTLY
         if row.scheduled_by in row.without:
             return row.without[row.scheduled_by]
         one = min(one for one in row.schedules if one.seconds <= most)
@@ -312,6 +320,8 @@ class _Search:
     def _fewer(self, row: Row, name: str, seconds: float, reference: bool) -> tuple[int, ...]:
         """The numbers of transfers a rank to try of a method whose schedule takes so many seconds."""
         large, planned = name in row.rounded, self.question.form == "mscclpp"
+        if self.question.costs is not None and not large:  # steps cost something
+            return FEW_A_RANK if not self._is_hopeless(row, seconds, reference) else ()
         if large:
             return PLANNED_A_RANK if planned else (*TRANSFERS_A_RANK, LOOPED)
         if not planned:
@@ -376,7 +386,9 @@ class _Search:
                 return in_seconds(row.instance, lambda _: moves) <= most
             return True
 
-        lowered = Lowered(transfers, self.question.form, worth=worth, evenly=not self.question.any_count)
+        asked = self.question
+        lowered = Lowered(transfers, asked.form, worth=worth, evenly=not asked.any_count, costs=asked.costs,
+                          instance=row.instance)  # fmt: skip
         known = self.spreads.get(title)
         least = {1} if self.question.form != "mscclpp" else set()
         tried = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
@@ -454,8 +466,10 @@ class _Search:
 
     def _carried(self, row: Row, one: Candidate) -> None:
         assert one.program is not None
-        with suppress(InputError):  # its chunks would have no bytes
-            row.offer(Candidate(one.method, one.program.seconds(row.instance), one.program), False)
+        shares = 1 if parts_of(row.collective, 2) == 1 else max(row.ranks, 1)
+        for program in one.program.by_protocol(row.instance_bytes // shares):
+            with suppress(InputError):  # its chunks would have no bytes
+                row.offer(Candidate(one.method, program.seconds(row.instance), program), False)
 
     def _again(self, anchors: list[int]) -> None:
         """Run at its own size what won by a program of another size."""

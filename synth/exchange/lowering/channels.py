@@ -40,7 +40,8 @@ def lanes(t: Transfers, copy: IntArray, channels: int, by_time: bool = False) ->
         which = np.empty(len(t.piece), dtype=np.int64)
         which[np.argsort(t.start_s, kind="stable")] = np.arange(len(which)) * channels // max(len(which), 1)
     else:
-        which = np.where(t.channel_hint >= 0, t.channel_hint, t.piece) % channels
+        whole = t.piece // (int(copy.max(initial=0)) + 1)  # copies of a piece follow each other
+        which = np.where(t.channel_hint >= 0, t.channel_hint, whole) % channels
     found: IntArray = copy * channels + which
     return found
 

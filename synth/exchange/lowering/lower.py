@@ -18,6 +18,7 @@ from synth.exchange.lowering.fused_steps import by_time, fused
 from synth.exchange.lowering.joined_pieces import joined
 from synth.exchange.lowering.limits import Limits
 from synth.exchange.lowering.rank_steps import Acts, acts
+from synth.exchange.lowering.ways import ways
 from synth.exchange.transfers import Transfers
 
 NOP = KINDS.index("nop")
@@ -30,13 +31,13 @@ ROUNDS = 12  # tries to keep thread blocks short enough
 class Wish:
     """How to lower. ``chunks`` a part (None: as many as the pieces ask for), ``channels`` that the moves between two
     ranks are spread over (``by_time``: those that start at about one time on one, which a loop then runs side by side
-    with the other times of other passes; ``in_turn``: a send waits for the one before it over the same link, whatever
-    thread block made that; ``by_arrival``: steps in the order in which moves arrive, not in which they start, so that a
-    sum does not wait for what is long on its way), ``blocks``: thread blocks of a rank at most, where a send and a
-    receive can share some of them, ``instances``: copies of the algorithm side by side, each on its share of
-    every piece and on channels of its own; ``fuse``: a receive and the send of the same data behind it in one step;
-    ``join``: pieces that follow each other side by side in one step, which saves steps and costs overlap; ``protocol``
-    as MSCCL names it."""
+    with the other times of other passes; ``by_way``: a channel a ring or tree; ``in_turn``: a send waits for the one
+    before it over the same link, whatever thread block made that; ``by_arrival``: steps in the order in which moves
+    arrive, not in which they start, so that a sum does not wait for what is long on its way), ``blocks``: thread blocks
+    of a rank at most, where a send and a receive can share some of them, ``instances``: copies of the algorithm side by
+    side, each on its share of every piece and on channels of its own; ``fuse``: a receive and the send of the same data
+    behind it in one step; ``join``: pieces that follow each other side by side in one step, which saves steps and costs
+    overlap; ``protocol`` as MSCCL names it."""
 
     in_place: bool = False
     chunks: int | None = None
@@ -49,6 +50,7 @@ class Wish:
     in_turn: bool = False
     by_arrival: bool = False
     blocks: int | None = None
+    by_way: bool = False
 
 
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
@@ -65,6 +67,9 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
     lane = lanes(t, copy, wish.channels, wish.by_time)
+    if wish.by_way:
+        way = ways(t)
+        lane = copy * (int(way.max(initial=0)) + 1) + way[t.piece]
     if wish.join:
         t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:

@@ -136,7 +136,8 @@ def _raised(replay: Replay, size: int) -> tuple[Raised, list[IntArray], list[int
         wants=None if goal.wants is None else goal.wants * size // each,
     )
     when_made, by_its_end = block_order(replay)
-    return Raised(made, *_spread(when_made, move_of)), by_its_end, move_of
+    block = np.array([replay.by[move][0] for move in move_of], dtype=np.int64)
+    return Raised(made, *_spread(when_made, move_of), block, plan.packets), by_its_end, move_of
 
 
 def _together(replay: Replay, move_of: list[int]) -> IntArray | None:

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.block_costs import CostModel, Costs
 from synth.exchange.chakra.held_back import held_back
 from synth.exchange.dataflow import carried
 from synth.exchange.moves_from_algorithm import passes_of, raised
@@ -28,6 +29,7 @@ from synth_models.fabric.problem.blocks import EVERYONE, SHARED_OUT
 from synth_models.fabric.problem.rows import picked, rows_of, starts
 from synth_models.fabric.routes.search import Route, Routes, star
 from synth_models.fabric.scheduling import service as sharing
+from synth_models.fabric.scheduling.executed import executed, executed_moves
 from synth_models.fabric.scheduling.list_scheduling import completion, timed
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
@@ -41,41 +43,67 @@ def from_algorithm(
     """An executor's algorithm on the instance's machine: every message, every wait of its thread blocks, in ``passes``
     of its loop (None: as many as the executor makes). ``checked``: the algorithm is known to be valid. Raises
     :class:`InputError` for an algorithm that is not valid or not for this instance, and as :func:`from_transfers`."""
-    n = len(instance.members)
-    if algorithm.ranks != n or algorithm.collective != instance.collective:
-        asks = f"the instance asks for {instance.collective} among {n} ranks"
-        raise InputError(f"the algorithm is {algorithm.collective} among {algorithm.ranks} gpus, {asks}")
+    _demand_same(instance, algorithm)
     part = part_bytes(instance)
     found = raised(algorithm, part, passes_of(algorithm, part) if passes is None else passes, checked)
     return from_transfers(instance, found.transfers, (found.wait_start, found.wait))
 
 
+def _demand_same(instance: FabricInstance, algorithm: Algorithm) -> None:
+    """Raises :class:`InputError` where the algorithm is not for this instance."""
+    n = len(instance.members)
+    if algorithm.ranks != n or algorithm.collective != instance.collective:
+        asks = f"the instance asks for {instance.collective} among {n} ranks"
+        raise InputError(f"the algorithm is {algorithm.collective} among {algorithm.ranks} gpus, {asks}")
+
+
 def from_plan(instance: FabricInstance, found: Raised) -> Schedule:
     """The moves of a plan, each after what its thread block has waited for and what brought its piece. Raises as
     :func:`from_transfers`."""
+    return from_transfers(instance, found.transfers, _waits_of_plan(found))
+
+
+def _waits_of_plan(found: Raised) -> Waits:
     rows = found.wait_start, found.wait
     ours = _needed(found.transfers)
     lengths = np.diff(rows[0]) + np.diff(ours[0])
     start = starts(lengths)
     row = np.concatenate([np.repeat(np.arange(len(lengths)), np.diff(begin)) for begin, _ in (rows, ours)])
-    wait = np.concatenate([rows[1], ours[1]])[np.argsort(row, kind="stable")]
-    return from_transfers(instance, found.transfers, (start, wait))
+    return start, np.concatenate([rows[1], ours[1]])[np.argsort(row, kind="stable")]
+
+
+def _executed_plan(instance: FabricInstance, found: Raised, costs: Costs) -> float:
+    """Seconds of a plan's moves, made by thread blocks of these costs."""
+    try:
+        placed, last = _placed_where(instance, found.transfers, _waits_of_plan(found))
+    except ValueError as error:
+        raise UnsupportedError(f"these moves cannot be made on this machine: {error}") from None
+    block = np.full(len(placed.piece), -1, dtype=np.int64)
+    block[last] = 0 if found.block is None else found.block
+    return executed_moves(instance, placed, block, costs)
 
 
 def as_exported(
-    instance: FabricInstance, moves: Algorithm | Callable[[int], Raised | Moves], service: str = "planned"
+    instance: FabricInstance,
+    moves: Algorithm | Callable[[int], Raised | Moves],
+    service: str = "planned",
+    costs: CostModel | None = None,
 ) -> float:
     """Seconds that an algorithm (known to be valid), or what a plan (or moves in no thread blocks) makes of parts of so
     many bytes, takes on the instance's machine; of a plan never less than without its thread blocks' order, as method
     ``imported`` has it. ``service``: how links serve moves in no thread blocks: ``planned`` (the one that came first in
     the moves' order goes first), ``fifo`` (first come, first served; two moves from one rank to another queue in their
-    order, and what the schedule holds back waits, as in a Chakra trace), ``fair`` (max-min). Raises as
+    order, and what the schedule holds back waits, as in a Chakra trace), ``fair`` (max-min). ``costs``: of thread
+    blocks and steps, None for none (:mod:`synth.exchange.block_costs`); moves in no thread blocks have none. Raises as
     :func:`from_algorithm` and :func:`from_plan`, and :class:`UnsupportedError` as
     :func:`synth_models.fabric.scheduling.service.seconds`. Of an instance that is a demand the moves are one
     alltoall of given parts, for calls of ``most_bytes`` bytes."""
     if instance.collective == "demand":
         instance, moves = _as_alltoall(instance, moves)
     if isinstance(moves, Algorithm):
+        if costs is not None:
+            _demand_same(instance, moves)
+            return executed(instance, moves, part_bytes(instance), costs.of(moves.protocol))
         return _seconds(instance, from_algorithm(instance, moves, checked=True))
     found = moves(part_bytes(instance))
     if isinstance(found, Moves) and service != "planned":
@@ -84,6 +112,8 @@ def as_exported(
         return sharing.seconds(instance, placed, _queues(instance, placed), service == "fair")
     if isinstance(found, Moves):
         return _seconds(instance, from_transfers(instance, found))
+    if costs is not None and found.block is not None:
+        return _executed_plan(instance, found, costs.of("LL" if found.packets else "Simple"))
     return max(
         _seconds(instance, made) for made in (from_plan(instance, found), from_transfers(instance, found.transfers))
     )
@@ -133,6 +163,11 @@ def from_transfers(instance: FabricInstance, moves: Moves, waits: Waits | None =
 
 def _placed(instance: FabricInstance, moves: Moves, waits: Waits | None = None) -> Transfers:
     """The moves on routes of the machine. Raises as :func:`from_transfers`."""
+    return _placed_where(instance, moves, waits)[0]
+
+
+def _placed_where(instance: FabricInstance, moves: Moves, waits: Waits | None) -> tuple[Transfers, IntArray]:
+    """The same, and the transfer that every move ends with."""
     faults = list(_mismatches(instance, moves))
     if faults:
         raise InputError(faults)
@@ -149,14 +184,16 @@ def _placed(instance: FabricInstance, moves: Moves, waits: Waits | None = None) 
     straight = None if together else hops.straight()
     if straight is not None:
         pieces = block[used], moves.piece_bytes[used], number[moves.piece]
-        return Transfers.of_rows(*pieces, straight, before=(start, wait), adds=moves.adds)
+        made = Transfers.of_rows(*pieces, straight, before=(start, wait), adds=moves.adds)
+        return made, np.arange(len(moves.piece), dtype=np.int64)
     for rows in _streams(moves) if together else ([i] for i in range(len(moves.piece))):
         piece, waited = int(number[moves.piece[rows[0]]]), [wait[start[i] : start[i + 1]].tolist() for i in rows]
         if len(rows) > 1:
             hops.add_stream(rows, piece, waited)
         else:
             hops.add(rows[0], piece, waited[0])
-    return Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
+    made = Transfers.of(block[used], moves.piece_bytes[used], hops.piece, hops.route, hops.before, None, hops.adds)
+    return made, np.array(hops.last, dtype=np.int64)
 
 
 def _queues(instance: FabricInstance, placed: Transfers) -> IntArray:
