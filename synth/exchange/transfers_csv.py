@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,11 +74,11 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     Raises :class:`InputError` naming file and lines.
     """
     file = InputFile(path)
-    needed = NEEDED + OF_DEMAND if collective == DEMAND else NEEDED
+    of_demand = collective == DEMAND
+    needed = NEEDED + OF_DEMAND if of_demand else NEEDED
     rows = typed_rows(file, _COLUMNS, needed, "move", _wrong, line_key="line")
-    if collective != DEMAND and any(name in row for row in rows for name in OF_DEMAND):
-        words = f"columns {' and '.join(OF_DEMAND)} say that it is of a demand, which is no {collective}"
-        raise InputError(f"{words}: name it with --collective {DEMAND}", str(file))
+    if not of_demand:
+        _demand_none(rows, collective, file)
     columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in needed[2:]}
     ranks = _ranks(columns, collective)
     faults = FaultsByKind()
@@ -86,17 +86,17 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     _add_part_faults(columns, rows, collective, ranks, faults)
     for name in ("part", "offset", "bytes"):
         _add_disagreements(columns[name], name, first[piece], "piece", rows, faults)
-    demand = _demand(columns, rows, faults) if collective == DEMAND and not faults.total else None
-    if collective in ROOTED and root is not None and root >= ranks:
+    demand = _demand(columns, rows, faults) if of_demand and not faults.total else None
+    is_rooted = collective in ROOTED
+    if is_rooted and (root or 0) >= ranks:
         faults.add(Fault("--root", f"the table has ranks 0..{ranks - 1}", root, True))
     if faults.total:
         raise InputError(faults.kept(), str(file))
-    start, end = (np.array([row[name] for row in rows], dtype=np.float64) for name in ("start_s", "end_s"))
     transfers = Transfers(
         name=path.stem,
         collective=collective,
         ranks=ranks,
-        root=(root or 0) if collective in ROOTED else None,
+        root=(root or 0) if is_rooted else None,
         part_bytes=int((columns["offset"] + columns["bytes"]).max()),
         piece_part=columns["part"][first],
         piece_offset=columns["offset"][first],
@@ -105,13 +105,20 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
         src=columns["src"],
         dst=columns["dst"],
         adds=columns["adds"].astype(bool),
-        start_s=start,
-        end_s=end,
+        start_s=np.array([row["start_s"] for row in rows], dtype=np.float64),
+        end_s=np.array([row["end_s"] for row in rows], dtype=np.float64),
         channel_hint=np.full(len(rows), -1, dtype=np.int64),
         ticks=_ticks(rows),
         demand=demand,
     )
     return Table(transfers, pieces)
+
+
+def _demand_none(rows: Sequence[Mapping[str, Any]], collective: str, file: InputFile) -> None:
+    """Raise :class:`InputError` where a table is of a demand."""
+    if any(name in row for row in rows for name in OF_DEMAND):
+        words = f"columns {' and '.join(OF_DEMAND)} say that it is of a demand, which is no {collective}"
+        raise InputError(f"{words}: name it with --collective {DEMAND}", str(file))
 
 
 def _ranks(columns: Mapping[str, IntArray], collective: str) -> int:

@@ -4,7 +4,8 @@
 sizes, ``table`` is what it says, ``folder`` is what it writes.
 """
 
+from synth.tuning.question import Question
 from synth.tuning.rows import Row
-from synth.tuning.search import Question, references, tune
+from synth.tuning.search import references, tune
 
 __all__ = ["Question", "Row", "references", "tune"]

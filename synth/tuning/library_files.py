@@ -22,8 +22,8 @@ from synth.records.record import Record
 from synth.text.files import write_atomically
 from synth.text.quantities import percent, shown
 from synth.text.visible import in_cell
+from synth.tuning.question import Question
 from synth.tuning.runs import kept, taken_over
-from synth.tuning.search import Question
 
 EVERY = "libraries.csv"
 

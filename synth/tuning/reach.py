@@ -10,8 +10,8 @@ from synth import api
 from synth.exchange.selection import nccl_reach, rccl_reach
 from synth.exchange.selection.machine_rates import of_one_domain, rates
 from synth.exchange.selection.nccl_reach import ROUNDS, Boxes, Reach
+from synth.tuning.question import Question
 from synth.tuning.rows import Row
-from synth.tuning.search import Question
 
 LARGE = 2**38  # bytes, of which no latency is seen
 RUN_S = 60.0

@@ -139,6 +139,15 @@ class Row:
             name = one.method.split()[0]  # without its parameters
             self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
 
+    def good(self) -> list[Candidate]:
+        """The quickest candidate of every method that takes at most :data:`CARRIED` times the best."""
+        best = self.best.seconds if self.best is not None else 0.0
+        by_title: dict[str, Candidate] = {}
+        for one in sorted(self.offered, key=lambda one: one.seconds):
+            if one.seconds <= best * CARRIED:
+                by_title.setdefault(one.method, one)
+        return list(by_title.values())
+
     def reckon_within(self) -> None:
         """Time the best and its nearest rivals within the intervals of the machine, where it has any."""
         if self.best is None:

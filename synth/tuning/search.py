@@ -17,24 +17,21 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from synth.clock.deadline import Clock, stopping
 from synth.clock.start_up_costs import counted_now
 from synth.errors import InputError
-from synth.exchange.block_costs import CostModel
 from synth.exchange.collector import collecting_seldom
 from synth.exchange.forms import LOOPED, SCHEDULED, SERVICES, Lowered, in_form, in_seconds, most_moves, refusal
-from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to
+from synth.exchange.mscclpp.versions import unknown_to
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers, parts_of
 from synth.family import Family, defaults_for, get_family
-from synth.instance import Instance
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
-from synth.tuning.robustness import Variation
-from synth.tuning.rows import CARRIED, Candidate, Row, Scheduled, bus_factor, choose_robust
+from synth.tuning.question import Question
+from synth.tuning.rows import Candidate, Row, Scheduled, bus_factor, choose_robust
 from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
 from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 
@@ -60,30 +57,6 @@ PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 LAST = ("pull",)  # searches that take all the time that they are given
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked: ``make`` gives the instance of a collective and a size in bytes, ``form`` is the form that will
-    run, ``folder`` holds instances and records; ``seconds``: the limit of time, None for none; ``resume``: take over
-    records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
-    choose by the worst regret on machines so varied, None: by the time on the machine itself; ``any_count``: also what
-    serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans;
-    ``costs``: of the form's thread blocks and steps, None for an ideal executor."""
-
-    make: Callable[[str, int], Instance]
-    collectives: tuple[str, ...]
-    sizes: tuple[int, ...]
-    form: str
-    folder: Path
-    seconds: float | None = None
-    resume: bool = False
-    seed: int = 0
-    methods: tuple[str, ...] = ()
-    variation: Variation | None = None
-    any_count: bool = False
-    version: Version = NEWEST
-    costs: CostModel | None = None
 
 
 def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[], None] | None = None) -> list[Row]:
@@ -446,7 +419,7 @@ class _Search:
 
     def _carry(self, anchors: list[int]) -> None:
         """Try the good programs of each anchor at the sizes on both sides of it, as far as the next anchors."""
-        offered = {k: self._good(self.rows[k]) for k in anchors}
+        offered = {k: self.rows[k].good() for k in anchors}
         for i, k in enumerate(anchors):
             low = anchors[i - 1] if i else 0
             high = anchors[i + 1] if i + 1 < len(anchors) else len(self.rows) - 1
@@ -455,14 +428,6 @@ class _Search:
                     self._carried(self.rows[j], one)
         for row in self.rows:
             self._said(row, "tuned")
-
-    def _good(self, row: Row) -> list[Candidate]:
-        best = row.best.seconds if row.best is not None else 0.0
-        by_title: dict[str, Candidate] = {}
-        for one in sorted(row.offered, key=lambda one: one.seconds):
-            if one.seconds <= best * CARRIED:
-                by_title.setdefault(one.method, one)
-        return list(by_title.values())
 
     def _carried(self, row: Row, one: Candidate) -> None:
         assert one.program is not None

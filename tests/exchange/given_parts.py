@@ -1,5 +1,5 @@
-"""Files of a demand, which is one all-to-all of given parts: whether what is asked for arrives, by interpreters of other
-hands, whatever a file itself says of it."""
+"""Files of a demand, which is one all-to-all of given parts: whether what is asked for arrives, by interpreters of
+other hands, whatever a file itself says of it."""
 
 from __future__ import annotations
 

@@ -209,11 +209,8 @@ class Planner:
 
     def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
         """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
-        of all schedules, is no less than what was found; none does
-        between many ranks behind leaf switches where it could gain little.
-        ``instance``: whose blocks are the demand in another order."""
-        near = self._crossing is not None and len(self._node) > MOST_STRAIGHT and found.gap <= BEHIND_LEAVES
-        if len(self._node) > MOST_COMPARED or found.optimal or near:
+        of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
+        if len(self._node) > MOST_COMPARED or self._is_near(found):
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
         demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
@@ -228,15 +225,21 @@ class Planner:
                     continue  # the same as ``direct``, which either ran or was too slow
                 directly = self._references.sent if name == "direct" else directly
                 if least < found.seconds and (found.by != name or instance is not None):
-                    on, options, sent = (
-                        instance or found.instance,
-                        RunOptions(None).started_now(),
-                        self._references.sent,
-                    )
-                    routed = sent if name in ("direct", "two_step") and not self._references.others else None
-                    outcome = self._call(name, on, options) if routed is None else best_paths(on, options, name, routed)
+                    outcome = self._reference(name, instance or found.instance)
                     found = replace(self._replaced(found, outcome, name, instance), tried=(*found.tried, name))
         return found
+
+    def _is_near(self, found: Planned) -> bool:
+        """Whether no reference runs: at the bound, and between many ranks behind leaf switches near it."""
+        behind = self._crossing is not None and len(self._node) > MOST_STRAIGHT
+        return found.optimal or (behind and found.gap <= BEHIND_LEAVES)
+
+    def _reference(self, name: str, instance: FabricInstance) -> Outcome:
+        """What a reference makes, without its own search where what it sends is known."""
+        options, sent = RunOptions(None).started_now(), self._references.sent
+        if sent is None or name not in ("direct", "two_step") or self._references.others:
+            return self._call(name, instance, options)
+        return best_paths(instance, options, name, sent)
 
     def learn(self, certificate: Mapping[str, Any] | None) -> bool:
         """Keep the prices of a bound's certificate for any demand on this machine: they bound others too. False where
