@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from synth.cli.common import bad_option, checked
-from synth.cli.options import grouped
+from synth.cli.options import Costing, grouped
 from synth.cli.output import console, table
 from synth.text.visible import visible
 
@@ -24,8 +24,8 @@ RIVALS = "Methods that make a schedule for every machine drawn, to compare with.
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Which machines are drawn, and who is run on them."""
+class Drawing(Costing):
+    """Which machines are drawn, who is run on them, and what an algorithm's thread blocks cost there."""
 
     vary: Annotated[list[str] | None, Option(help=VARY)] = None
     samples: Annotated[int, Option(min=1, help="Machines to draw.")] = 10
@@ -34,10 +34,11 @@ class Drawing:
 
 
 class Asked(NamedTuple):
-    """Schedules by name that answer the same instance."""
+    """Schedules by name that answer the same instance, and the form of a table's files, empty for a record."""
 
     instance: Instance
     schedules: dict[str, Moves]
+    form: str = ""
 
 
 @grouped
@@ -48,6 +49,7 @@ def evaluate(
 ) -> None:
     """Say what schedules lose on machines whose links differ from those they were made for: the regret, their time over
     the best that is known there − 1. Of a table every algorithm is tried at every size."""
+    from synth.exchange.block_costs import words_of
     from synth.text.quantities import percent, shown
     from synth.tuning.robustness import read_variation, regrets
 
@@ -59,8 +61,11 @@ def evaluate(
     rows: list[tuple[str, ...]] = []
     if as_csv:
         typer.echo("collective,bytes,schedule,machine,seconds,best_s,by,regret")
+    told: dict[str, None] = {}
     for asked in _table(path) if path.suffix.lower() == ".csv" else _record(path):
-        found = regrets(asked.schedules, asked.instance, variation, drawing.methods)
+        costs = drawing.model(asked.instance, asked.form)
+        told[words_of(costs) if asked.form else ""] = None
+        found = regrets(asked.schedules, asked.instance, variation, drawing.methods, costs)
         what, size = str(getattr(asked.instance, "collective", "")), int(getattr(asked.instance, "bytes", 0))
         for name, regret in found.regret.items():
             columns = (found.seconds[name].tolist(), found.best.tolist(), found.by, regret.tolist())
@@ -73,6 +78,7 @@ def evaluate(
     if not as_csv:
         head = ("collective", "size", "schedule", "time", "mean regret", "worst", "machine", "best there", "")
         console.print(table(*head, rows=rows, right=("time", "mean regret", "worst")))
+        console.lines("\n".join(filter(None, told)))
 
 
 def _record(path: Path) -> Iterator[Asked]:
@@ -109,7 +115,8 @@ def _table(path: Path) -> Iterator[Asked]:
     for row in rows:
         files = dict.fromkeys(Path(one["algorithm"]).name for one in rows if one["collective"] == row["collective"])
         instance = instances[row["collective"], row["bytes"]]
-        yield Asked(instance, {name: _moves(path.parent / name, instance) for name in files})
+        form = "msccl" if all(name.endswith(".xml") for name in files) else "mscclpp"
+        yield Asked(instance, {name: _moves(path.parent / name, instance) for name in files}, form)
 
 
 def _instances(folder: Path) -> dict[tuple[str, str], Instance]:
