@@ -84,11 +84,10 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
     faults = FaultsByKind()
     pieces, first, piece = np.unique(columns["piece"], return_index=True, return_inverse=True)
     _add_part_faults(columns, rows, collective, ranks, faults)
-    for name in ("part", "offset", "bytes"):
-        _add_disagreements(columns[name], name, first[piece], "piece", rows, faults)
+    _add_disagreements_of_pieces(columns, first[piece], rows, faults)
     demand = _demand(columns, rows, faults) if of_demand and not faults.total else None
-    is_rooted = collective in ROOTED
-    if is_rooted and (root or 0) >= ranks:
+    at = (root or 0) if collective in ROOTED else None
+    if at is not None and at >= ranks:
         faults.add(Fault("--root", f"the table has ranks 0..{ranks - 1}", root, True))
     if faults.total:
         raise InputError(faults.kept(), str(file))
@@ -96,7 +95,7 @@ def read(path: Path, collective: str, root: int | None = None) -> Table:
         name=path.stem,
         collective=collective,
         ranks=ranks,
-        root=(root or 0) if is_rooted else None,
+        root=at,
         part_bytes=int((columns["offset"] + columns["bytes"]).max()),
         piece_part=columns["part"][first],
         piece_offset=columns["offset"][first],
@@ -127,6 +126,14 @@ def _ranks(columns: Mapping[str, IntArray], collective: str) -> int:
     if collective in ("allgather", "gather", "reduce_scatter", "scatter"):
         ranks = max(ranks, int(columns["part"].max()) + 1)
     return ranks
+
+
+def _add_disagreements_of_pieces(
+    columns: Mapping[str, IntArray], first: IntArray, rows: list[dict[str, Any]], faults: FaultsByKind
+) -> None:
+    """A fault for every row that says otherwise of its piece than the piece's ``first`` row."""
+    for name in ("part", "offset", "bytes"):
+        _add_disagreements(columns[name], name, first, "piece", rows, faults)
 
 
 def _add_part_faults(
