@@ -52,8 +52,7 @@ from synth_models.fabric.solution import MOST_TICKS, Schedule
 
 SMALL_GAP = Fraction(1, 200)  # 0.5 %, below which no other plan is tried
 MOST_STRAIGHT = 128  # ranks up to which straight plans are tried where boxes are equal,
-MOST_ALONE = 1024  # and where they are not
-MOST_COMPARED = 1024  # and up to which no reference is quicker
+MOST_ALONE = 1024  # and where they are not; references run up to as many
 FEW_LATENCIES = 4  # for which rails are occupied, up to which blocks may hop before them or behind them
 SOME_LATENCIES = 3  # and up to which they do between more ranks, where one plan is tried,
 MANY_LATENCIES = 20  # or where all ranks have about as much, with a gap of
@@ -208,15 +207,15 @@ class Planner:
         return self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
 
     def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
-        """What was found, or a reference's schedule that is quicker. A reference runs unless its lower bound, or that
-        of all schedules, is no less than what was found. ``instance``: whose blocks are the demand in another order."""
-        if len(self._node) > MOST_COMPARED or self._is_near(found):
+        """What was found, or a quicker schedule of a reference whose lower bound is less. ``instance``: whose blocks are
+        the demand in another order."""
+        if len(self._node) > MOST_ALONE or self._is_near(found):
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
         demand = Demand(node[row], node[column], found.matrix[row, column], found.matrix, boxed)
         if instance is not None:
-            blocks = instance.blocks
-            demand = replace(demand, origin=blocks.origin, goal=blocks.goal, size=blocks.bytes)
+            own = instance.blocks
+            demand = replace(demand, origin=own.origin, goal=own.goal, size=own.bytes)
         directly: Transfers | None = None
         for name in REFERENCES:
             with suppress(UnsupportedError):
@@ -231,8 +230,8 @@ class Planner:
 
     def _is_near(self, found: Planned) -> bool:
         """Whether no reference runs: at the bound, and between many ranks behind leaf switches near it."""
-        behind = self._crossing is not None and len(self._node) > MOST_STRAIGHT
-        return found.optimal or (behind and found.gap <= BEHIND_LEAVES)
+        near = len(self._node) > MOST_STRAIGHT and found.gap <= BEHIND_LEAVES
+        return found.optimal or (near and self._crossing is not None)
 
     def _reference(self, name: str, instance: FabricInstance) -> Outcome:
         """What a reference makes, without its own search where what it sends is known."""
@@ -261,8 +260,7 @@ class Planner:
         corners = tuple(_corner(largest, less, more) for less, more in pairs)
         mixture = self._bounds.mixture([less.boxed(less.matrix) for less, _ in pairs])
         faults = [words for k, (less, _) in enumerate(pairs) for words in _mixed_faults(less, mixture.proven[k])]
-        verdict = largest.check()
-        verdict.faults += faults
+        (verdict := largest.check()).faults += faults
         return OnePlan(largest.seconds, largest.schedule, corners, float_below(mixture.seconds), verdict)
 
     def _only_bound(self, demand: IntArray) -> Planned:
