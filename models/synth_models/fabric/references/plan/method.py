@@ -2,9 +2,8 @@
 
 Between equal boxes: what one box sends another is balanced over the rails, a Birkhoff–von Neumann decomposition in
 whole bytes says when which box sends to which, and pieces take their turns over NVLink, rail and NVLink, all overlapped
-(:mod:`synth_models.fabric.plans.demands`). Blocks of one size go in slots. Of small messages every block
-hops before its rail or behind it. On other machines blocks go straight. The bound is a cut, or the prices of an earlier
-demand's linear program (:mod:`synth_models.fabric.bounds.many_demands`).
+(:mod:`synth_models.fabric.plans.demands`). Blocks of one size go in slots; small ones hop before the rail or behind.
+Elsewhere blocks go straight. Bounds: cuts, prices of earlier demands (:mod:`synth_models.fabric.bounds.many_demands`).
 """
 
 from __future__ import annotations
@@ -207,8 +206,8 @@ class Planner:
         return self._quickest(Planned(self, matrix, math.inf, STRAIGHT, proven, _nothing()), boxed)
 
     def _compared(self, found: Planned, boxed: IntArray, instance: FabricInstance | None = None) -> Planned:
-        """What was found, or a quicker schedule of a reference whose lower bound is less. ``instance``: whose blocks are
-        the demand in another order."""
+        """What was found, or a quicker schedule of a reference whose lower bound is less. ``instance``: whose blocks
+        are the demand in another order."""
         if len(self._node) > MOST_ALONE or self._is_near(found):
             return found
         node, (row, column) = np.array(self.machine.members, dtype=np.int64), np.nonzero(found.matrix)
@@ -260,7 +259,8 @@ class Planner:
         corners = tuple(_corner(largest, less, more) for less, more in pairs)
         mixture = self._bounds.mixture([less.boxed(less.matrix) for less, _ in pairs])
         faults = [words for k, (less, _) in enumerate(pairs) for words in _mixed_faults(less, mixture.proven[k])]
-        (verdict := largest.check()).faults += faults
+        verdict = largest.check()
+        verdict.faults += faults
         return OnePlan(largest.seconds, largest.schedule, corners, float_below(mixture.seconds), verdict)
 
     def _only_bound(self, demand: IntArray) -> Planned:
