@@ -81,10 +81,10 @@ def test_the_source_of_the_method_is_first_then_the_instances_paper_then_ours(tm
     record = solve(read(file), "ring", results=tmp_path)
     [path] = tmp_path.rglob("ring.json")
     assert [key.partition("-dgx1")[0] for key in cited(str(path))] == [
-        "patarasu-yuan", "te-ccl", "instance", f"synth-{record['toolkit_version'].replace('.', '-')}",
+        "patarasuk-yuan", "te-ccl", "instance", f"synth-{record['toolkit_version'].replace('.', '-')}",
     ]  # fmt: skip
     record.data["method"], record.data["made_by"] = "together", ["together", "bruck", "ring"]
-    assert [entry.key for entry in of_record(record)][:2] == ["bruck", "patarasu-yuan"]
+    assert [entry.key for entry in of_record(record)][:2] == ["bruck", "patarasuk-yuan"]
 
 
 @pytest.mark.parametrize("family", list(families()), ids=lambda family: family.name)
