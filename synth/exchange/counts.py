@@ -21,7 +21,7 @@ from synth.exchange.mscclpp.versions import NEWEST, Version
 from synth.exchange.transfers import Transfers, parts_of
 from synth.text.quantities import count
 
-GRAIN = 2**13  # bytes of a rank's part: sizes that these divide are to run
+GRAIN = 8 * 2**10  # bytes of a rank's part: sizes that these divide are to run
 WIDEST, USUAL = 8, 4  # bytes of the largest element, and of one of float32
 NEAR = 0.02  # of a part: how far the ends of pieces may move
 LARGER = 16  # times as many chunks as pieces ask for, at most
