@@ -12,7 +12,7 @@ from typer import Option
 from synth.cli import common
 from synth.cli.common import bad_option, checked, demand_folder
 from synth.cli.machine_import import MachineFile
-from synth.cli.options import AT_ONCE, grouped
+from synth.cli.options import AT_ONCE, Costing, grouped
 from synth.cli.output import console, errors, table
 from synth.text.quantities import shown
 
@@ -35,7 +35,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Aim:
+class Aim(Costing):
     """What fails, and what is to be done all the same."""
 
     collective: Annotated[str, Option(help=f"{EVERY}.")] = "allreduce"
@@ -91,6 +91,7 @@ def drill(
     if out is None:
         raise bad_option("--out", "is missing: the folder to write", "")
     from synth.drill import cover, drawer, page, search
+    from synth.exchange.block_costs import words_of
     from synth.execution.pool import slots
     from synth.options import RunOptions
 
@@ -102,6 +103,8 @@ def drill(
     rows, files = page.write(prepared, out, title)
     names = page.head(prepared)
     console.print(table(*names, rows=page.cells(rows), right=(*names[1:6], *page.EXPORTED)))
+    if prepared.question.exports:
+        console.print(words_of(prepared.question.costs))
     for words in (*page.parted(rows), *page.limits(rows)):
         console.print(words)
     found = cover.cover(prepared, RunOptions(60.0, solver="highs"))
@@ -135,10 +138,11 @@ def _question(machine: str, parameters: list[str], out: Path, aim: Aim, effort: 
     whole = maker("synth drill", machine, parameters, file)(aim.collective, aim.size)
     for name in aim.methods or []:
         get_family(whole.family).method(name)
+    costs = aim.model(whole, aim.form)
     demand_folder("--out", out)
     text = None if share is None else f"{share.numerator}/{share.denominator}"
     return Question(whole, out, text, aim.pairs, tuple(aim.methods or ()), effort.time_limit, effort.seed,
-                    effort.gap, aim.form)  # fmt: skip
+                    effort.gap, aim.form, costs)  # fmt: skip
 
 
 def _run(prepared: Drill, jobs: int, resume: bool) -> None:

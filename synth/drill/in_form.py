@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from synth.errors import InputError
+from synth.exchange.block_costs import CostModel
 from synth.exchange.forms import LOOPED, Lowered, Program, in_seconds, most_moves, refusal
 from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers
@@ -21,8 +22,10 @@ from synth.method import Method
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
 from synth.tuning.search import (
+    COSTLY,
     EXPLAIN_S,
     FEW,
+    FEW_A_RANK,
     HOPELESS,
     MOST_EXPLAINED,
     PLANNED_A_RANK,
@@ -41,13 +44,15 @@ class Exported(NamedTuple):
     record: Record
 
 
-def variants(form: str, method: Method, ranks: int) -> list[Mapping[str, str]]:
+def variants(form: str, method: Method, ranks: int, costly: bool = False) -> list[Mapping[str, str]]:
     """The parameters with which a method runs for a form, as texts, the most promising first: for XML as many transfers
     as its executor takes, the method as it is, chunks, fewer transfers; for a plan, whose loop cuts what moves as fine
-    as one likes, few chunks, few transfers, the method as it is, more."""
+    as one likes, few chunks, few transfers, the method as it is, more. ``costly``: steps cost something, so that few
+    transfers are tried beside the method as it is."""
     known = {parameter.name for parameter in method.parameters}
     chunked = [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one and CHUNKS in known]
-    each = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
+    large = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
+    each = FEW_A_RANK if costly else large
     first, *others = [{FEW: str(count * ranks)} for count in each if FEW in known] or [{}]
     if form == "mscclpp":
         return [*chunked, *([first] if first else []), {}, *others]
@@ -59,22 +64,22 @@ def is_hopeless(seconds: float | None, best: float | None) -> bool:
     return seconds is None or (best is not None and seconds > best * HOPELESS)
 
 
-def exported(record: Record, form: str, best: float | None = None) -> Exported | None:
-    """The quickest program of a record's schedule, on its own machine; None where none fits the executor, or where none
-    can be as quick as ``best`` seconds."""
+def exported(record: Record, form: str, best: float | None = None, costs: CostModel | None = None) -> Exported | None:
+    """The quickest program of a record's schedule under the form's ``costs``, on its own machine; None where none fits
+    the executor, or where none can be as quick as ``best`` seconds."""
     count, instance = transfers_in(record), record.find_instance()
     ranks = len(getattr(instance, "members", ()))
     slow = is_hopeless(record.value, best) and count > LOOPED * ranks
     if slow or count > most_moves(form, ranks):
         return None
     with suppress(InputError):  # cannot be lowered
-        return lowered(transfers_of(record), form, instance, record, best)
+        return lowered(transfers_of(record), form, instance, record, best, costs=costs)
     return None
 
 
 def lowered(
     moves: Transfers, form: str, instance: Instance, record: Record, best: float | None = None,
-    spreads: Sequence[int] | None = None,
+    spreads: Sequence[int] | None = None, costs: CostModel | None = None,
 ) -> Exported | None:  # fmt: skip
     """The quickest program of moves on an instance, of these ``spreads`` (None: of all); None where none fits. Raises
     :class:`InputError` where the moves are not for it."""
@@ -86,21 +91,24 @@ def lowered(
         return True
 
     found: Exported | None = None
-    for program in Lowered(moves, form, worth=worth).programs(spreads):
+    for program in Lowered(moves, form, worth=worth, costs=costs, instance=instance).programs(spreads):
         seconds = program.seconds(instance)
         if found is None or seconds < found.seconds:
             found = Exported(seconds, program, record)
     return found
 
 
-def limit(records: Sequence[Record], form: str, seconds: float, size: int) -> str:
+def limit(records: Sequence[Record], form: str, seconds: float, size: int, costly: bool = False) -> str:
     """The limit of the executor that costs a program of so many seconds more than is tolerated at ``size`` bytes, in
-    words; empty where none does. Of all schedules that are quick enough the one of the fewest transfers says it."""
+    words; empty where none does. Of all schedules that are quick enough the one of the fewest transfers says it.
+    ``costly``: thread blocks, steps and launches cost something, and that is it."""
     held = [(transfers_in(one), one.value, one) for one in records if one.value is not None and one.ok]
     most = min((value for _, value, _ in held), default=math.inf) * tolerated(size)
     near = [(count, one) for count, value, one in held if value <= most]
     if seconds <= most or not near:
         return ""
+    if costly:
+        return COSTLY
     count, one = min(near, key=lambda row: row[0])
     if count > MOST_EXPLAINED:
         return f"{one.whose}: {refusal(form, count, len(getattr(one.find_instance(), 'members', ())))}"

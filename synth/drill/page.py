@@ -60,12 +60,12 @@ def _row(drill: Drill, case: Case, rings: Mapping[str, float]) -> dict[str, Any]
 def _in_form(drill: Drill, case: Case) -> dict[str, Any]:
     """The columns of what an executor runs."""
     seconds, scheduled = case.seconds, case.scheduled_seconds
-    size = int(getattr(drill.question.whole, "bytes", 0))
+    asked, size = drill.question, int(getattr(drill.question.whole, "bytes", 0))
     return {
         "scheduled_s": scheduled,
         "ratio": None if seconds is None or not scheduled else seconds / scheduled,
         "program": "" if case.quickest is None else case.quickest.program.how,
-        "limit": limit(case.records, drill.question.form, seconds, size) if seconds else "",
+        "limit": limit(case.records, asked.form, seconds, size, asked.costs is not None) if seconds else "",
     }
 
 

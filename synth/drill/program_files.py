@@ -60,7 +60,8 @@ def _program(drill: Drill, candidate: Candidate, target: Instance | None) -> Pro
         return case.quickest.program
     moved = drill.breakable.carried(solution_of(case), image, case.instance, target)
     moves = get_family(target.family).capability("export")(target, moved)
-    found = lowered(moves, drill.question.form, target, case.quickest.record, spreads=[case.quickest.program.spread])
+    spreads, asked = [case.quickest.program.spread], drill.question
+    found = lowered(moves, asked.form, target, case.quickest.record, spreads=spreads, costs=asked.costs)
     if found is None:  # what fits with one numbering of the ranks fits with another
         raise InputError(f"the schedule for {case.name}, its ranks renumbered, cannot be lowered")
     return found.program

@@ -17,6 +17,7 @@ from typing import Any
 from synth.drill.breakable import Breakable, Cut, Orbit
 from synth.drill.in_form import CHUNKS, Exported, exported, is_hopeless, transfers_in, variants
 from synth.errors import InputError
+from synth.exchange.block_costs import CostModel
 from synth.exchange.forms import SCHEDULED, Program
 from synth.execution.pool import run_all
 from synth.execution.runs import Request, Run, expand
@@ -34,8 +35,8 @@ ENOUGH = 0.02  # a gap
 class Question:
     """What is asked: the ``whole`` instance; ``share`` of the bandwidth that is left of links (None: nothing is),
     ``most_pairs`` of failures at once (None: single ones only), ``methods`` (empty: all that suit), the
-    ``limit`` of a run's time, the ``gap`` that is good enough, the ``folder`` for instances and records, and the
-    ``form`` in which schedules count."""
+    ``limit`` of a run's time, the ``gap`` that is good enough, the ``folder`` for instances and records, the
+    ``form`` in which schedules count, and its ``costs`` (None: of an ideal executor)."""
 
     whole: Instance
     folder: Path
@@ -46,6 +47,7 @@ class Question:
     seed: int = 0
     gap: float = ENOUGH
     form: str = SCHEDULED
+    costs: CostModel | None = None
 
     @property
     def exports(self) -> bool:
@@ -177,8 +179,9 @@ def _runs(question: Question, instance: Instance) -> list[Run]:
     """All that may be run on an instance; of a method with parameters the records have a folder of their own."""
     family, found = get_family(instance.family), []
     ranks = len(getattr(instance, "members", ()))
+    costly = question.costs is not None
     for name in methods_of(family, instance, question.methods):
-        for given in variants(question.form, family.method(name), ranks) if question.exports else ({},):
+        for given in variants(question.form, family.method(name), ranks, costly) if question.exports else ({},):
             request = Request([name], seeds=[question.seed], limits=[question.limit], gap=question.gap,
                               parameters=given)  # fmt: skip
             folder = "-".join(f"{key}{value}" for key, value in given.items())
@@ -218,7 +221,7 @@ def take(drill: Drill, case: Case, record: Record) -> None:
     case.records.append(record)
     case.records.sort(key=lambda record: str(record["method"]))  # and those of one method in their turn
     if case.exports and record.value is not None and record.ok:
-        made = exported(record, drill.question.form, case.best_seconds)
+        made = exported(record, drill.question.form, case.best_seconds, drill.question.costs)
         if made is not None and (case.quickest is None or made.seconds < case.quickest.seconds):
             case.quickest = made
 

@@ -15,6 +15,7 @@ from synth.drill import cover, drawer, page, search
 from synth.drill.in_form import variants
 from synth.errors import InputError
 from synth.exchange import msccl_xml
+from synth.exchange.block_costs import CostModel, cost_model
 from synth.exchange.file_check import check_file
 from synth.exchange.forms import in_form, in_seconds
 from synth.family import get_family
@@ -29,9 +30,11 @@ METHODS: Mapping[str, Mapping[str, str]] = {
 }  # with their parameters
 
 
-def drilled(folder: Path, keys: dict[str, Any], form: str = "msccl:azure") -> search.Drill:
+def drilled(
+    folder: Path, keys: dict[str, Any], form: str = "msccl:azure", costs: CostModel | None = None
+) -> search.Drill:
     """A drill whose runs are made in this process."""
-    drill = search.prepared(search.Question(synth.make("fabric", **keys), folder, form=form))
+    drill = search.prepared(search.Question(synth.make("fabric", **keys), folder, form=form, costs=costs))
     for case in (drill.whole, *drill.cases):
         if case.instance is not None:
             for name, options in METHODS.items():
@@ -50,6 +53,19 @@ def test_the_quickest_as_exported_counts(tmp_path: Path) -> None:
         assert case.quickest.program.seconds(case.instance) == case.best_seconds  # type: ignore[arg-type]
     table = page.frame(drill)
     assert (table["ratio"] * table["scheduled_s"]).tolist() == pytest.approx(table["seconds"].tolist())
+
+
+def test_thread_blocks_and_steps_cost_what_the_model_says(tmp_path: Path) -> None:
+    """The least of all its schedules under the costs, which its files, lowered anew, are timed by too."""
+    costs = cost_model("msccl:azure", None, {"block": 1e8, "step": 1e-3, "launch": 1e-2})
+    drill = drilled(tmp_path, RING, costs=costs)
+    for case in (drill.whole, *drill.cases):
+        held = [record for record in case.records if record.value is not None]
+        times = [in_form(record, "msccl:azure", costs).seconds for record in held]
+        assert case.best_seconds == min(times) > 1e-2 + min(in_form(record, "msccl:azure").seconds for record in held)
+    assert set(page.frame(drill)["limit"]) == {"thread blocks, steps and the launch"}
+    contents = drawer.write(drill, cover.cover(drill, RunOptions(20.0, solver="highs")), tmp_path / "d")
+    assert all(row.best_seconds * (1 + contents.within) >= row.seconds > 1e-2 for row in contents.failures)
 
 
 def test_every_failure_has_a_file_that_runs(tmp_path: Path) -> None:
@@ -138,6 +154,12 @@ def test_as_near_as_exported_to_a_schedule_near_its_bound_is_enough(tmp_path: Pa
 def test_an_unknown_form_is_one_message(tmp_path: Path) -> None:
     said = command.run("drill", "dgx-a100", "--for", "fair", "-o", "x", cwd=tmp_path, code=2)
     assert "--for = 'fair': must be one of scheduled, msccl:azure, msccl, mscclpp" in said.stderr
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_an_unknown_gpu_is_one_message(tmp_path: Path) -> None:
+    said = command.run("drill", "dgx-a100", "--for", "msccl", "--gpu", "x", "-o", "x", cwd=tmp_path, code=2)
+    assert "--gpu = 'x': must be one of volta" in said.stderr
     assert len(said.stderr.splitlines()) == 1
 
 
