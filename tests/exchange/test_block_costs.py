@@ -15,12 +15,13 @@ from exchange.slow_executor import slow_seconds
 from exchange.small_algorithms import SMALL, xml
 from models.fabric.small_machines import machine
 
+import synth
 from synth.errors import InputError
 from synth.exchange import msccl_xml
 from synth.exchange.algorithm import Algorithm
 from synth.exchange.block_costs import CostModel, Costs, cost_model, data, gpu_of, read_given
 from synth.exchange.executors import EXECUTORS
-from synth.exchange.forms import Lowered, in_seconds
+from synth.exchange.forms import Lowered, in_form, in_seconds
 from synth.exchange.lowering import Wish, limits_of, lower
 from synth.exchange.lowering.ways import ways
 from synth.exchange.moves_from_algorithm import raised
@@ -293,3 +294,15 @@ def test_protocols_are_named_in_the_file(tmp_path: Path) -> None:
     assert best.again is not None
     assert best.algorithm.protocol == best.again().protocol == "LL"
     assert "protocol LL" in best.how
+
+
+def test_what_a_rank_copies_itself_takes_no_longer_than_what_moves() -> None:
+    """A quarter of an allgather stays where it is: 16 MiB by one Ampere block would take 0.7 ms."""
+    instance = make(
+        get_family("fabric"), {"network": "ring", "nodes": "4", "collective": "allgather", "bytes": "64MiB"}
+    )
+    record = synth.solve(instance, "ring")
+    costs = cost_model("msccl:azure", "ampere")
+    found = in_form(record, "msccl:azure", costs)
+    assert record.value is not None
+    assert found.seconds < 1.15 * record.value / data()["gpu"]["ampere"]["link"]

@@ -31,6 +31,23 @@ def refused(call: Callable[[], Any], words: str) -> bool:
     return False
 
 
+@pytest.mark.parametrize("collective", ["allgather", "alltoall", "gather", "scatter", "broadcast"])
+def test_every_copy_of_the_algorithm_copies_its_share_of_own_parts(collective: str) -> None:
+    """In a thread block of its own: one block would take as long for it as all others for what moves."""
+    seed = next(k for k in range(1000) if random_transfers(k).collective == collective)
+    t = random_transfers(seed)
+    for instances in (1, 4):
+        a, _ = lower(t, Limits("any"), Wish(instances=instances))
+        rows = np.flatnonzero((a.tb_send < 0) & (a.tb_recv < 0))
+        owner = np.repeat(np.arange(len(a.tb_rank)), np.diff(a.step_start))
+        copied: dict[int, list[int]] = {}
+        for tb in rows.tolist():
+            copied.setdefault(int(a.tb_rank[tb]), []).append(int(a.count[owner == tb].sum()))
+        assert copied
+        assert all(shares == [a.chunks // instances] * instances for shares in copied.values())
+        assert validity.check(a).faults == ()
+
+
 @pytest.mark.long(after=36)
 @pytest.mark.parametrize("seed", some_of(range(1000, 1500)))
 def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective(seed: int) -> None:

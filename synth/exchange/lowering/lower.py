@@ -63,7 +63,7 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable") if played is None else played)
     cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
     t, notes = cut.moves, list(cut.notes)
-    done = acts(cut, wish.in_place, most_count)
+    done = acts(cut, wish.in_place, most_count, wish.instances)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
     lane = lanes(t, copy, wish.channels, wish.by_time)
@@ -91,7 +91,7 @@ def _within_limits(
     local = most
     for _ in range(ROUNDS):
         channel = channels_of(t, connections(t, lane, budget, pair), limits)
-        acts_now, made = done, blocks(done, channel, local, t.ranks)
+        acts_now, made = done, blocks(done, channel, local, t.ranks, wish.instances)
         if wish.fuse:
             acts_now, made = fused(done, made, sizes(t, chunks, done.scratch))
         if wish.blocks is not None:

@@ -58,8 +58,9 @@ class Acts:
         return Acts(**columns, scratch=self.scratch, dropped=self.dropped)
 
 
-def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
-    """Play the moves. Raises :class:`InputError` for a move of what its sender has not."""
+def acts(cut: Chunked, in_place: bool, most_count: int, instances: int = 1) -> Acts:
+    """Play the moves; own parts are copied in ``instances`` shares at least. Raises :class:`InputError` for a move of
+    what its sender has not."""
     t = cut.moves
     state, of_src, of_dst = _states(t, len(cut.count))
     rank, piece = (part.astype(np.int64) for part in np.divmod(state, max(len(cut.count), 1)))
@@ -77,7 +78,8 @@ def acts(cut: Chunked, in_place: bool, most_count: int) -> Acts:
         raise InputError(f"transfer {wrong}: rank {t.src[wrong]} sends piece {t.piece[wrong]}, which it has not")
     made = [np.ascontiguousarray(row[:total]) for row in rows]
     if not in_place:
-        made = [np.concatenate(pair) for pair in zip(_own(t, cut.chunks, most_count), made, strict=True)]
+        own = _own(t, cut.chunks, min(most_count, max(cut.chunks // instances, 1)))
+        made = [np.concatenate(pair) for pair in zip(own, made, strict=True)]
     columns: dict[str, Any] = dict(zip(COLUMNS, made, strict=True))
     return Acts(**columns, scratch=scratch, dropped=dropped)
 
