@@ -87,7 +87,7 @@ def tune(
     from synth.options import read_limit
     from synth.tuning import folder, library_files
     from synth.tuning import tune as search
-    from synth.tuning.reach import library, put_in
+    from synth.tuning.reach import in_switches, library, put_in
     from synth.tuning.sizes import read_sizes
     from synth.tuning.table import left_out
 
@@ -105,14 +105,15 @@ def tune(
     demand_folder("--out", out)
     stopped: list[bool] = []
     rows = search(asked, lambda words: errors.print(words), lambda: _tell_interrupted(stopped))
+    reach = aim.reach or in_switches(rows, asked)
     if not stopped:
-        put_in(rows, asked, aim.reach)
+        put_in(rows, asked, reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files, notes = folder.write(rows, form, out, title, style, asked.version)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
-        _tell_row(row, library(aim.reach or ""))
+        _tell_row(row, library(reach or ""))
     for words in left_out(rows):
         console.print(words)
     _tell(table, files, form, out, asked)
@@ -190,7 +191,9 @@ def _tell_row(row: Row, software: str) -> None:
         seconds = [one.seconds, row.references.get(REPLAYED[one.algorithm]), row.bound]
         rates = [shown(size * factor / each if each else None, "bytes/s") for each in seconds]
         words = f"{where}: {software}'s {one.algorithm}, {one.protocol}, should reach busbw {rates[0]}"
-        console.print(f"{words}; as replayed {rates[1]}, no algorithm more than {rates[2]}")
+        quicker = row.best is not None and row.best.program is not None and one.seconds < row.best.seconds
+        words += f"; as replayed {rates[1]}, no algorithm more than {rates[2]}"
+        console.print(words + (f"; the file takes longer: leave this size to {software}" if quicker else ""))
 
 
 def _tell(table: Any, files: Sequence[Path], form: str, out: Path, asked: Question) -> None:

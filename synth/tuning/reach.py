@@ -27,6 +27,12 @@ def library(gpu: str) -> str:
     return "NCCL" if gpu in nccl_reach.data()["gpu"] else "RCCL"
 
 
+def in_switches(rows: Iterable[Row], question: Question) -> str | None:
+    """The GPUs that the costs are of, where the form leaves to ranks what switches may do for the library itself."""
+    gpu = "" if question.costs is None else question.costs.gpu
+    return gpu if gpu in gpus() and any(row.without for row in rows) else None
+
+
 def put_in(rows: Iterable[Row], question: Question, gpu: str | None) -> None:
     """Put into the rows what the library of such GPUs should reach (None: nothing is asked); rows of other collectives
     stay as they are. Nothing is said to be quicker than the row's bound."""

@@ -187,10 +187,10 @@ class _Search:
         most = row.scheduled * tolerated(row.instance_bytes)
         if row.best.seconds <= most:
             return ""
-        if self.question.costs is not None:
-            return COSTLY
         if row.scheduled_by in row.without:
             return row.without[row.scheduled_by]
+        if self.question.costs is not None:
+            return COSTLY
         one = min(one for one in row.schedules if one.seconds <= most)
         title = _title(one.name, dict(one.options))
         if one.transfers > MOST_EXPLAINED:
