@@ -24,7 +24,9 @@ COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "alltoall", "broadcas
 LIMITS = {"blocks": 108, "channels": 32, "steps": 64}
 
 
-def rows(machine: str, boxes: int, collective: str, sizes: str, folder: Path, seconds: float) -> list[Row]:
+def rows(
+    machine: str, boxes: int, collective: str, sizes: str, folder: Path, seconds: float | None, *methods: str
+) -> list[Row]:
     """The table's rows on a named machine with its own GPUs' costs."""
     family = get_family("fabric")
 
@@ -33,7 +35,7 @@ def rows(machine: str, boxes: int, collective: str, sizes: str, folder: Path, se
 
     asked = tuple(read_sizes(sizes))
     costs = costs_for(made(collective, asked[-1]), "msccl:azure")
-    return tune(Question(made, (collective,), asked, "msccl:azure", folder, seconds, costs=costs))
+    return tune(Question(made, (collective,), asked, "msccl:azure", folder, seconds, methods=methods, costs=costs))
 
 
 def written(row: Row, path: Path) -> dict[str, int]:
@@ -56,10 +58,11 @@ def written(row: Row, path: Path) -> dict[str, int]:
 @pytest.mark.parametrize("boxes", [1, 2, 4])
 @pytest.mark.parametrize("machine", ["dgx-a100", "dgx-h100"])
 def test_no_file_is_slower_than_ncclls_algorithms(machine: str, boxes: int, collective: str, tmp_path: Path) -> None:
-    """References are exported and timed as ours are; with ``-s`` this prints the table."""
-    for row in rows(machine, boxes, collective, "1KiB..4GiB", tmp_path, 300.0):
+    """References are exported and timed as ours are, all of them, however long that takes; with ``-s`` this prints the
+    table."""
+    for row in rows(machine, boxes, collective, "1KiB..4GiB", tmp_path, None, "forest"):
         assert row.best is not None
-        best, rest = row.best.seconds, min(row.references.values(), default=float("inf"))
+        best, rest = row.best.seconds, min(row.references.values())
         assert best <= rest
         assert row.bound is None or best >= row.bound * (1 - 1e-9)
         found = written(row, tmp_path / "a.xml")
