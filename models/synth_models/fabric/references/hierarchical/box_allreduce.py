@@ -23,7 +23,6 @@ from synth_models.fabric.references.hierarchical.share_weights import (
 )
 from synth_models.fabric.references.hierarchical.tuned import (
     BEHIND,
-    DEALT_TWICE,
     IDLE,
     MOST_PROBED,
     PROBED_BYTES,
@@ -55,8 +54,8 @@ def one_way_after_the_other(
 def of_unequal_shares(
     instance: FabricInstance, there: FabricInstance, sizes: list[list[int]], strategy: BoxStrategy
 ) -> Schedule:
-    """An allreduce of unequal shares: :func:`_turn_by_turn`, of two dealings that the linear program finds as good,
-    as their ends may differ by a hundredth, and where one way after the other fills the links, that too."""
+    """An allreduce of unequal shares: :func:`_turn_by_turn`, and where one way after the other fills the links, that
+    too."""
     pieces = len(sizes[0])
     roots = np.asarray(roots_of_shares(boxes_of(instance, strategy)), dtype=np.int64)
     turns = max(1, min(pieces // len(roots), MOST_PROBED))
@@ -71,12 +70,9 @@ def of_unequal_shares(
         seconds.append(np.concatenate(shares, axis=1))
     down_s, up_s = seconds
     lost = lost_seconds(instance) * (IDLE if strategy.lag else 1) / instance.bytes
-    once = strategy.lag or 2 * len(instance.members) * pieces > DEALT_TWICE
-    weights = [least_busy(down_s, up_s, lost, ways, first) for first in ((False,) if once else (False, True))]
-    counts = [whole_shares(down_s + up_s, lost, weight, pieces) for weight in weights]
-    counts = counts[:1] if np.array_equal(counts[0], counts[-1]) else counts
-    by_turns, weight, dealt_to = strategy._replace(by_chunk=True), weights[0], Dealt.out(roots, counts[0])
-    found = [_turn_by_turn(instance, there, sizes, by_turns, Dealt.out(roots, count)) for count in counts]
+    weight = least_busy(down_s, up_s, lost, ways, strategy.busiest_first)
+    dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
+    found = [_turn_by_turn(instance, there, sizes, strategy._replace(by_chunk=True), dealt_to)]
     if not strategy.lag and in_turn(down_s, up_s, weight):
         up = transfers_of(there, sizes, strategy, True, dealt_to)
         down = transfers_of(instance, sizes, strategy, dealt_to=dealt_to)
