@@ -21,7 +21,13 @@ from synth_models.fabric.references.hierarchical.share_weights import (
     seconds_of_shares,
     whole_shares,
 )
-from synth_models.fabric.references.hierarchical.tuned import BEHIND, IDLE, MOST_PROBED, PROBED_BYTES, QUICK
+from synth_models.fabric.references.hierarchical.tuned import (
+    BEHIND,
+    IDLE,
+    MOST_PROBED,
+    PROBED_BYTES,
+    QUICK,
+)
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.from_afar import timed_from_near_and_afar
 from synth_models.fabric.scheduling.list_scheduling import timed, timed_alike
@@ -64,7 +70,7 @@ def of_unequal_shares(
         seconds.append(np.concatenate(shares, axis=1))
     down_s, up_s = seconds
     lost = lost_seconds(instance) * (IDLE if strategy.lag else 1) / instance.bytes
-    weight = least_busy(down_s, up_s, lost, ways)
+    weight = least_busy(down_s, up_s, lost, ways, strategy.busiest_first)
     dealt_to = Dealt.out(roots, whole_shares(down_s + up_s, lost, weight, pieces))
     found = [_turn_by_turn(instance, there, sizes, strategy._replace(by_chunk=True), dealt_to)]
     if not strategy.lag and in_turn(down_s, up_s, weight):

@@ -67,6 +67,7 @@ class BoxStrategy(NamedTuple):
     gates: int = 2
     mirrored: bool = False
     lag: int = 0
+    busiest_first: bool = False  # which of equally good dealings: how the linear program meets the links
     spare_rails: bool = False
 
     @property

@@ -30,9 +30,13 @@ LEAST_SHARE = 1e-6  # of the whole, below which a share is none
 DIGITS = 9  # by which rows of the linear program are told apart
 
 
-def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = HELPED) -> FloatArray:
+def least_busy(
+    down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = HELPED, busiest_first: bool = False
+) -> FloatArray:
     """The shares, shape (shares,), from seconds by link and share, shape (links, shares) each, and the seconds that
-    links are ``lost``, shape (links,). Of ``kinds`` equal parts of the shares the first is not helped."""
+    links are ``lost``, shape (links,). Of ``kinds`` equal parts of the shares the first is not helped. Many shares are
+    equally good: with ``busiest_first`` the program meets those links first that all shares together occupy longest,
+    and may end at others."""
     shares = down.shape[1]
     alike = float((down + up)[:, : shares // kinds].mean(axis=1).max(initial=0.0))
     unit = alike or float((down + up).max(initial=0.0)) or 1.0
@@ -48,6 +52,8 @@ def least_busy(down: FloatArray, up: FloatArray, lost: FloatArray, kinds: int = 
     whole = np.concatenate([np.ones(shares), [0.0, 0.0]])[None, :]
     most = np.concatenate([-lost[used] / unit, np.zeros(len(ways))])
     order = np.lexsort(np.round(np.column_stack([rows, most]), DIGITS).T)  # whatever the links' numbers
+    if busiest_first:
+        order = order[np.argsort(-np.round(rows[order, :shares].sum(axis=1), DIGITS), kind="stable")]
     found = linprog(cost, rows[order], most[order], whole, np.ones(1), method=INTERIOR)
     if found.x is None:
         return np.full(shares, 1 / shares)

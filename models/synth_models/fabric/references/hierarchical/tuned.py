@@ -19,6 +19,7 @@ MOST_SHARES = 4  # shares a rank, where boxes are unequal: evener sums for small
 PROBED_BYTES = 2**16  # bytes of a chunk by which the shares' use of links is counted: rounding for slow exact times
 MOST_PROBED = 64  # chunks a share by which it is counted: an exact count for time
 IDLE = 3  # times what no allreduce can use of a link: later ends of lagging orders for unused links
+DEALT_TWICE = 1_000_000  # transfers of a schedule: two dealings that are equally good tried for time
 BEHIND = 16  # parts of all turns: sums at home earlier, one part of so many, for what other boxes wait for
 ALONE = 0.1  # of the two ways together: the busiest link of one way evened out for that of both
 HELP = 0.01  # of the busiest link's time: shares without help for evener links
