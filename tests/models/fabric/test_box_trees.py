@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import synth
+from synth.arrays import IntArray
 from synth.options import RunOptions
 from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
@@ -29,6 +30,7 @@ from synth_models.fabric.scheduling.list_scheduling import timed_backwards
 from synth_models.fabric.scheduling.mirrored import mirrored
 from synth_models.fabric.scheduling.reversal import reversed_instance
 from synth_models.fabric.scheduling.transfers import Transfers
+from synth_models.fabric.solution import Schedule
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
 
@@ -168,6 +170,15 @@ def test_oversubscribed_leaves_hold_nothing_up(collective: str, own: dict[str, A
     assert share * 2**30 / 400e9 <= verdict.value <= 1.02 * share * 2**30 / 400e9
 
 
+def between_boxes(instance: FabricInstance, schedule: Schedule) -> tuple[IntArray, list[tuple[int, int]]]:
+    """The box of every node, -1 for none, and the boxes that transfers lead from and to, where they leave one."""
+    net, box = instance.machine.network, np.full(instance.machine.nodes, -1)
+    for number, members in enumerate(instance.boxes):
+        box[list(members)] = number
+    ends = net.src[schedule.link[schedule.route_start[:-1]]], net.dst[schedule.link[schedule.route_start[1:] - 1]]
+    return box, [(int(u), int(v)) for u, v in zip(box[ends[0]], box[ends[1]], strict=True) if u != v]
+
+
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 @pytest.mark.parametrize("keys", [keys for keys in CLUSTERS if keys.get("leaf", 1) > 1])
 def test_leaders_bring_a_piece_into_every_group_once(collective: str, keys: dict[str, Any]) -> None:
@@ -178,17 +189,40 @@ def test_leaders_bring_a_piece_into_every_group_once(collective: str, keys: dict
     assert sorted(box for group in groups for box in group) == list(range(len(instance.boxes)))
     schedule = hierarchical._made(instance, BoxStrategy(between=GROUPS_LED), 6)
     assert check_schedule(instance, schedule).faults == []
-    net, box = instance.machine.network, np.full(instance.machine.nodes, -1)
-    for number, members in enumerate(instance.boxes):
-        box[list(members)] = number
     group = {member: k for k, members in enumerate(groups) for member in members}
-    ends = net.src[schedule.link[schedule.route_start[:-1]]], net.dst[schedule.link[schedule.route_start[1:] - 1]]
-    pairs = [(int(u), int(v)) for u, v in zip(box[ends[0]], box[ends[1]], strict=True) if u != v]
+    box, pairs = between_boxes(instance, schedule)
     pieces = len(schedule.piece_bytes)
     assert len(pairs) == pieces * (len(instance.boxes) - 1)
     home = box[instance.the_root]
     alone = sum(group[other] == group[home] for other in range(len(instance.boxes))) == 1
     assert sum(group[u] != group[v] for u, v in pairs) == pieces * (len(groups) - alone)  # into the root's, too
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce"])
+@pytest.mark.parametrize("keys", [*CLUSTERS[:2], {"boxes": 6, "leaf": 2, "oversubscription": 2, "gpus": 3}])
+def test_what_everyone_spreads_comes_into_every_group_once(collective: str, keys: dict[str, Any]) -> None:
+    """Where groups are alike; elsewhere it goes straight to every box. As often between boxes as there are others."""
+    keys = {key: value for key, value in keys.items() if key != "root"}
+    instance = made(**keys, collective=collective, bytes=48 * 40 * 2**5)
+    groups = groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes))
+    schedule = hierarchical._made(instance, BoxStrategy(between=GROUPS_LED), 2)
+    assert check_schedule(instance, schedule).faults == []
+    group = {member: k for k, members in enumerate(groups) for member in members}
+    pairs = between_boxes(instance, schedule)[1]
+    sends = len(schedule.piece_bytes) * (2 if collective == "allreduce" else 1)
+    assert len(pairs) == sends * (len(instance.boxes) - 1)
+    if len(set(map(len, groups))) == 1:
+        assert sum(group[u] != group[v] for u, v in pairs) == sends * (len(groups) - 1)
+
+
+def test_narrow_leaf_switches_let_an_allgather_through() -> None:
+    """Sixteen DGX H100 of two GPUs behind 2:1: straight to all boxes takes a quarter longer."""
+    instance = made(
+        boxes=16, leaf=4, oversubscription=2, gpus=2, machine="dgx-h100", collective="allgather", bytes=2**22
+    )
+    best = [min(chunks.seconds(instance, hierarchical._made(instance, plan, count)) for count in (1, 2, 4))
+            for plan in (BoxStrategy(between=GROUPS_LED), BoxStrategy())]  # fmt: skip
+    assert best[0] * 1.25 < best[1]
 
 
 @pytest.mark.long(after=1)

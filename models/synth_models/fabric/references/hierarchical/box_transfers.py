@@ -13,7 +13,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.network_spec import built
 from synth_models.fabric.references.hierarchical.box_known import Known
 from synth_models.fabric.references.hierarchical.box_places import placed
-from synth_models.fabric.references.hierarchical.box_rails import Around
+from synth_models.fabric.references.hierarchical.box_rails import Around, Rails
 from synth_models.fabric.references.hierarchical.box_rounds import behind_what_they_wait_for, kept_to, rounds_of
 from synth_models.fabric.references.hierarchical.box_sends import (
     DEALT,
@@ -30,7 +30,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     shared_out,
 )
 from synth_models.fabric.references.hierarchical.box_trees import Growth
-from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups
+from synth_models.fabric.references.hierarchical.group_leaders import led_by_groups, once_a_group
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.spare_rails import over_spare_rails
 from synth_models.fabric.routes.box_routes import PairRoutes
@@ -89,18 +89,12 @@ def transfers_of(
     root = root_of(instance, strategy)
     if root is None:
         holder, chunk = _shares(instance, sizes, boxes) if dealt_to is None else dealt_to.numbered
-        order = np.arange(len(boxes), dtype=np.int64)
-        if strategy.passed_on:
-            order = around(seconds_between(routes, boxes))
         step = chunk.max() - chunk if last_first else chunk
-        whole_rate: Around | OverRails | None = (
-            None if dealt_to is None else Around.of(routes, boxes, slow_links(instance))
-        )
-        if strategy.spare_rails:
-            ranks = over_spare_rails(routes, rails, instance.machine.network.bandwidth, holder, chunk)
-            whole_rate = None if ranks is None else OverRails(ranks)
-        sends = from_everyone(rails, holder, step, strategy, order, dealt_to, whole_rate)
-        return _as_transfers(routes, block, size, sends)
+        if strategy.between == GROUPS_LED:
+            return _as_transfers(routes, block, size, once_a_group(rails, holder, step, known.groups(routes, boxes)))
+        order = around(seconds_between(routes, boxes)) if strategy.passed_on else np.arange(len(boxes), dtype=np.int64)
+        beside = _beside(instance, routes, rails, strategy, dealt_to, (holder, chunk))
+        return _as_transfers(routes, block, size, from_everyone(rails, holder, step, strategy, order, dealt_to, beside))
     rounds = rounds_of(instance, routes, rails, root, int(max(size)))
     if strategy.between == DEALT:
         return _as_transfers(routes, block, size, dealt(rails, root, len(block), rounds))
@@ -119,6 +113,22 @@ def transfers_of(
     if strategy.between == "two trees":
         return behind_what_they_wait_for(transfers, transfers.priority.copy())
     return kept_to(instance, transfers, sends.at_home(rails, root), rounds) if strategy.in_order else transfers
+
+
+def _beside(
+    instance: FabricInstance,
+    routes: PairRoutes,
+    rails: Rails,
+    strategy: BoxStrategy,
+    dealt_to: Dealt | None,
+    held: tuple[IntArray, IntArray],
+) -> Around | OverRails | None:
+    """Around which slow links some pieces go, or which come over idle rails. ``held``: holder and chunk of every
+    piece."""
+    if strategy.spare_rails:
+        ranks = over_spare_rails(routes, rails, instance.machine.network.bandwidth, *held)
+        return None if ranks is None else OverRails(ranks)
+    return None if dealt_to is None else Around.of(routes, boxes_of(instance, strategy), slow_links(instance))
 
 
 def _growth(gates: int, rounds: Rounds, backwards: bool) -> Growth:

@@ -1,9 +1,14 @@
-"""A broadcast by way of leaders over groups of near boxes, for ``hierarchical``: three sends from box to box a piece.
+"""By way of leaders over groups of near boxes, for ``hierarchical``: a broadcast in three sends from box to box, and
+pieces of everyone in two.
 
 The root deals its pieces out to boxes of other groups, one after the other. The leader of a piece sends it once to
 every other group and to its own group's boxes; who gets it for a group hands it to the rest of that group. So links
 between groups carry every piece once into each group, which suits leaf switches that are oversubscribed. One level of
 leaders is from Karp, Sahay, Santos and Schauser ("Optimal broadcast and summation in the LogP model", SPAA 1993).
+
+What everyone spreads goes once into every other group, to the box that has its own box's place there, and from each
+of these boxes to the others of the group: a box sends as much as if it went straight to all, and links between groups
+carry a piece once a group instead of once a box.
 """
 
 from __future__ import annotations
@@ -12,10 +17,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth.arrays import FloatArray
+from synth.arrays import FloatArray, IntArray
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import Collected, Rounds, Sends, at_home
+from synth_models.fabric.references.hierarchical.box_trees import NOBODY
 from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places
 
 
@@ -47,6 +53,28 @@ def led_by_groups(rails: Rails, root: int, pieces: int, rounds: Rounds, groups: 
             _, at[target] = rails.between(at[source], box, turn[mine])
             step = turn[mine] + wait
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
+    return sends.all()
+
+
+def once_a_group(rails: Rails, holder: IntArray, chunk: IntArray, groups: Sequence[Sequence[int]]) -> Sends:
+    """From the holder of every piece along its rail to one box of every other group and to its own group's boxes, from
+    those boxes to the others of their groups; inside boxes to all. Straight to all boxes where groups are not alike."""
+    sizes = set(map(len, groups))
+    near = np.array(groups if len(sizes) == 1 else [[box] for box in range(len(rails.size))], dtype=np.int64)
+    count, size = near.shape
+    place = np.argsort(near.reshape(-1))[rails.box[holder]]
+    group, member = place // size, place % size
+    piece = np.arange(len(holder), dtype=np.int64)
+    step = chunk * count * size
+    sends = Collected(rails, chain=False)
+    at = [holder] * count  # of every group, counted from the holder's on, the rank that pieces come to first
+    brought = [sends.into_the_box(piece, holder, np.full_like(piece, NOBODY), step)] * count
+    for k in range(1, count * size):
+        beside, ahead = divmod(k, count)
+        box, first = near[(group + ahead) % count, (member + beside) % size], ahead if beside else 0
+        came = sends.to_the_box(piece, at[first], brought[first], box, step + k, chunk)
+        if not beside:
+            (_, at[ahead]), brought[ahead] = rails.between(holder, box, chunk), came
     return sends.all()
 
 

@@ -184,7 +184,7 @@ def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
     alike = len(instance.boxes) < 3 or boxes_are_alike(instance.machine, instance.boxes)
     if instance.collective in ROOTED_TREES:
         return _rooted_strategies(instance, alike)
-    passed = [] if alike or _stops_cost_more(instance) else [BoxStrategy(passed_on=True)]
+    passed = [] if alike else _of_unlike_boxes(instance)
     if instance.collective != "allreduce":
         return [*passed, BoxStrategy(), BoxStrategy(chain=True), BoxStrategy(spare_rails=True)]
     exchanges = [BoxStrategy(between=between) for between in (EVERYTHING, SHARES)]
@@ -202,6 +202,12 @@ def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
     return [*from_one_rank, *strategies]  # few transfers, where every rank is its own box
 
 
+def _of_unlike_boxes(instance: FabricInstance) -> list[BoxStrategy]:
+    """From box to box, and once into every group of near ones, where that suits."""
+    around = [] if _stops_cost_more(instance) else [BoxStrategy(passed_on=True)]
+    return [*around, *([BoxStrategy(between=GROUPS_LED)] if _has_groups(instance) else [])]
+
+
 def _stops_cost_more(instance: FabricInstance) -> bool:
     """Whether a rank's share is so short that to stop at every box takes longer than any sharing of links would."""
     net = instance.machine.network
@@ -214,7 +220,7 @@ def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrateg
     gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
     two = [BoxStrategy(between="two trees", gates=count) for count in gates]
     led = [BoxStrategy(between=between) for between in ("leaders", "own rail")]
-    if not alike and groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)):
+    if not alike and _has_groups(instance):
         led.append(BoxStrategy(between=GROUPS_LED))
     spread = BoxStrategy(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
@@ -222,6 +228,11 @@ def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrateg
     plain = [BoxStrategy(chain, slack=slack) for chain in (True, False) for slack in (2, 1)]
     all_pairs = len(instance.boxes) ** 2 > QUICK  # searches for routes, which leaders need
     return [*two, *([] if all_pairs and not alike else led), *plain]
+
+
+def _has_groups(instance: FabricInstance) -> bool:
+    """Whether some boxes are nearer to each other than to the rest."""
+    return bool(groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)))
 
 
 def _variant(
