@@ -223,6 +223,12 @@ def test_narrow_leaf_switches_let_an_allgather_through() -> None:
     best = [min(chunks.seconds(instance, hierarchical._made(instance, plan, count)) for count in (1, 2, 4))
             for plan in (BoxStrategy(between=GROUPS_LED), BoxStrategy())]  # fmt: skip
     assert best[0] * 1.25 < best[1]
+    assert BoxStrategy(between=GROUPS_LED) in hierarchical._strategies(instance)
+
+
+def test_leaf_switches_that_are_not_narrow_are_crossed_by_every_box() -> None:
+    instance = made(boxes=8, leaf=4, gpus=2, machine="dgx-h100", collective="allgather", bytes=2**22)
+    assert BoxStrategy(between=GROUPS_LED) not in hierarchical._strategies(instance)
 
 
 @pytest.mark.long(after=1)

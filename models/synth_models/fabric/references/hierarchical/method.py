@@ -73,7 +73,7 @@ from synth_models.fabric.references.hierarchical.box_transfers import (
     slow_links,
     transfers_of,
 )
-from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes
+from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes, leave_narrowly
 from synth_models.fabric.references.hierarchical.tuned import (
     CROWDED,
     DEALT_TWICE,
@@ -203,9 +203,10 @@ def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
 
 
 def _of_unlike_boxes(instance: FabricInstance) -> list[BoxStrategy]:
-    """From box to box, and once into every group of near ones, where that suits."""
-    around = [] if _stops_cost_more(instance) else [BoxStrategy(passed_on=True)]
-    return [*around, *([BoxStrategy(between=GROUPS_LED)] if _has_groups(instance) else [])]
+    """From box to box, where that suits, and once into every group of near ones behind narrow links."""
+    around, groups = [] if _stops_cost_more(instance) else [BoxStrategy(passed_on=True)], _groups(instance)
+    narrow = leave_narrowly(instance.machine, instance.boxes, groups)
+    return [*around, BoxStrategy(between=GROUPS_LED)] if narrow else around
 
 
 def _stops_cost_more(instance: FabricInstance) -> bool:
@@ -220,7 +221,7 @@ def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrateg
     gates = (1, 2) if max(map(len, instance.boxes)) > 1 and deep else (2, 1)
     two = [BoxStrategy(between="two trees", gates=count) for count in gates]
     led = [BoxStrategy(between=between) for between in ("leaders", "own rail")]
-    if not alike and _has_groups(instance):
+    if not alike and _groups(instance):
         led.append(BoxStrategy(between=GROUPS_LED))
     spread = BoxStrategy(between=SHARED_OUT)
     if _first_chunks(instance, spread, MOST_CHUNKS) <= MOST_EXCHANGED:
@@ -230,9 +231,9 @@ def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrateg
     return [*two, *([] if all_pairs and not alike else led), *plain]
 
 
-def _has_groups(instance: FabricInstance) -> bool:
-    """Whether some boxes are nearer to each other than to the rest."""
-    return bool(groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes)))
+def _groups(instance: FabricInstance) -> list[list[int]]:
+    """The groups of boxes that are nearer to each other than to the rest."""
+    return groups_of_boxes(seconds_between(PairRoutes(instance, instance.boxes, 1), instance.boxes))
 
 
 def _variant(
