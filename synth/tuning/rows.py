@@ -18,6 +18,7 @@ from synth.tuning.runs import whole
 
 MOST_DRAWN = 12  # candidates on machines drawn, the quickest
 MOST_COMPARED = 8  # candidates at the corners of a fitted machine's intervals, the quickest
+MOST_DRAWN = 12  # candidates on machines drawn, the quickest
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
 
 

