@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from typer import Option
@@ -52,12 +52,12 @@ def bounds(
         lines.writerow(COLUMNS)
     cells, missing = list[list[str]](), False
     for row in _rows(instances, seconds):
-        missing = missing or row[2] is None
+        missing = missing or row.bound is None
         if lines is not None:
             lines.writerow(row)
-        units = ("", "bytes", "s", "bytes/s", "bytes/s", "")
-        row[-1] = row[-1].partition(":")[0]
-        cells.append([str(one) if not unit else shown(one, unit) for one, unit in zip(row, units, strict=True)])
+        rates = shown(row.algbw, "bytes/s"), shown(row.busbw, "bytes/s")
+        proof = row.proof.partition(":")[0]
+        cells.append([row.collective, shown(row.bytes, "bytes"), shown(row.bound, "s"), *rates, proof])
     if lines is None:
         console.print(table(*HEAD, rows=cells, right=HEAD[1:5]))
     if missing:
@@ -65,8 +65,19 @@ def bounds(
         raise typer.Exit(EXIT_NO_SOLUTION)
 
 
-def _rows(instances: list[Instance], seconds: float | None) -> Iterator[list[Any]]:
-    """A row an instance: collective, bytes, the bound in seconds (None: not found in time), bytes/s and proof."""
+class _Bound(NamedTuple):
+    """A row: the bound in seconds and as bandwidths in bytes/s, None where it was not found in time."""
+
+    collective: str
+    bytes: int
+    bound: float | None
+    algbw: float | None
+    busbw: float | None
+    proof: str
+
+
+def _rows(instances: list[Instance], seconds: float | None) -> Iterator[_Bound]:
+    """A row an instance."""
     from synth import api
     from synth.clock.start_up_costs import counted_now
     from synth.family import defaults_for, get_family
@@ -81,4 +92,4 @@ def _rows(instances: list[Instance], seconds: float | None) -> Iterator[list[Any
         rate = asked["bytes"] / record.bound if record.bound else None
         factor = float(bus_factor(asked["collective"], len(asked["members"])))
         proof = record["bound_proof"] or record["message"] or record["termination"]
-        yield [asked["collective"], asked["bytes"], record.bound, rate, rate and rate * factor, proof]
+        yield _Bound(asked["collective"], asked["bytes"], record.bound, rate, rate and rate * factor, proof)

@@ -189,10 +189,10 @@ def _tell_row(row: Row, software: str) -> None:
     if row.reach is not None and factor is not None:
         one = row.reach
         seconds = [one.seconds, row.references.get(REPLAYED[one.algorithm]), row.bound]
-        rates = [shown(size * factor / each if each else None, "bytes/s") for each in seconds]
-        words = f"{where}: {software}'s {one.algorithm}, {one.protocol}, should reach busbw {rates[0]}"
+        model, replayed, most = (shown(size * factor / each if each else None, "bytes/s") for each in seconds)
+        words = f"{where}: {software}'s {one.algorithm}, {one.protocol}, should reach busbw {model}"
         quicker = row.best is not None and row.best.program is not None and one.seconds < row.best.seconds
-        words += f"; as replayed {rates[1]}, no algorithm more than {rates[2]}"
+        words += f"; as replayed {replayed}, no algorithm more than {most}"
         console.print(words + (f"; the file takes longer: leave this size to {software}" if quicker else ""))
 
 

@@ -51,7 +51,7 @@ def write(drill: Drill, cover: Cover, folder: Path) -> list[ProgramFile]:
 
 
 def _program(drill: Drill, candidate: Candidate, target: Instance | None) -> Program:
-    """The candidate's program with its ranks moved, lowered anew for a machine that it is for."""
+    """The candidate's program with its ranks moved, lowered again for a machine that it is for."""
     case = candidate.case
     assert case.quickest is not None
     assert case.instance is not None

@@ -138,6 +138,8 @@ def read_given(text: str | None) -> dict[str, float]:
         key, sign, value = word.partition("=")
         if key not in GIVEN or not sign:
             raise InputError([Fault("--cost", f"must be KEY=VALUE with a key of {', '.join(GIVEN)}", word, True)])
+        if key in found:
+            raise InputError([Fault("--cost", f"{key} is given twice", text, True)])
         try:
             found[key] = GIVEN[key](value)
         except ValueError as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from synth.errors import LimitError
 from synth.exchange.lowering import Wish
@@ -68,7 +68,8 @@ class Tried(Generic[P]):
         seconds."""
         in_vain = 0
         for number in numbers:
-            wish = replace(best, **{name: number})  # type: ignore[arg-type]
+            changed: dict[str, Any] = {name: number}
+            wish = replace(best, **changed)
             found = self._try(wish)
             if found is None or in_vain + (found > took * WORTH) > PATIENCE:
                 break

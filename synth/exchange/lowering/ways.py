@@ -7,6 +7,8 @@ make the very same moves. Complexity: moves times ways.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from synth.arrays import IntArray
@@ -14,6 +16,14 @@ from synth.exchange.transfers import Transfers
 
 MOST_WAYS = 32  # more are no help: an executor has as many channels
 MOST_MOVES = 2**17
+
+
+class _Line(NamedTuple):
+    """A ring or a part of one: its number, and of a rank the one ``after`` and the one ``before`` it."""
+
+    number: int
+    after: dict[int, int]
+    before: dict[int, int]
 
 
 def ways(t: Transfers) -> IntArray:
@@ -26,7 +36,7 @@ def ways(t: Transfers) -> IntArray:
     for piece, src, dst in zip(t.piece.tolist(), t.src.tolist(), t.dst.tolist(), strict=True):
         moves.setdefault(piece, set()).add((src, dst))
     trees: dict[frozenset[tuple[int, int]], int] = {}
-    lines: list[tuple[int, dict[int, int], dict[int, int]]] = []
+    lines: list[_Line] = []
     count = 0
     for piece, pairs in moves.items():
         if not _is_line(pairs):
@@ -35,13 +45,13 @@ def ways(t: Transfers) -> IntArray:
                 trees[key], count = count, count + 1
             found[piece] = trees[key]
         else:
-            fitting = next((line for line in lines if _fits(pairs, *line[1:])), None)
+            fitting = next((line for line in lines if _fits(pairs, line.after, line.before)), None)
             if fitting is None:
-                fitting, count = (count, {}, {}), count + 1
+                fitting, count = _Line(count, {}, {}), count + 1
                 lines.append(fitting)
-            fitting[1].update(pairs)
-            fitting[2].update((dst, src) for src, dst in pairs)
-            found[piece] = fitting[0]
+            fitting.after.update(pairs)
+            fitting.before.update((dst, src) for src, dst in pairs)
+            found[piece] = fitting.number
         if count > MOST_WAYS:
             return np.zeros(len(t.piece_part), dtype=np.int64)
     return found

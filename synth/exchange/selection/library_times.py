@@ -175,9 +175,9 @@ class Replay:
     def _after_few(self, call: tuple[str, int], shape: Shape, segment: int) -> tuple[float, float] | None:
         """Seconds of :data:`FEW` segments, and of each that follows; None where these still change."""
         quarter = FEW // 4
-        times = [self._replayed(call, k * quarter * segment, shape, k * quarter) or 0.0 for k in (2, 3, 4)]
-        before, each = times[1] - times[0], times[2] - times[1]
-        return None if abs(each - before) > STEADY * each else (times[2], each / quarter)
+        half, most, whole = (self._replayed(call, k * quarter * segment, shape, k * quarter) or 0.0 for k in (2, 3, 4))
+        before, each = most - half, whole - most
+        return None if abs(each - before) > STEADY * each else (whole, each / quarter)
 
     def _replayed(self, call: tuple[str, int], part: int, shape: Shape, cut: int) -> float | None:
         """Seconds of a shape for a collective and a root, None where it is another for so many ranks."""

@@ -66,9 +66,14 @@ def data() -> dict[str, Any]:
 
 def reach(asked: Boxes, gpu: str, size: int) -> Reach | None:
     """What NCCL expects at a size in bytes; None for a collective that its model does not know."""
+    return quickest(asked, every(asked, gpu, size))
+
+
+def quickest(asked: Boxes, found: Iterator[Reach]) -> Reach | None:
+    """The quickest of what is ``found``; None where the model does not know the collective, or nothing joins GPUs."""
     if asked.collective not in ROUNDS or asked.ranks < 2 or (asked.boxes == 1 and asked.inside <= 0):
         return None
-    return min(every(asked, gpu, size), default=None)
+    return min(found, default=None)
 
 
 def every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from synth.exchange.selection.nccl_reach import LEAST_MESSAGE, PROTOCOLS, ROUNDS, Boxes, Reach
+from synth.exchange.selection.nccl_reach import LEAST_MESSAGE, PROTOCOLS, ROUNDS, Boxes, Reach, quickest
 
 FILE = Path(__file__).with_name("rccl_protocols.toml")
 
@@ -25,9 +25,7 @@ def data() -> dict[str, Any]:
 
 def reach(asked: Boxes, gpu: str, size: int) -> Reach | None:
     """What RCCL expects at a size in bytes; None for a collective that its model does not know."""
-    if asked.collective not in ROUNDS or asked.ranks < 2 or (asked.boxes == 1 and asked.inside <= 0):
-        return None
-    return min(every(asked, gpu, size), default=None)
+    return quickest(asked, every(asked, gpu, size))
 
 
 def every(asked: Boxes, gpu: str, size: int) -> Iterator[Reach]:

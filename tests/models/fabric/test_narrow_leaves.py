@@ -72,3 +72,19 @@ def test_boxes_that_share_every_switch_cross_nothing() -> None:
     assert isinstance(plans, Planner)
     assert plans._layout is not None
     assert crossing(plans._layout) is None
+
+
+@pytest.mark.parametrize("between", [0, 1])
+def test_what_stays_in_boxes_is_cut_into_few_pieces(between: int) -> None:
+    """A terabyte inside boxes, between them nothing or a byte: pieces are a share of the time, not of what crosses."""
+    plans = planner("two leaves")
+    n = len(plans.ranks)
+    box = np.arange(n) // 2
+    demand = np.where(box[:, None] == box, 2**40, 0)
+    demand[0, n - 1] = between
+    _, boxed = plans._read(demand)
+    assert plans._layout is not None
+    assert plans._crossing is not None
+    found = leaf_plan(plans._layout, boxed, plans._crossing)
+    assert len(found.pieces.bytes) < 100_000
+    assert int(found.pieces.bytes.sum()) == int(boxed.sum())

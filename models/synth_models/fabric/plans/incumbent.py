@@ -75,13 +75,15 @@ class Incumbent:
     @property
     def settled(self) -> bool:
         """Whether nothing can be quicker by more than the :attr:`gap`."""
-        return self.time is not None and self.time - self.least <= Fraction(self.gap) * self.time
+        return self._meets(self.least)
 
     @property
     def optimal(self) -> bool:
         """The same by the bound with a certificate: the quick one may be higher, where no time was left to prove."""
-        certified = Fraction(0) if self.proven is None else self.proven.seconds
-        return self.time is not None and self.time - certified <= Fraction(self.gap) * self.time
+        return self._meets(Fraction(0) if self.proven is None else self.proven.seconds)
+
+    def _meets(self, bound: Fraction) -> bool:
+        return self.time is not None and self.time - bound <= Fraction(self.gap) * self.time
 
     def over(self) -> bool:
         """Whether to stop: at the bound, or at the time limit if there is a schedule."""

@@ -50,11 +50,9 @@ def balanced_plan(layout: Layout, demand: IntArray, cells: int = CELLS) -> Plan:
     stages = decomposed(rounded(fullest))
     turns = int(stages.length.sum())
     between = between_boxes(parts, stages, cuts(turns, cells), boxes, size)
-    rail = int(routes.slowest[size]) if boxes > 1 else 1
-    nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
+    rail, nv = _paces(layout)
     moved = moved_around(demand, boxes, size, rail, nv, _longer_around(layout))
-    busiest = busiest_inside(demand - moved, boxes, size)
-    until = max(turns, busiest * nv // rail)
+    until = max(turns, turns_inside(layout, demand - moved))
     largest = max(until * rail // nv // (cells * FINER if moved.any() else cells), 1)
     within = inside_boxes(demand - moved, boxes, size, largest, until)
     pieces = in_turn(between, within)
@@ -76,14 +74,25 @@ def cuts(turns: int, cells: int) -> IntArray:
 def within_boxes(layout: Layout, demand: IntArray, until: int, cells: int) -> Pieces:
     """What stays in its box, in pieces that take at most this share of the time, their turns until ``until`` bytes of a
     rail."""
-    boxes, size, routes = layout.boxes, layout.size, layout.routes
-    rail = int(routes.slowest[size]) if boxes > 1 else 1
-    nv = int(routes.slowest[layout.inside + 1]) if size > 1 else 1
-    return inside_boxes(demand, boxes, size, max(until * rail // nv // cells, 1), until)
+    rail, nv = _paces(layout)
+    return inside_boxes(demand, layout.boxes, layout.size, max(until * rail // nv // cells, 1), until)
+
+
+def turns_inside(layout: Layout, demand: IntArray) -> int:
+    """Bytes that a rail carries while the busiest rank is busy inside its box."""
+    rail, nv = _paces(layout)
+    return int(_busiest_inside(demand, layout.boxes, layout.size)) * nv // rail
+
+
+def _paces(layout: Layout) -> tuple[int, int]:
+    """Ticks that a byte takes over a rail, and inside a box; 1 where there is none."""
+    slowest = layout.routes.slowest
+    rail = int(slowest[layout.size]) if layout.boxes > 1 else 1
+    return rail, int(slowest[layout.inside + 1]) if layout.size > 1 else 1
 
 
 @jit
-def busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
+def _busiest_inside(demand: IntArray, boxes: int, size: int) -> int:
     """The most bytes that a rank sends or receives within its box."""
     most = np.int64(0)
     for b in range(boxes):

@@ -14,7 +14,7 @@ import numpy as np
 
 from synth.arrays import FloatArray, IntArray
 from synth.kernels import jit
-from synth_models.fabric.plans.demands.balanced_plan import Plan, busiest_inside, in_turn, rounded, within_boxes
+from synth_models.fabric.plans.demands.balanced_plan import Plan, in_turn, rounded, turns_inside, within_boxes
 from synth_models.fabric.plans.demands.decomposition import decomposed
 from synth_models.fabric.plans.demands.layout import Layout
 from synth_models.fabric.plans.demands.rails import Parts, on_rails
@@ -79,8 +79,7 @@ def leaf_plan(layout: Layout, demand: IntArray, over: Crossing) -> Plan:
     length = int(near_stages.length.sum())
     cuts = np.arange(1, FINE, dtype=np.int64) * length // FINE
     local = between_boxes(near_parts, near_stages, cuts, boxes, size)
-    rail, nv = int(routes.slowest[size]), int(routes.slowest[layout.inside + 1]) if size > 1 else 1
-    until = max(turns, length, busiest_inside(demand, boxes, size) * nv // rail)
+    until = max(turns, length, turns_inside(layout, demand))
     local = local._replace(turn=local.turn * until // max(length, 1) + until // BEHIND)
     inside = within_boxes(layout, demand, until, CELLS)
     pieces = in_turn(in_turn(pieces, local), inside)
