@@ -128,12 +128,6 @@ class Variant:
         filled = self.tried[last // 2] - self.tried[last]
         return max(least, self.tried[last] - filled + filled * last / count)
 
-    @property
-    def rose(self) -> bool:
-        """Whether the last doubling took longer, as no pipeline that fills does: its chunks fit each other worse."""
-        last = max(self.tried, default=1)
-        return last % 2 == 0 and self.tried.get(last // 2, self.tried[last]) < self.tried[last]
-
     def cannot_reach(self, goal: Fraction) -> bool:
         """Whether no number of chunks comes below ``goal`` seconds, by what each of the last two doublings foresees, or
         one by :data:`SURELY` as much: what it takes to fill a pipeline halves with every doubling, the rest stays."""
@@ -295,8 +289,8 @@ class _Race:
 
     def _may_lead(self, variant: Variant) -> bool:
         """Whether it may become quicker than the best with some number of chunks: noticeably, if that makes a large
-        schedule, the next is no small one, the last doubling did not take longer, which foresees nothing, and the best
-        is another variant's."""
+        schedule and the best is another variant's; up to :data:`LARGE` transfers, unless two doublings foresee that it
+        does not, as one alone may be of chunks that happen to fit each other badly."""
         if not variant.tried:
             return True
         most = max(variant.next, variant.most)
@@ -305,7 +299,9 @@ class _Race:
         most = max(most, variant.next)
         assert self.seconds is not None
         assert self.best is not None
-        small = variant.transfers(most) <= LARGE or variant.transfers(variant.next) <= (LARGE if variant.rose else FEW)
+        small = variant.transfers(most) <= LARGE or variant.transfers(variant.next) <= FEW
+        if not small and variant.transfers(variant.next) <= LARGE:
+            small = not variant.cannot_reach(self.seconds * (1 - NOTICEABLE))
         if small or variant is self.variants[self.best[0]]:
             return variant.expected(most, self.least) < self.seconds
         return variant.foreseen(most, self.least) < self.seconds * (1 - NOTICEABLE)
