@@ -272,10 +272,10 @@ def test_others_are_tried_beside_what_is_near_the_bound_while_they_are_small(
     assert asked == counts
 
 
-@pytest.mark.parametrize(("each", "counts"), [(100, [1, 2, 4, 8, 16]), (10_000, [1, 2])])
+@pytest.mark.parametrize(("each", "counts"), [(10_000, [1, 2, 4, 8, 16]), (100_000, [1, 2])])
 def test_a_first_doubling_that_saves_little_ends_no_small_variant(each: int, counts: list[int]) -> None:
     """From 866 seconds to 793 foresees 720 with any number of chunks, more than another variant's 680; with 16 chunks
-    it lasts 675. It is followed so far while its next schedule is small, though its largest is not."""
+    it lasts 675. One doubling ends it only where its next schedule is large."""
     instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
     lasts, asked = {1: 866, 2: 793, 4: 713, 8: 688, 16: 675}, list[int]()
 
@@ -291,6 +291,27 @@ def test_a_first_doubling_that_saves_little_ends_no_small_variant(each: int, cou
     assert found is not None
     assert asked[: len(counts)] == counts
     assert (found[0], len(asked) > 2) == ((1, True) if 16 in counts else (0, False))
+
+
+@pytest.mark.parametrize(("each", "counts"), [(30_000, [1, 2, 4, 8]), (100_000, [1, 2, 4])])
+def test_a_doubling_that_takes_longer_ends_no_variant_of_middle_size(each: int, counts: list[int]) -> None:
+    """With 4 chunks it takes longer than with 2, as they fit each other worse, with 8 less than another variant's
+    930."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    lasts, asked = {1: 1050, 2: 964, 4: 977, 8: 927}, list[int]()
+
+    def make(number: int, count: int) -> Schedule:
+        asked.extend([count] if number else [])
+        return timed(instance, Transfers.of([0], [lasts.get(count, 990) if number else 930], [0], [[0]], [[]]))
+
+    tried = [
+        chunks.Variant(partial(make, 0), 1, 1),
+        chunks.Variant(partial(make, 1), 1, 4096, lambda count: each * count),
+    ]
+    found = chunks.most_promising(instance, RunOptions(time_limit_s=None), tried, Fraction(812))
+    assert found is not None
+    assert asked[: len(counts)] == counts
+    assert (found[0], 8 in asked) == ((1, True) if 8 in counts else (0, False))
 
 
 @pytest.mark.parametrize(("seconds", "large"), [(2004, False), (2020, True)])

@@ -289,7 +289,8 @@ class _Race:
 
     def _may_lead(self, variant: Variant) -> bool:
         """Whether it may become quicker than the best with some number of chunks: noticeably, if that makes a large
-        schedule, the next is no small one, and the best is another variant's."""
+        schedule and the best is another variant's; up to :data:`LARGE` transfers, unless two doublings foresee that it
+        does not, as one alone may be of chunks that happen to fit each other badly."""
         if not variant.tried:
             return True
         most = max(variant.next, variant.most)
@@ -299,6 +300,8 @@ class _Race:
         assert self.seconds is not None
         assert self.best is not None
         small = variant.transfers(most) <= LARGE or variant.transfers(variant.next) <= FEW
+        if not small and variant.transfers(variant.next) <= LARGE:
+            small = not variant.cannot_reach(self.seconds * (1 - NOTICEABLE))
         if small or variant is self.variants[self.best[0]]:
             return variant.expected(most, self.least) < self.seconds
         return variant.foreseen(most, self.least) < self.seconds * (1 - NOTICEABLE)
