@@ -121,6 +121,8 @@ def test_numbers_by_class_are_those_of_failures(tmp_path: Path) -> None:
         ({"machine": "dgx1", "nvlink": "20GB/s"}, {20e9, 40e9}),
         ({"machine": "dgx1", "bandwidth": "NVLink=20GB/s"}, {20e9, 40e9}),
         ({"machine": "mi250", "xgmi": "48GB/s"}, {48e9, 96e9, 192e9}),
+        ({"machine": "mi250-8", "xgmi": "40GB/s"}, {40e9, 80e9, 160e9}),
+        ({"machine": "mi300x", "boxes": 2, "xgmi": "60GB/s", "nic": "25GB/s"}, {60e9, 25e9}),
         ({"machine": "teccl-ndv2-2", "nic": "25GB/s"}, {25e9, 50e9}),
         ({"machine": "dgx-h100", "boxes": 2, "nvlink": "100GB/s", "nic": "7GB/s"}, {100e9, 7e9}),
     ],
