@@ -177,6 +177,11 @@ def test_a_file_that_is_no_box_is_said(tmp_path: Path) -> None:
     assert "m.json: not valid JSON: line 1" in faults(machine=str(path), bytes=8)[0]
     path.write_text("[1, 2]")
     assert "format must be 'synth-machine/1'" in faults(machine=str(path), bytes=8)[0]
+    for text in ("\tGPU0\tGPU1\nGPU0\t X \tNV4\n", "<system/>", "src,dst\na,b\n", ""):
+        path.write_text(text)
+        assert "is no machine file, which are JSON; `synth import` makes one" in faults(machine=str(path), bytes=8)[0]
+    path.write_text("{")
+    assert "not valid JSON: line 1" in faults(machine=str(path), bytes=8)[0]
 
 
 def test_boxes_of_two_kinds(tmp_path: Path) -> None:
