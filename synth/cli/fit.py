@@ -65,7 +65,7 @@ def fit(
         raise bad_option("--algorithm", f"must be one of {', '.join(ALGORITHMS)}", said.algorithm)
     series = [_read(log, said) for log in logs]
     for one in series:
-        _say_what_was_taken(one, said.test)
+        _say_what_was_taken(one, said.test, said.ranks)
     _compared(series)
     fits = {name: _fitted(members, said.algorithm) for name, members in _groups(series, writing).items()}
     if said.algorithm == "ring":
@@ -108,8 +108,9 @@ def _read(log: str, said: Said) -> Series:
     return of_sizes(found, least, most)
 
 
-def _say_what_was_taken(series: Series, test: str | None) -> None:
-    """Notes on what a log holds beside what is fitted: the other place's times, and another test than was stated."""
+def _say_what_was_taken(series: Series, test: str | None, ranks: int | None) -> None:
+    """Notes on what a log holds beside what is fitted: the other place's times, and another test or other ranks than
+    were stated."""
     from synth.exchange.measurements.comparison import apart
     from synth.exchange.measurements.series import BOTH, PLACES, READ
     from synth.text.quantities import shown, times
@@ -131,6 +132,8 @@ def _say_what_was_taken(series: Series, test: str | None) -> None:
     notes += _words_of_runs(series)
     if test is not None and series.test != test:
         notes.append(f"the log names its test, {series.test}; --test {test} is for logs that do not")
+    if ranks is not None and series.ranks != ranks and not series.of_pair:
+        notes.append(f"the log names its ranks, {series.ranks}; --ranks {ranks} is for the machine alone")
     if series.test == READ:
         notes.append("a read is a round trip: its time counts as two latencies and the data's way back")
     for words in notes:

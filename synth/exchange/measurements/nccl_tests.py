@@ -58,7 +58,7 @@ def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
             found += _row(line, header, ratios)
     seen = {int(match.group(1)[:9]) for line in lines if (match := _RANK.match(line.text))}
     first = found[0].line if found else 1
-    return samples(chosen, ranks or max(seen, default=-1) + 1 or ranks_meant(chosen, ratios, first), found)
+    return samples(chosen, max(seen, default=-1) + 1 or ranks or ranks_meant(chosen, ratios, first), found)
 
 
 def _named(lines: Sequence[Line]) -> list[tuple[int, str]]:

@@ -147,6 +147,9 @@ def test_the_command_says_what_it_took(tmp_path: Path) -> None:
     other = command.run("fit", "ag.log", "--place", "in", cwd=tmp_path)
     assert "33.0 GB/s" in other.stdout
     command.run("fit", "ag.log", "--place", "sideways", cwd=tmp_path, code=2)
+    other = command.run("fit", "ag.log", "--ranks", "16", cwd=tmp_path)
+    assert "note: ag: the log names its ranks, 2; --ranks 16 is for the machine alone" in other.stderr
+    assert "100 GB/s" in other.stdout
     other = command.run("fit", "ag.log", "--test", "allreduce", cwd=tmp_path)
     assert "note: ag: the log names its test, allgather; --test allreduce is for logs that do not" in other.stderr
     assert "100 GB/s" in other.stdout
