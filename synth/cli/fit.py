@@ -24,6 +24,7 @@ LOGS = (
 TEST = "What logs that do not say it measured: sendrecv, latency, bandwidth, allreduce, allgather, …"
 PLACE = "Of logs that hold both: out (of place), in (place), or both as one cost. Default: both where alike, else out."
 APART = 1.25  # from this ratio of out-of-place and in-place times on they are two costs
+EXACT = 0.005  # times with less noise are computed, not measured
 ALIKE = 0.5  # neighbouring residuals that are more alike than this are no noise
 
 
@@ -64,7 +65,7 @@ def fit(
         raise bad_option("--algorithm", f"must be one of {', '.join(ALGORITHMS)}", said.algorithm)
     series = [_read(log, said) for log in logs]
     for one in series:
-        _say_what_was_taken(one, said.test)
+        _say_what_was_taken(one, said.test, said.ranks)
     _compared(series)
     fits = {name: _fitted(members, said.algorithm) for name, members in _groups(series, writing).items()}
     if said.algorithm == "ring":
@@ -107,8 +108,9 @@ def _read(log: str, said: Said) -> Series:
     return of_sizes(found, least, most)
 
 
-def _say_what_was_taken(series: Series, test: str | None) -> None:
-    """Notes on what a log holds beside what is fitted: the other place's times, and another test than was stated."""
+def _say_what_was_taken(series: Series, test: str | None, ranks: int | None) -> None:
+    """Notes on what a log holds beside what is fitted: the other place's times, and another test or other ranks than
+    were stated."""
     from synth.exchange.measurements.comparison import apart
     from synth.exchange.measurements.series import BOTH, PLACES, READ
     from synth.text.quantities import shown, times
@@ -127,12 +129,27 @@ def _say_what_was_taken(series: Series, test: str | None) -> None:
                 f", which differ: {slower} takes up to {times(found.ratio)} as long (at {shown(found.size, 'bytes')})"
             )
         notes.append(words)
+    notes += _words_of_runs(series)
     if test is not None and series.test != test:
         notes.append(f"the log names its test, {series.test}; --test {test} is for logs that do not")
+    if ranks is not None and series.ranks != ranks and not series.of_pair:
+        notes.append(f"the log names its ranks, {series.ranks}; --ranks {ranks} is for the machine alone")
     if series.test == READ:
         notes.append("a read is a round trip: its time counts as two latencies and the data's way back")
     for words in notes:
         errors.print(f"note: {series.label}: {words}")
+
+
+def _words_of_runs(series: Series) -> list[str]:
+    """What is to be said of a log of several runs that differ."""
+    from synth.exchange.measurements.comparison import runs_apart
+    from synth.text.quantities import times
+
+    runs = runs_apart(series)
+    if runs is None or runs.ratio < APART:
+        return []
+    lines = " and ".join(str(line) for line in series.lines[series.size == runs.size][:2])
+    return [f"runs are fitted together that are {times(runs.ratio)} apart (lines {lines}): a file of each parts them"]
 
 
 def _fitted(members: list[Series], algorithm: Any) -> Fit:
@@ -158,7 +175,7 @@ def _fitted(members: list[Series], algorithm: Any) -> Fit:
                      f"{shown(int(one.size[worst]), 'bytes')} (line {one.lines[worst]})"))  # fmt: skip
         if len(members) == 1 and _told_two_lines(one, found, algorithm):
             continue
-        if left.alike > ALIKE:
+        if left.alike > ALIKE and found.spread > EXACT:
             errors.print(
                 f"note: {one.label}: neighbouring sizes deviate alike (correlation {left.alike:.2f}): the cost is not "
                 "latency + bytes / bandwidth throughout (a protocol changes); the intervals are too narrow",

@@ -19,9 +19,12 @@ OLD_NAMES = {"SOC": "SYS"}
 NOT_SHOWN = ("N/A", "NA", "UNK")
 PEER_ACCESS = ("OK", "CNS", "GNS", "TNS", "NS", "DR", "U")  # what topo -p2p prints
 MOST_DEVICES = 512
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_ESCAPES = re.compile(
+    r"\x1b\[[0-9;]*[A-Za-z]|(?:\^\[|\u241b)?\[[0-9;]{0,9}m"
+)  # pasted colours have lost their first character
+_DEVICE = re.compile(r"[A-Za-z][\w./:-]*")
 _NIC = re.compile(r"\s{0,9}(NIC[0-9]{1,4}): ([\w.-]{1,60})\s{0,9}")  # of the legend
-_AFTER_DEVICES = ("CPU", "NUMA", "GPU")  # first words of the columns that follow
+_AFTER_DEVICES = ("CPU", "NUMA", "GPU", "Node")  # first words of the columns that follow
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class Dialect:
         return word if word in (*LEVELS, *NOT_SHOWN, *self.apart, self.own) or self.bond(word) else None
 
     def lines(self, text: str) -> list[str]:
-        """The text's lines, as words stand in them."""
-        lines = [_ESCAPES.sub("", line) for line in text.splitlines()]
+        """The text's lines, as words stand in them: without colours and the bars of a table in Markdown."""
+        lines = [_ESCAPES.sub("", line).replace("|", " ").replace("**", "") for line in text.splitlines()]
         for words, other in self.rewritten:
             lines = [words.sub(other, line) for line in lines]
         return lines
@@ -102,8 +105,10 @@ def header(dialect: Dialect, lines: list[str], start: int = 0) -> int | None:
 
 
 def _is_header(dialect: Dialect, line: str) -> bool:
-    """A matrix begins with device 0, or with two devices of the tool's own, and has no cell in its first line."""
+    """A matrix begins with device 0, or with two devices of the tool's own, and has names alone in its first line."""
     devices = _devices(line)
+    if not all(map(_DEVICE.fullmatch, devices)):
+        return False
     two = len(devices) > 1 and dialect.device.fullmatch(devices[1]) is not None
     return (devices[0].endswith("0") or two) and not any(dialect.cell(word) for word in line.split()[1:])
 
@@ -127,7 +132,9 @@ def parsed(dialect: Dialect, text: str) -> Matrix:
             raise InputError([Fault(f"line {again + 1}", words)])
         left_out.append(f"the matrix of line {again + 1}: the same as that of line {at + 1}")
     legend = filter(None, map(_NIC.fullmatch, lines[at:]))
-    called = {found[1]: found[2] for found in legend}
+    called: dict[str, str] = {}
+    for found in legend:
+        called.setdefault(found[1], found[2])
     return Matrix(dialect, matrix.devices, matrix.cells, tuple(left_out[:3]), called)
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import networkx as nx
+
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import Link, Machine, listed
 from synth.network.links_table import too_large
@@ -61,6 +63,7 @@ def fabric(found: Found, name: str, format_name: str, words: str) -> Fabric:
         total = None if cable.bandwidth is None else scaled_rate(cable.bandwidth, lanes)
         links += [Link(*ends, kind, total, cable.latency, lanes=lanes) for ends in ((u, v), (v, u))]
         adapters += [cable.adapter, cable.adapter]
+    _say_parts(found)
     if any(link.lanes > 1 for link in links):
         found.assumed.append("cables between the same two switches are one link of their rates' sum")
     return Fabric(
@@ -68,6 +71,16 @@ def fabric(found: Found, name: str, format_name: str, words: str) -> Fabric:
         unknown=tuple(found.unknown), assumed=tuple(found.assumed), left_out=tuple(found.left_out),
         adapters=tuple(map(visible, adapters)),
     )  # fmt: skip
+
+
+def _say_parts(found: Found) -> None:
+    """What the file leaves open where its cables do not join all nodes."""
+    joined: nx.utils.UnionFind[str] = nx.utils.UnionFind([*found.hosts, *found.switches])
+    for cable in found.cables:
+        joined.union(*cable.ends)
+    parts = [min(part, key=lambda node: node in found.hosts) for part in joined.to_sets()]
+    if len(parts) > 1:
+        found.unknown.append(f"what joins the {len(parts)} parts of the network (of {listed(sorted(parts))}): no cable")
 
 
 def _names(found: Found) -> list[str]:

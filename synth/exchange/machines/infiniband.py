@@ -5,7 +5,8 @@
 * ``iblinkinfo``: a line a port, ``4X 25.78125 Gbps``, below ``CA:`` and ``Switch:``; with ``-l`` a line a cable.
 * ``opensm-subnet.lst``, ``ibdiagnet2.lst``: a line a cable, ``PHY=4x SPD=25``.
 
-Every cable stands twice, once a side; it is known by the ports at its ends. Hosts are called by the first word of their
+Every cable stands twice, once a side; it is known by the ports at its ends, and has the lower of the rates that its
+sides state. Hosts are called by the first word of their
 adapter's description (``n1 mlx5_0``), switches by theirs, or by their number where a description is none. Routers and
 the aggregation nodes of switches (SHARP) are left out. Latencies are nowhere in these files.
 """
@@ -60,6 +61,7 @@ class _Subnet:
     names: dict[str, str] = field(default_factory=dict)
     cables: dict[tuple[tuple[str, int], tuple[str, int]], tuple[float, int]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
+    unlike: list[str] = field(default_factory=list)  # lines of two sides that state two rates
 
     def node(self, number: str, kind: str | None, name: str | None) -> str:
         """The node's number, and what is known of it from then on."""
@@ -79,7 +81,8 @@ class _Subnet:
         key = (a, b) if a <= b else (b, a)
         before, at = self.cables.setdefault(key, (rate, line))
         if before != rate:
-            self.fault(line, f"another rate than the cable's other side has in line {at}", f"{width} {speed}")
+            self.unlike.append(f"{at} and {line}")
+            self.cables[key] = (min(before, rate), at)
 
     def fault(self, line: int, words: str, cell: str | None = None) -> None:
         """Something wrong in a line."""
@@ -180,6 +183,9 @@ def _two_sided(cable: re.Match[str], subnet: _Subnet, line: int, base: int) -> N
 def _found(subnet: _Subnet) -> Found:
     """Hosts, switches and cables by what they are called."""
     found = Found(assumed=[ib_rates.SOURCE])
+    if subnet.unlike:
+        words = f"cables whose sides state two rates (lines {listed(subnet.unlike)}) carry the lower"
+        found.assumed.append(words)
     for number in {node: None for key in subnet.cables for node, _ in key}:
         subnet.kinds.setdefault(number, "host" if _ADAPTER.search(subnet.names.get(number, "")) else "switch")
     dropped = _no_hosts(subnet)

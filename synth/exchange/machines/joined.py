@@ -32,6 +32,9 @@ class _Cable:
 
 def files_by_host(words: Sequence[str], network: Machine) -> dict[str, Path]:
     """The box's file of each host by ``FILE`` (all hosts) or ``HOSTS=FILE``. Raises :class:`InputError`."""
+    if len(network.boxes) == 1:
+        words = f"{network.name} is one box itself, no network of hosts; boxes=N joins several such boxes"
+        raise InputError([Fault("--box", words)])
     hosts = [network.names[v] for v in network.ranks]
     known = set(hosts)
     files: dict[str, Path] = {}
@@ -60,6 +63,9 @@ def joined(network: Machine, boxes: Mapping[str, Machine]) -> Machine:
     place, names, ranks = _placed(network, hosts)
     said: dict[str, None] = {}
     links = tuple(_links(network, hosts, place, said))
+    bare = [network.names[v] for v in network.ranks if v not in hosts]
+    if bare:
+        said[f"hosts without a box are a rank each: {listed(bare)}"] = None
     every = [network, *{id(box): box for box in hosts.values()}.values()]
     return Machine(
         network.name, network.format, "; box: ".join(dict.fromkeys(one.source for one in every)), tuple(names),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from synth.exchange.machines import rocm_smi
+from synth.exchange.machines import other_texts, rocm_smi
 from synth.exchange.machines.device_matrix import Dialect, header
 from synth.exchange.machines.machine import NO_HINTS, Hints, Machine
 from synth.exchange.machines.matrix_machine import read as read_matrix
@@ -33,7 +33,7 @@ INTEL = Dialect(
     "xpu-smi", "xpu-smi topology -m", re.compile(r"GPU[0-9]{1,4}/[0-9]{1,3}"),
     {"XL": re.compile(r"XL([0-9]{1,4})"), "MDF": re.compile("MDF")}, "XL#, XL*, MDF", "Xe Links",
     apart=("XL*",), own="S",
-    rewritten=((re.compile(r"\|"), " "), (re.compile(r"GPU ([0-9]{1,4}/[0-9]{1,3})"), r"GPU\1")),
+    rewritten=((re.compile(r"GPU ([0-9]{1,4}/[0-9]{1,3})"), r"GPU\1"),),
 )  # fmt: skip
 
 _DEVICES = ("GPU", "NPU", "Phy-ID")
@@ -52,15 +52,23 @@ class Tool:
             return False
         lines = self.dialect.lines(text)
         at = header(self.dialect, lines)
-        if at is None or rocm_smi.looks_like(text):
+        if at is None or rocm_smi.looks_like(text) or other_texts.OTHER_MAKERS.search(text):
             return False
         words = {
             word for line in lines[at + 1 :] if self.dialect.device.match(line.strip()) for word in line.split()[1:]
         }
         if any(other.bond(word) or word in other.unread for other in self.others for word in words):
             return False
-        own = any(self.dialect.bond(word) or word in self.dialect.unread for word in words)
-        return own or self.dialect is not MOORE_THREADS
+        return any(map(self._own, words)) or self._named(text)
+
+    def _own(self, word: str) -> bool:
+        """Whether a cell is one of this tool's own."""
+        return self.dialect.bond(word) is not None or word in self.dialect.unread
+
+    def _named(self, text: str) -> bool:
+        """Whether cells that several tools print are this one's: NVIDIA's, unless the text names the other."""
+        named = MOORE_THREADS.name in text
+        return named if self.dialect is MOORE_THREADS else not (named and self.dialect is NVIDIA)
 
     def read(self, text: str, name: str, hints: Hints = NO_HINTS) -> Machine:
         """The machine. Raises :class:`InputError`."""

@@ -33,7 +33,8 @@ _GPU = re.compile(r"(?:GPU|DCU|HCU)[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0
 _NUMA = re.compile(r"(?:GPU|DCU|HCU)[ \[]{0,2}([0-9]{1,4})\]?\s*:\s*\(Topology\) Numa Node:\s*(-?[0-9]{1,4})\s*$")
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _MARKS = re.compile(
-    r"^[ \t=]*(?:(?:weight|hops|link type|bandwidth) between two|(?:link type|weight|hops|numa bw) table:"
+    r"^[^\w|\n]{0,99}(?:(?:weight|hops|link type|bandwidth|link accessibility) between two"
+    r"|(?:link type|weight|hops|numa bw) table:"
     r"|(?:GPU|DCU|HCU)[ \[]*[0-9]+\]?[ \t]*: \(Topology\) Numa Node)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -52,7 +53,7 @@ class _Tables:
 
     gpus: list[str] = field(default_factory=list)
     cells: dict[str, dict[tuple[str, str], str]] = field(default_factory=dict)
-    lines: dict[tuple[str, str], int] = field(default_factory=dict)  # by table and row
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)  # by table and row, "" for that of the columns
     numa: dict[int, int] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
@@ -130,7 +131,7 @@ def _missing(found: _Tables, kind: str) -> Iterator[Fault]:
     rows = {row for row, _ in found.cells[kind]}
     without = [gpu for gpu in found.gpus if gpu not in rows]
     if without and len(found.gpus) > 1:
-        yield Fault(f"table of {kind}", f"the rows {listed(without)} are missing")
+        yield Fault(f"line {found.lines[kind, '']}", f"of the table of {kind} the rows {listed(without)} are missing")
 
 
 def _new_columns(found: _Tables, table: str, columns: list[str], n: int) -> None:
@@ -146,6 +147,7 @@ def _new_columns(found: _Tables, table: str, columns: list[str], n: int) -> None
         found.faults.append(Fault(where, f"a second table of {table} begins: one machine a file"))
     found.gpus = found.gpus or columns
     found.cells[table] = {}
+    found.lines[table, ""] = n
 
 
 def _row(found: _Tables, table: str, columns: list[str], words: list[str], n: int) -> None:

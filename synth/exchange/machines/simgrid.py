@@ -1,11 +1,12 @@
 """SimGrid's platform XML (simgrid.org, version 4; ``AS`` of version 3): zones, hosts, links, routes, clusters.
 
-Links have no ends there: routes give them some. A route of one link joins its two ends; in one of two or three links
-the first is the own link of one end, the last that of the other, and they meet in a switch or over the link between. A
-link that every such route passes is a backbone: all go in at one side and out at the other. A ``cluster`` (FLAT;
-:mod:`synth.exchange.machines.simgrid_clusters` lays others) and the ``host_link``s of a zone with ``backbone`` are
-the same. The directions of a SHARED link take turns (a group), others are a link each way. What SimGrid's models take
-off a rate (its factors) is not in the file. Class: link.
+Links have no ends there: routes give them some. A route of one link joins its two ends (a SHARED one of several pairs
+is a group of links). In one of two or three links the first is the own link of one end, the last that of the other, and
+they meet in a switch or over the link between. A link that every such route passes is a backbone: all go in at one side
+and out at the other. A ``cluster`` (FLAT; :mod:`synth.exchange.machines.simgrid_clusters` lays others) and the
+``host_link``s of a zone with ``backbone`` are the same; the router that joins it to others is behind the backbone. The
+directions of a SHARED link take turns (a group), others are a link each way. What SimGrid's models take off a rate (its
+factors) is not in the file. Class: link.
 """
 
 from __future__ import annotations
@@ -73,12 +74,14 @@ class _Route:
 @dataclass
 class _Platform:
     """What the elements say. ``nodes``: by name whether each is a switch. ``edges``: a wire, or None, between two nodes
-    and whether it leads both ways."""
+    and whether it leads both ways. ``gateways``: of routers behind a backbone, where what comes in goes and what
+    leaves comes from."""
 
     nodes: dict[str, bool] = field(default_factory=dict)
     wires: dict[str, _Wire] = field(default_factory=dict)
     edges: list[tuple[_Wire, str, str, bool]] = field(default_factory=list)
     routes: list[_Route] = field(default_factory=list)
+    gateways: dict[str, tuple[str, str]] = field(default_factory=dict)
     laid: list[str] = field(default_factory=list)  # clusters of SimGrid's own routes
     faults: list[Fault] = field(default_factory=list)
 
@@ -122,7 +125,8 @@ def _built(found: _Platform) -> Builder:
     for wire, a, b, both in found.edges:
         group = wire.name if wire.shared and times[wire.name] > 1 else None
         for u, v in ((a, b), (b, a))[: 2 if both else 1]:
-            built.add(Link(number[u], number[v], LINK, wire.bandwidth, wire.latency, group))
+            tail, head = found.gateways.get(u, (u, u))[1], found.gateways.get(v, (v, v))[0]
+            built.add(Link(number[tail], number[head], LINK, wire.bandwidth, wire.latency, group))
     if any(wire.fat for wire, *_ in found.edges):
         built.assumed.append("what passes a FATPIPE at once shares its rate, as on any other link")
     if found.laid:
@@ -150,7 +154,7 @@ def _zone(zone: Element, where: str, found: _Platform) -> None:
             _route(child, where, found)
     links = zone.findall("host_link")
     if links and not found.faults:
-        _host_links(links, zone.find("backbone"), zone.get("id") or where, found)
+        _host_links(links, zone, zone.get("id") or where, found)
 
 
 def _wire(
@@ -203,6 +207,8 @@ def _cluster(element: Element, where: str, found: _Platform) -> None:
         return
     router = element.get("router_id") or f"{element.get('prefix', '')}{name}_router{element.get('suffix', '')}"
     _star([(host, own, own) for host in hosts], backbone, router if backbone is None else name, found)
+    if backbone is not None:
+        found.gateways[router] = (f"{name}-in", f"{name}-out")
 
 
 def _laid(element: Element, hosts: list[str], own: _Wire, where: str, found: _Platform) -> None:
@@ -224,8 +230,10 @@ def _laid(element: Element, hosts: list[str], own: _Wire, where: str, found: _Pl
     found.laid.append(f"{kind.replace('_', ' ').lower()} {name}")
 
 
-def _host_links(links: list[Element], backbone: Element | None, name: str, found: _Platform) -> None:
-    """The hosts of a zone that are joined by ``host_link`` elements."""
+def _host_links(links: list[Element], zone: Element, name: str, found: _Platform) -> None:
+    """The hosts of a zone that are joined by ``host_link`` elements; a router of the zone that none of them joins is
+    behind its backbone."""
+    backbone = zone.find("backbone")
     ends: list[_End] = []
     for link in links:
         host, up, down = (link.get(key) or "" for key in ("id", "up", "down"))
@@ -238,6 +246,15 @@ def _host_links(links: list[Element], backbone: Element | None, name: str, found
     through = None if backbone is None else found.wires.get(backbone.get("id") or "")
     if not found.faults:
         _star(ends, through, name, found)
+        if through is not None:
+            _behind(zone, {host for host, _, _ in ends}, name, found)
+
+
+def _behind(zone: Element, joined: set[str], name: str, found: _Platform) -> None:
+    """Routers that no ``host_link`` joins are gateways."""
+    for router in {router.get("id") or "" for router in zone.findall("router")} - joined:
+        del found.nodes[router]
+        found.gateways[router] = (f"{name}-in", f"{name}-out")
 
 
 def _star(ends: list[_End], backbone: _Wire | None, name: str, found: _Platform) -> None:
@@ -265,7 +282,7 @@ def _route(element: Element, zone: str, found: _Platform) -> None:
             found.faults.append(Fault(where, "names no link of the file", name, True))
         else:
             wires.append(found.wires[name])
-    strange = [end for end in ends if end not in found.nodes]
+    strange = [end for end in ends if end not in found.nodes and end not in found.gateways]
     if strange:
         found.faults.append(Fault(where, "names no host or router of the file", listed(strange), True))
     elif not 1 <= len(wires) <= MOST_HOPS and not found.faults:
@@ -316,13 +333,15 @@ def _check_direct(found: _Platform, direct: dict[str, dict[tuple[str, str], None
     """The edges of routes of one link."""
     for wire, pairs in direct.items():
         ends = next(iter(pairs))
-        if any(set(pair) != set(ends) for pair in pairs) or wire in others:
+        apart = {frozenset(pair) for pair in pairs}
+        if wire in others or (len(apart) > 1 and not found.wires[wire].shared):
             words = f"the link {wire} joins {ends[0]}-{ends[1]} and others too: {_OTHERWISE}"
             found.faults.append(Fault("routes", words))
-        elif len(pairs) == 2:
-            found.edges.append((found.wires[wire], *ends, True))
-        else:
-            found.edges.append((found.wires[wire], *ends, False))
+            continue
+        for a, b in pairs:
+            if frozenset((a, b)) in apart:
+                apart.remove(frozenset((a, b)))
+                found.edges.append((found.wires[wire], a, b, (b, a) in pairs))
 
 
 def _between(joined: nx.utils.UnionFind[str], middle: dict[str, tuple[str, str]], wire: str, a: str, b: str) -> None:

@@ -24,10 +24,14 @@ ABOVE_BLOCKS = "blocks"  # the switch that is taken to join them
 _LINE = re.compile(r"(?im)^[ \t]*(?:SwitchName|BlockName)[ \t]*=")
 _YAML = (
     re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?topology[ \t]*:[ \t]*[^\[\s]"),
-    re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?(?:tree|block|flat)[ \t]*:"),
+    re.compile(r"(?m)^[ \t]*(?:-[ \t]+)?(?:tree|block|flat|ring|torus3d)[ \t]*:"),
 )
 _PAIR = re.compile(r'([A-Za-z]{1,20})[ \t]*=[ \t]*("[^"]*"|\S+)')
-_KEYS = ("switchname", "nodes", "switches", "linkspeed", "blockname", "blocksizes", "level", "blockindex")
+_KEYS = (
+    "switchname", "nodes", "switches", "linkspeed", "level", "blockname", "blocksizes", "blocksize", "blockindex",
+    "aggregatedblock",
+)  # fmt: skip
+_NOT_READ = {"flat": "flat: it says nothing of switches", "ring": "a ring", "torus3d": "a torus"}
 
 
 class _Switch(NamedTuple):
@@ -94,7 +98,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
     for n, line in enumerate(text.splitlines(), 1):
         bare = line.partition("#")[0].rstrip()
         started = started or n
-        whole += bare.removesuffix("\\") + " "
+        whole += bare.removesuffix("\\")
         if not bare.endswith("\\"):
             if whole.strip():
                 yield started, whole
@@ -125,9 +129,8 @@ def _yaml(text: str, found: Found) -> tuple[list[_Switch], bool]:
             if faults:
                 raise InputError(faults)
             return switches, kind == "block"
-    raise InputError(
-        "the topology is flat: it says nothing of switches" if "flat" in chosen else "holds no tree or block"
-    )
+    other = next((words for kind, words in _NOT_READ.items() if kind in chosen), None)
+    raise InputError("holds no tree or block" if other is None else f"the topology is {other}; a tree or block is read")
 
 
 def _of_yaml(row: Any, where: str, keys: tuple[str, str, str], faults: list[Fault]) -> _Switch:

@@ -56,6 +56,17 @@ def apart(one: Series, other: Series) -> Apart | None:
     return Apart(float(np.exp(abs(smooth[at]))), int(size[at]), bool(smooth[at] > 0))
 
 
+def runs_apart(one: Series) -> Apart | None:
+    """Where a series holds sizes several times, as of several runs: the median over these sizes of the longest over the
+    shortest time, the largest such size, and False. None where few sizes stand several times."""
+    size, count = np.unique(one.size, return_counts=True)
+    again = size[count > 1]
+    if len(again) < FEWEST_SIZES:
+        return None
+    each = [one.seconds[one.size == s] for s in again]
+    return Apart(float(np.median([seconds.max() / seconds.min() for seconds in each])), int(again[-1]), False)
+
+
 def alike(one: Series, other: Series) -> bool:
     """Whether two series of the same test can be taken for one cost: at no size far apart, and the mean of their ratio
     within two standard errors of 1, over all sizes and over the small and the large half."""

@@ -20,8 +20,8 @@ NAMES = {
     "bcast": "broadcast", "reduce": "reduce",
 }  # fmt: skip
 _SPOKEN = "PingPong, PingPing, Sendrecv, Allreduce, Allgather(v), Alltoall(v), Reduce_scatter, Bcast, Reduce"
-_TITLE = re.compile(r"^#\s*Benchmarking\s+(?:Multi-)?(\w+)")
-_PROCESSES = re.compile(r"^#\s*#processes\s*=\s*(\d{1,7})")
+_TITLE = re.compile(r"^#\s*Benchmarking:?\s+(?:Multi-)?(\w+)")
+_PROCESSES = re.compile(r"^#\s*#processes\s*[=:]\s*(\d{1,7})")
 _GROUPS = re.compile(r"^#\s*\(\s*\d{1,7} groups of (\d{1,7}) processes")
 _HEADER = re.compile(r"^\s*#bytes\s+#repetitions\s+(.*t(?:_avg|_max)?\[usec\].*)$")
 US = 1e-6
@@ -37,20 +37,14 @@ class _Table(NamedTuple):
 
 
 def looks_like(lines: Sequence[Line]) -> bool:
-    """Whether the table's header is there."""
-    return any(_HEADER.match(line.text) for line in lines)
+    """Whether the table's header is there, or a benchmark's title of this form."""
+    return any(_HEADER.match(line.text) or _TITLE.match(line.text) for line in lines)
 
 
 def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
     """All samples of one test among one number of processes. A file of one benchmark is what it says; of several
     ``test`` chooses. Raises :class:`InputError` naming the line."""
-    tables = [table for table in _tables(lines) if table.rows]
-    if not tables:
-        raise fail(1, "", "the table has no row of a size above 0")
-    known = [table for table in tables if table.name in NAMES]
-    if not known:
-        raise fail(tables[0].line, "", f"this benchmark is not read; known: {_SPOKEN}", tables[0].name)
-    chosen, known = _of_one_test(known, test)
+    chosen, known = _of_one_test(_known(list(_tables(lines))), test)
     if chosen in (LATENCY, SENDRECV):
         count = min(table.ranks for table in known)
         known = [table for table in known if table.ranks == count]
@@ -59,6 +53,17 @@ def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
     count = known[0].ranks
     factor = count if chosen in ("allgather", "alltoall") else 1
     return samples(chosen, count, [row._replace(size=row.size * factor) for table in known for row in table.rows])
+
+
+def _known(tables: Sequence[_Table]) -> list[_Table]:
+    """Those of benchmarks that are read. Raises :class:`InputError` where there is none."""
+    full = [table for table in tables if table.rows] or list(tables[1:2])
+    found = [table for table in full if table.name in NAMES]
+    if full and not found:
+        raise fail(full[0].line, "", f"this benchmark is not read; known: {_SPOKEN}", full[0].name)
+    if not any(table.rows for table in found):
+        raise fail(1, "", "the table has no row of a size above 0")
+    return found
 
 
 def _of_one_test(tables: Sequence[_Table], test: str | None) -> tuple[str, list[_Table]]:
@@ -82,7 +87,7 @@ def _among(tables: list[_Table], ranks: int | None) -> list[_Table]:
 
 def _tables(lines: Sequence[Line]) -> Iterator[_Table]:
     """The tables of the file, each with its rows."""
-    table = _Table(1, "pingpong", 2, [])
+    table = _Table(1, "", 2, [])  # without a title
     column = 0
     for line in lines:
         if match := _TITLE.match(line.text):
@@ -92,6 +97,8 @@ def _tables(lines: Sequence[Line]) -> Iterator[_Table]:
             table = table._replace(ranks=int(match.group(1)))
         elif match := _HEADER.match(line.text):
             column = _column(line, match.group(1).split())
+            if not table.name:
+                table = table._replace(name="pingpong" if "t_avg[usec]" not in line.text else "without a name")
         elif column and (cells := line.text.split()) and cells[0].isdigit():
             table.rows.extend(_row(line, cells, column) if cells[1:2] and cells[1].isdigit() else ())
         elif line.text.strip() and not line.text.startswith("#"):

@@ -26,7 +26,8 @@ NAMES = {
     "all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reduce_scatter", "alltoall": "alltoall",
     "broadcast": "broadcast", "reduce": "reduce", "sendrecv": "sendrecv",
 }  # fmt: skip
-_NAME = re.compile(r"(?<![a-z_])(" + "|".join(NAMES) + r")_perf\b")
+_NOT_READ = ("gather", "scatter", "hypercube", "alltoallv")
+_NAME = re.compile(r"(?<![a-z_])(" + "|".join((*NAMES, *_NOT_READ)) + r")_perf\b")
 _RANK = re.compile(r"^#?\s*Rank\s+(\d+)\s.*\bPid\b")
 _HEADER = re.compile(r"^#?\s*size\s+count\s+type\b.*\b(cpu)?time\s+algbw\s+busbw\b")
 _ROW = re.compile(r"^\s*\d+\s+\d+\s+[a-z_]\w*\s")
@@ -40,8 +41,8 @@ def looks_like(lines: Sequence[Line]) -> bool:
 
 def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
     """All samples of the log's one test. Raises :class:`InputError` naming the line."""
-    named = [(line.number, NAMES[name]) for line in lines for name in _NAME.findall(line.text)]
-    chosen = one_test(named, test, tuple(NAMES.values()))
+    named = _named(lines)
+    chosen = one_test([one for one in named if one[1] not in _NOT_READ], test, tuple(NAMES.values()))
     header: list[str] = []
     found: list[Sample] = []
     ratios: list[float] = []
@@ -57,7 +58,15 @@ def read(lines: Sequence[Line], test: str | None, ranks: int | None) -> Samples:
             found += _row(line, header, ratios)
     seen = {int(match.group(1)[:9]) for line in lines if (match := _RANK.match(line.text))}
     first = found[0].line if found else 1
-    return samples(chosen, ranks or max(seen, default=-1) + 1 or ranks_meant(chosen, ratios, first), found)
+    return samples(chosen, max(seen, default=-1) + 1 or ranks or ranks_meant(chosen, ratios, first), found)
+
+
+def _named(lines: Sequence[Line]) -> list[tuple[int, str]]:
+    """The tests that lines name. Raises :class:`InputError` where none of them is read."""
+    every = [(line.number, name) for line in lines for name in _NAME.findall(line.text)]
+    if every and all(name in _NOT_READ for _, name in every):
+        raise fail(every[0][0], "", f"this test is not read; known: {', '.join(NAMES)}", f"{every[0][1]}_perf")
+    return [(number, NAMES.get(name, name)) for number, name in every]
 
 
 def _row(line: Line, header: Sequence[str], ratios: list[float]) -> list[Sample]:

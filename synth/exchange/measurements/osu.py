@@ -23,7 +23,7 @@ _TITLES = {
     "all-to-allv personalized exchange latency": "alltoall",
 }  # fmt: skip
 TESTS = tuple(dict.fromkeys(name for name in _TITLES.values() if name != _BOTH_WAYS))
-_TITLE = re.compile(r"^#\s*OSU (?:MPI|[NR]CCL|XCCL)(?:-[A-Z]+)*\s+(.{1,80}?)\s+Test\b", re.IGNORECASE)
+_TITLE = re.compile(r"^#\s*OSU (?:(?:MPI|[NR]CCL|XCCL)(?:-[A-Z]+)*\s+)?(.{1,80}?)\s+Test\b", re.IGNORECASE)
 _PAIRS = re.compile(r"^#\s*\[ pairs: (\d{1,6}) \]")
 _HEADER = re.compile(r"^#\s*Size\s+(.*)$")
 US, MB = 1e-6, 1e6

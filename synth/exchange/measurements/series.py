@@ -15,6 +15,7 @@ import numpy as np
 
 from synth.arrays import FloatArray, IntArray
 from synth.errors import Fault, InputError
+from synth.text.quantities import counted
 
 Algorithm = Literal["ring", "tree", "doubling"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -65,7 +66,7 @@ def checked(series: Series) -> Series:
     count = len(np.unique(series.size))
     if count < FEWEST_SIZES:
         first = int(series.lines[0])
-        words = f"holds {count} different sizes; at least {FEWEST_SIZES} are needed"
+        words = f"holds {counted(count, 'size')}; at least {FEWEST_SIZES} are needed: run it over more (ib_write_bw -a)"
         raise InputError([Fault(f"line {first}", words)], series.source)
     return series
 

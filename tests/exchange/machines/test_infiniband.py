@@ -166,7 +166,9 @@ def test_rates_are_those_of_data(width: str, speed: str, gbytes: float) -> None:
 def test_every_fault_has_its_line() -> None:
     one = 'Ca 1 "H-1" # "n1 mlx5_0"\n[1](11) "S-1"[1] # lid 1 lmc 0 "leaf" lid 3 4xHDR\n'
     other = 'Switch 2 "S-1" # "leaf" base port 0\n[1] "H-1"[1](11) # "n1 mlx5_0" lid 1 4xEDR\n'
-    assert refused(one + other).endswith("line 4 = '4x EDR': another rate than the cable's other side has in line 2")
+    machine = read_text(one + other, "net.txt")
+    assert {link.bandwidth for link in machine.links} == {12.5e9}
+    assert "cables whose sides state two rates (lines 2 and 4) carry the lower" in machine.assumed
     assert "line 1: no node stands above this port" in refused(one.partition("\n")[2] + other)
     assert "line 3: states no rate such as 4xHDR" in refused(f'{one}[2] "S-1"[2] # "leaf"\n')
     assert "line 2 = '4x YDR': speed must be one of SDR" in refused(one.replace("4xHDR", "4xYDR"))

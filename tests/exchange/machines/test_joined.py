@@ -110,6 +110,18 @@ def test_too_many_nodes_are_refused_before_they_are_made() -> None:
         joined(net, dict.fromkeys((f"n{i}" for i in range(1, 8001)), box("p", gpus=8)))
 
 
+@pytest.mark.parametrize("name", ["a100-topo.txt", "hgx-4gpu.xml", "mi250-topo.txt", "box-hwloc.xml", "npu-topo.txt"])
+def test_a_box_is_no_network_of_hosts(name: str) -> None:
+    with pytest.raises(InputError, match="is one box itself, no network of hosts; boxes=N joins"):
+        files_by_host([str(SAMPLES / name)], read(SAMPLES / name))
+
+
+def test_hosts_without_a_box_are_said() -> None:
+    machine = joined(network(("n1", "x"), ("n2", "x"), ("n3", "x")), {"n2": box("p")})
+    assert "hosts without a box are a rank each: n1, n3" in machine.assumed
+    assert not any("a rank each" in word for word in joined(network(("n1", "x")), {"n1": box("p")}).assumed)
+
+
 def test_files_are_named_by_host(tmp_path: Path) -> None:
     net = network(("n1", "x"), ("n2", "x"), ("n10", "x"))
     assert files_by_host(["a.txt"], net) == dict.fromkeys(("n1", "n2", "n10"), Path("a.txt"))

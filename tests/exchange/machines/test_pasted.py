@@ -58,6 +58,26 @@ def test_with_colours(name: str) -> None:
     assert read_text(f"\x1b]0;title\x07{with_prefix('[0] ', coloured)}", name).links == plain(name).links
 
 
+@pytest.mark.parametrize("escape", ["\x1b", "", "^[", "\u241b"])
+@pytest.mark.parametrize("name", ["dgx1-topo.txt", "a100-topo.txt", "h100-topo.txt", "s5000-topo.txt"])
+def test_with_an_underlined_header(name: str, escape: str) -> None:
+    """As drivers print it; a page or a log may take the escape's first character away, or show it."""
+    text, head = text_of(name), next(line for line in text_of(name).splitlines() if line.split()[:1] == ["GPU0"])
+    spaces = head[: len(head) - len(head.lstrip())]
+    underlined = text.replace(head, f"{spaces}{escape}[4m{head.lstrip()}{escape}[0m", 1)
+    assert read_text(underlined, name).links == plain(name).links
+
+
+@pytest.mark.parametrize("name", ["dgx1-topo.txt", "npu-topo.txt", "s5000-topo.txt"])
+def test_as_a_table_of_markdown(name: str) -> None:
+    lines = [line.split("\t") for line in text_of(name).splitlines() if line.count("\t") > 2]
+    rows = [
+        "| " + " | ".join([f"**{first.strip()}**" if first.strip() else "", *cells]) + " |" for first, *cells in lines
+    ]
+    text = "\n".join([rows[0], "|---" * len(lines[0]) + "|", *rows[1:]])
+    assert read_text(text, name).links == plain(name).links
+
+
 @pytest.mark.parametrize("name", ["v100-pair.xml", "graph.graphml", "platform.xml", "box-hwloc.xml"])
 def test_xml_between_lines_of_a_log(name: str) -> None:
     """Its lines keep their numbers; the same lines without the XML are what they were."""

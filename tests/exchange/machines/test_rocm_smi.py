@@ -103,6 +103,17 @@ def test_amd_smi_names_gpus_by_their_address_and_states_a_bandwidth() -> None:
     assert {link.lanes for link in machine.links} == {4}
 
 
+def test_tables_in_markdown() -> None:
+    """As pages show them: titles in bold or with a sign before, bars between cells, names of rows in bold."""
+    rows = ["| **GPU0** | 0 | {} |", "| **GPU1** | {} | 0 |"]
+    head = ["|  | GPU0 | GPU1 |", "| :--- | :--: | :--: |"]
+    text = "\n".join(
+        "\n".join([title, "", *head, *(row.format(cell) for row in rows), ""])
+        for title, cell in (("\u2696 **Weight Between Two GPUs**", 15), ("**Hops Between Two GPUs**", 1))
+    )
+    assert links_of(read_text(text, "page.md")) == both_ways(("gpu0", "gpu1", None, None))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -118,6 +129,11 @@ def test_amd_smi_names_gpus_by_their_address_and_states_a_bandwidth() -> None:
         (tables(2, weight={ALL: 10**30}), "must be a whole number"),
         (tables(600, weight={}).partition("\nGPU0   ")[0], "600 GPUs; at most 512 are supported"),
         (" Weight between two GPUs ", "holds no table of pairs of GPUs"),
+        (" Link accessibility between two GPUs \n  GPU0 GPU1\nGPU0 True True\n", "holds no table of pairs of GPUs"),
+        (
+            tables(3, weight={ALL: 15}).replace("\nGPU2", "\nX"),
+            "line 3: of the table of weight the rows GPU2 are missing",
+        ),
     ],
 )
 def test_broken_tables_are_refused_by_their_line(text: str, message: str) -> None:

@@ -144,6 +144,48 @@ def test_clusters_are_joined_by_a_route_of_zones() -> None:
     assert len(machine.links) == 18
 
 
+def test_routers_of_clusters_are_behind_their_backbones() -> None:
+    """What leaves a cluster passes its backbone and what comes in does: from `out` of one to `in` of the other."""
+    first, other = (
+        CLUSTER.replace("/>", ' bb_bw="2GBps"/>').replace('"c"', f'"{n}"').replace("n-", f"{n}-") for n in "ab"
+    )
+    ends = 'gw_src="a-a_router.x" gw_dst="b-b_router.x"'
+    between = f'<zoneRoute src="a" dst="b" {ends}><link_ctn id="wan"/></zoneRoute>'
+    found = links_of(read_text(zone(first, other, link("wan", rate="10Gbps"), between), "grid.xml"))
+    assert {ends for ends in found if 1.25e9 in ends} == {
+        ("a-out", "b-in", 1.25e9, WAIT),
+        ("b-out", "a-in", 1.25e9, WAIT),
+    }
+    named = other.replace("/>", ' router_id="gate"/>')
+    assert (
+        links_of(
+            read_text(
+                zone(first, named, link("wan", rate="10Gbps"), between.replace("b-b_router.x", "gate")), "grid.xml"
+            )
+        )
+        == found
+    )
+
+
+def test_a_router_of_a_zone_is_behind_its_backbone() -> None:
+    body = "".join(host(n) + link(f"l{n}") + f'<host_link id="{n}" up="l{n}" down="l{n}"/>' for n in "ab")
+    body += '<router id="gate"/><backbone id="bb" bandwidth="1GBps" latency="50us"/>'
+    inner = f'<zone id="s" routing="Cluster">{body}</zone><zone id="t" routing="Full">{host("x")}</zone>'
+    inner += link("wan", rate="10Gbps")
+    between = '<zoneRoute src="s" dst="t" gw_src="gate" gw_dst="x"><link_ctn id="wan"/></zoneRoute>'
+    machine = read_text(zone(inner, between), "gate.xml")
+    found = links_of(machine)
+    assert {ends for ends in found if 1.25e9 in ends} == {("s-out", "x", 1.25e9, WAIT), ("x", "s-in", 1.25e9, WAIT)}
+    assert "gate" not in machine.names
+
+
+def test_a_bus_that_several_pairs_share_is_a_group() -> None:
+    routes = [route(u, v, "bus") for u, v in combinations("abc", 2)]
+    machine = read_text(zone(*map(host, "abc"), link("bus", "SHARED"), *routes), "bus.xml")
+    assert links_of(machine) == both_ways(*((u, v, RATE, WAIT) for u, v in combinations("abc", 2)))
+    assert {one.group for one in machine.links} == {"bus"}
+
+
 def test_links_up_and_down_of_a_zone() -> None:
     body = "".join(host(n) + link(f"{n}u") + link(f"{n}d", rate="250MBps") for n in "ab")
     body += "".join(f'<host_link id="{n}" up="{n}u" down="{n}d"/>' for n in "ab")

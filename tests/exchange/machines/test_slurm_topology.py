@@ -75,6 +75,23 @@ def test_what_scontrol_shows_is_the_same_tree() -> None:
     assert pairs(read_text(text, "topo.txt")) == Counter(net("s1", "n1", "n2") + net("s2", "n3") + up)
 
 
+def test_what_scontrol_shows_of_blocks() -> None:
+    rows = [f"BlockName=b{i} BlockIndex={i} Nodes=n[{2 * i + 1}-{2 * i + 2}] BlockSize=2\n" for i in range(2)]
+    machine = read_text("".join(rows) + "AggregatedBlock=b[0-1] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n", "topo.txt")
+    blocks = [("b0", "blocks", "UP"), ("b1", "blocks", "UP")]
+    assert pairs(machine) == Counter(net("b0", "n1", "n2") + net("b1", "n3", "n4") + blocks)
+
+
+def test_lines_go_on_after_a_backslash_as_slurm_joins_them() -> None:
+    text = "SwitchName=s0 \\\n  Nodes=a[1-2],\\\nb1\nSwitchName=t Switches=s0\n"
+    assert pairs(read_text(text, "topology.conf")) == Counter([*net("s0", "a1", "a2", "b1"), ("s0", "t", "UP")])
+
+
+def test_parts_that_nothing_joins_are_said() -> None:
+    machine = read_text("SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=b[0-3]\n", "topology.conf")
+    assert machine.unknown == ("what joins the 2 parts of the network (of s0, s1): no cable",)
+
+
 def test_blocks_are_joined_by_a_switch_that_is_assumed() -> None:
     machine = read_text("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2,4\n", "topology.conf")
     blocks = [("b1", "blocks", "UP"), ("b2", "blocks", "UP")]
@@ -109,7 +126,9 @@ def test_the_default_of_a_yaml_is_read() -> None:
         (TREE + "BlockName=b Nodes=x\n", "names switches and blocks: one of them a file"),
         (TREE + "SwitchName=empty\n", "line 7 = 'empty': has neither nodes nor switches"),
         (YAML.replace("switch: s1", "name: s1"), "main.tree.switches[1]: must have the keys switch, nodes, children"),
-        (YAML.replace("tree:", "ring:"), "holds no tree or block"),
+        (YAML.replace("tree:", "ring:"), "the topology is a ring; a tree or block is read"),
+        ("- topology: t\n  torus3d:\n    toruses: []\n", "the topology is a torus; a tree or block is read"),
+        ("- topology: t\n  tree:\n    switch: []\n", "holds no tree or block"),
         (YAML.replace("cluster_default: true", "x: &a b\n  y: *a"), "has aliases"),
         ("topology: x\nflat: true\n", "must be a list of topologies"),
         ("- topology: x\n  flat: true\n", "the topology is flat: it says nothing of switches"),

@@ -147,6 +147,9 @@ def test_the_command_says_what_it_took(tmp_path: Path) -> None:
     other = command.run("fit", "ag.log", "--place", "in", cwd=tmp_path)
     assert "33.0 GB/s" in other.stdout
     command.run("fit", "ag.log", "--place", "sideways", cwd=tmp_path, code=2)
+    other = command.run("fit", "ag.log", "--ranks", "16", cwd=tmp_path)
+    assert "note: ag: the log names its ranks, 2; --ranks 16 is for the machine alone" in other.stderr
+    assert "100 GB/s" in other.stdout
     other = command.run("fit", "ag.log", "--test", "allreduce", cwd=tmp_path)
     assert "note: ag: the log names its test, allgather; --test allreduce is for logs that do not" in other.stderr
     assert "100 GB/s" in other.stdout
@@ -171,7 +174,17 @@ def test_of_two_tests_in_a_file_one_is_taken(tmp_path: Path) -> None:
 IMB = "# Benchmarking {}\n# #processes = 4\n #bytes #repetitions t_min[usec] t_max[usec] t_avg[usec]\n"
 JSON = '{{"results": [{}], "args": ["all_reduce_perf"]}}'
 BAD = {
-    IMB.format("Barrier"): ("line 1", "no row"),
+    IMB.format("Barrier"): ("line 1 = 'barrier'", "not read"),
+    IMB.format("Allreduce"): ("line 1", "no row"),
+    IMB.format("Uniband").replace("usec", "/sec"): ("line 1", "not read"),
+    IMB.format("Iallreduce").replace("t_min[usec]", "t_ovrl[usec]") + "8 9 1 1 1\n": ("line 1", "not read"),
+    IMB.partition("\n")[2].format() + "8 9 1 1 1\n": ("line 1 = 'without a name'", "not read"),
+    "# OSU MPI_Put Latency Test v7.3\n# Size Latency (us)\n1 1\n2 1\n4 1\n": ("line 1 = 'MPI_Put", "not read"),
+    "# OSU OpenSHMEM Put Test v7.3\n# Size Latency (us)\n1 1\n2 1\n4 1\n": ("line 1 = 'OpenSHMEM", "not read"),
+    "./gather_perf\n# size count type redop root time algbw busbw #wrong\n8 2 float none 0 1 1 1 0\n": (
+        "line 1 = 'gather_perf'", "this test is not read",
+    ),
+    "alltoallv_perf -b 8\n# size count type redop root time algbw busbw #wrong\n": ("line 1 = 'alltoallv", "known"),
     IMB.format("Exchange") + "8 9 1 1 1\n": ("line 1", "not read"),
     IMB.format("Allreduce") + "8 9 1 1\n": ("line 4", "4 columns"),
     IMB.format("Allreduce") + "8 9 1 1 nan\n": ("line 4, time", "nan"),
@@ -205,6 +218,46 @@ def test_a_bad_log_gets_one_message_with_file_and_line(tmp_path: Path, text: str
     assert len(message.splitlines()) == 1
     assert message.startswith(f"{tmp_path / 'run.log'}: {place}")
     assert words in message
+
+
+def test_rows_of_tests_that_are_not_read_are_left_out(tmp_path: Path) -> None:
+    """A batch of several programs in one file: those of gather_perf count as nobody's."""
+    first, other = times("allgather", 4, 1e-6, 1e10), times("allgather", 4, 9e-6, 1e9)
+    text = logs.nccl_text("allgather", 4, first, first)
+    text += logs.nccl_text("allgather", 4, other, other).replace("all_gather_perf", "gather_perf")
+    found = series(tmp_path, text, place=OUT)
+    assert found.seconds.tolist() == pytest.approx([s for _, s in first], abs=1e-8)
+
+
+def test_runs_that_differ_are_said(tmp_path: Path) -> None:
+    """Two runs of one test in a file, one of them with other settings; two that are alike go together unsaid."""
+    first, slower = times("allreduce", 4, 1e-6, 1e10), times("allreduce", 4, 2e-6, 5e9)
+    run, other = (logs.nccl_text("allreduce", 4, one, one) for one in (first, slower))
+    (tmp_path / "two.log").write_text(run + other)
+    (tmp_path / "same.log").write_text(run + run)
+    lines = [n for n, line in enumerate((run + other).splitlines(), 1) if line.split()[:1] == [str(first[-1][0])]]
+    done = command.run("fit", "two.log", "same.log", "--place", "out", cwd=tmp_path)
+    words = f"note: two: runs are fitted together that are 2× apart (lines {lines[0]} and {lines[1]})"
+    assert words in " ".join(done.stderr.split())
+    assert "note: same" not in done.stderr.replace("note: same: out-of-place times are fitted", "")
+
+
+def test_times_that_are_computed_are_no_change_of_protocol(tmp_path: Path) -> None:
+    """Exact times deviate alike in the last digits: no note."""
+    rows = "".join(f"{size},{s!r}\n" for size, s in times("allreduce", 8, 2.5e-6, 1e11))
+    (tmp_path / "exact.csv").write_text(f"size,time\n{rows}")
+    assert command.run("fit", "exact.csv", "--test", "allreduce", "--ranks", "8", cwd=tmp_path).stderr == ""
+
+
+def test_a_title_with_a_colon(tmp_path: Path) -> None:
+    """As oneCCL's benchmark writes it."""
+    pair = times("allreduce", 4, 2e-6, 1e10)
+    text = (
+        logs.imb("allreduce", 4, pair).replace("Benchmarking ", "Benchmarking: ").replace("#processes =", "#processes:")
+    )
+    found = series(tmp_path, text)
+    assert (found.test, found.ranks) == ("allreduce", 4)
+    assert found.seconds.tolist() == pytest.approx([s for _, s in pair], abs=1e-8)
 
 
 def test_damaged_logs_are_read_or_refused_never_more(tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ def test_numbers_by_class_are_those_of_failures(tmp_path: Path) -> None:
         ({"machine": "dgx1", "nvlink": "20GB/s"}, {20e9, 40e9}),
         ({"machine": "dgx1", "bandwidth": "NVLink=20GB/s"}, {20e9, 40e9}),
         ({"machine": "mi250", "xgmi": "48GB/s"}, {48e9, 96e9, 192e9}),
+        ({"machine": "mi250-8", "xgmi": "40GB/s"}, {40e9, 80e9, 160e9}),
+        ({"machine": "mi300x", "boxes": 2, "xgmi": "60GB/s", "nic": "25GB/s"}, {60e9, 25e9}),
         ({"machine": "teccl-ndv2-2", "nic": "25GB/s"}, {25e9, 50e9}),
         ({"machine": "dgx-h100", "boxes": 2, "nvlink": "100GB/s", "nic": "7GB/s"}, {100e9, 7e9}),
     ],
@@ -175,6 +177,11 @@ def test_a_file_that_is_no_box_is_said(tmp_path: Path) -> None:
     assert "m.json: not valid JSON: line 1" in faults(machine=str(path), bytes=8)[0]
     path.write_text("[1, 2]")
     assert "format must be 'synth-machine/1'" in faults(machine=str(path), bytes=8)[0]
+    for text in ("\tGPU0\tGPU1\nGPU0\t X \tNV4\n", "<system/>", "src,dst\na,b\n", ""):
+        path.write_text(text)
+        assert "is no machine file, which are JSON; `synth import` makes one" in faults(machine=str(path), bytes=8)[0]
+    path.write_text("{")
+    assert "not valid JSON: line 1" in faults(machine=str(path), bytes=8)[0]
 
 
 def test_boxes_of_two_kinds(tmp_path: Path) -> None:

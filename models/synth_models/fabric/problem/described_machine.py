@@ -79,7 +79,13 @@ def mixture_of(text: str) -> Mixture | None:
 
 def read_described(file: InputFile) -> Described:
     """What a file holds. Raises :class:`InputError`."""
-    raw = parse_json(file.data, str(file))
+    try:
+        raw = parse_json(file.data, str(file))
+    except InputError as error:
+        if file.data.lstrip()[:1] in (b"{", b"["):
+            raise
+        words = "is no machine file, which are JSON; `synth import` makes one of a topology that another tool prints"
+        raise InputError(f"{words} ({error.faults[0].message})", str(file)) from None
     if isinstance(raw, dict) and "format" not in raw and {"gpus", "links", "like"} & set(raw):
         if "like" in raw:
             raw = like_another(raw, str(file))
