@@ -16,7 +16,7 @@ from synth.cli.main import app
 from synth.errors import InputError
 from synth.family import get_family
 from synth.tuning import Question, phases, search, tune, turns
-from synth.tuning.rows import Row
+from synth.tuning.rows import Candidate, Row
 from synth.tuning.table import left_out
 
 WORDS = {"network": "ring", "nodes": "4", "bandwidth": "25GB/s", "latency": "0.7us"}
@@ -107,6 +107,30 @@ def test_what_had_too_little_time_runs_once_more(
     monkeypatch.setattr(search, "ENOUGH", 1.0)
     tune(asked)
     assert [one[2] for one in made].count("forest") == 1
+
+
+def test_no_row_is_slower_than_its_method_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among many ranks: a first run that the clock cut at one chunk is followed by a whole one, before references."""
+    monkeypatch.setattr(phases, "MOST_PUBLISHED_FIRST", 3)
+    recorded, ran = search.recorded, list[str]()
+
+    def cut(place: Any, instance: Any, name: str, options: Any, seconds: float) -> Any:
+        ran.append(name)
+        if name != "forest" or "forest" in ran[:-1]:
+            return recorded(place, instance, name, options, seconds)
+        found = recorded(replace(place, folder=tmp_path / "cut"), instance, name, {"chunks": 1}, seconds)
+        return replace(found, data={**found.data, "stopped_by": "clock"})
+
+    monkeypatch.setattr(search, "recorded", cut)
+    monkeypatch.setattr(search, "RUN_S", 2.0)
+    asked = question(tmp_path, seconds=600.0, collectives=("broadcast",), sizes=(2**22,))
+    [row] = tune(asked)
+    alone = synth.solve(row.instance, "forest", time_limit=60).value
+    assert ran[:4] == ["forest", "bound", "forest", "ring"]
+    assert row.scheduled is not None
+    assert alone is not None
+    assert row.scheduled <= alone
+    assert synth.solve(row.instance, "forest", options={"chunks": "1"}).value > alone
 
 
 @pytest.mark.parametrize("form", ["scheduled", pytest.param("msccl:azure", marks=pytest.mark.long)])
@@ -219,3 +243,11 @@ def test_no_ring_takes_less_than_its_chain(machine: dict[str, str], collective: 
     assert found.value is not None
     assert 0 < at_least(instance, "ring") <= found.value
     assert at_least(instance, "direct") == 0
+
+
+def test_without_intervals_no_schedule_is_read_again() -> None:
+    """The candidate has no record that moves could come from."""
+    instance = synth.make("fabric", **WORDS, collective="allgather", bytes=4096)
+    row = Row(instance, "allgather", 4096, best=Candidate("ring", 2e-6, None))
+    row.reckon_within()
+    assert row.within is None
