@@ -2,8 +2,8 @@
 
 The bound is asked early: it is cheap, and what is near it needs nothing more. Of few ranks the references come next, of
 more than :data:`MOST_PUBLISHED_FIRST` the first of ours comes before all, and again where the clock cut it; the first
-reference, the others of ours and the other references follow. References and bounds leave to others what is behind
-their phase's part.
+reference, the others of ours and the other references follow, and at last bounds that the clock cut. References and
+bounds leave to others what is behind their phase's part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Act(Enum):
     OURS = auto()
     REFERENCES = auto()
     BOUND = auto()
-    LONGER = auto()  # once more, where the clock cut the best
+    LONGER = auto()  # once more, where the clock cut the best of ours, or the bound
 
 
 class Phase(NamedTuple):
@@ -46,7 +46,8 @@ def phases(published: list[str], own: list[str], bounds: list[str], ranks: int) 
         return [bound, Phase(Act.REFERENCES, published, yields=True), Phase(Act.OURS, own)]
     first, longer = Phase(Act.OURS, own[:1]), Phase(Act.LONGER, own[:1])
     references = (Phase(Act.REFERENCES, names, yields=True) for names in (published[:1], published[1:]))
-    return [first, bound, longer, next(references), Phase(Act.OURS, own[1:]), next(references), longer]
+    others, again = Phase(Act.OURS, own[1:]), Phase(Act.LONGER, bounds)
+    return [first, bound, longer, next(references), others, next(references), longer, again]
 
 
 def not_slower(family: Family, row: Row, names: Sequence[str]) -> list[str]:

@@ -6,8 +6,7 @@ has too many moves for a loop); ours at some sizes (*anchors*), from which their
 between: an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once
 more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
 
-All rows take turns (:mod:`synth.tuning.turns`), phase by phase (:mod:`synth.tuning.phases`). What the time limit
-leaves out is named in the rows.
+All rows take turns (:mod:`synth.tuning.turns`), phase by phase (:mod:`synth.tuning.phases`). What is left out is named.
 """
 
 from __future__ import annotations
@@ -246,7 +245,10 @@ class _Search:
             return
         del self.records[row.instance.sha256, name, ()]
         self.most_s = LONGER_S
-        self._try(row, name, {}, name in self.family.today)
+        if self.family.methods[name].kind == "bound":
+            self._bound(row, names)
+        else:
+            self._try(row, name, {}, name in self.family.today)
         self.most_s = RUN_S
 
     def _is_cut(self, row: Row, names: list[str]) -> bool:
@@ -257,8 +259,9 @@ class _Search:
         return before is not None and before["stopped_by"] == "clock"
 
     def _leading(self, row: Row, names: list[str]) -> str:
-        """The method of the best schedule, or the first of ours where there is none."""
-        return names[0] if row.best is None and names else row.scheduled_by.partition(" ")[0]
+        """The bound if that is asked for, the method of the best schedule, or the first of ours where there is none."""
+        asked = row.best is None or names == self._bounds(row)
+        return names[0] if names and asked else row.scheduled_by.partition(" ")[0]
 
     def _variants(self, name: str) -> tuple[Mapping[str, int], ...]:
         """The options that a method runs with: of what no executor runs, its own choice alone."""
@@ -315,7 +318,8 @@ class _Search:
     def _bound(self, row: Row, names: list[str]) -> None:
         for name in names:
             record = self._record(row, name, {})
-            row.bound = None if record is None else record.bound
+            if record is not None and record.bound is not None:
+                row.bound = max(record.bound, row.bound or 0.0)
 
     def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
         """Run a method, lower its schedule, and offer what comes out."""

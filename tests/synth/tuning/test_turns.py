@@ -110,12 +110,16 @@ def test_what_had_too_little_time_runs_once_more(
 
 
 def test_no_row_is_slower_than_its_method_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among many ranks: a first run that the clock cut at one chunk is followed by a whole one, before references."""
+    """Among many ranks: a first run that the clock cut at one chunk is followed by a whole one, before references, and
+    a bound that it cut at half of what can be proven by a whole one at the end."""
     monkeypatch.setattr(phases, "MOST_PUBLISHED_FIRST", 3)
     recorded, ran = search.recorded, list[str]()
 
     def cut(place: Any, instance: Any, name: str, options: Any, seconds: float) -> Any:
         ran.append(name)
+        if name == "bound" and ran.count(name) == 1:
+            found = recorded(replace(place, folder=tmp_path / "cut"), instance, name, options, seconds)
+            return replace(found, data={**found.data, "stopped_by": "clock", "bound": found.bound / 2})
         if name != "forest" or "forest" in ran[:-1]:
             return recorded(place, instance, name, options, seconds)
         found = recorded(replace(place, folder=tmp_path / "cut"), instance, name, {"chunks": 1}, seconds)
@@ -130,6 +134,9 @@ def test_no_row_is_slower_than_its_method_alone(tmp_path: Path, monkeypatch: pyt
     assert row.scheduled is not None
     assert alone is not None
     assert row.scheduled <= alone
+    assert ran.count("bound") == 2
+    assert ran[-1] == "bound"
+    assert row.bound == synth.solve(row.instance, "bound").bound
     assert synth.solve(row.instance, "forest", options={"chunks": "1"}).value > alone
 
 
