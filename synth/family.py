@@ -25,6 +25,7 @@ __all__ = ["Family", "Method", "Objective", "Outcome", "Page", "Target", "Verdic
 Capability = Literal[
     "suited",  # (instance, method name) -> bool: whether a default method fits the instance
     "raced",  # (method name) -> bool: whether it need not run by default once a schedule has met the bound
+    "at_least",  # (instance, method name) -> float: what a reference's value is at least, 0 where that is not known
     "size",  # (instance) -> int: how many ranks take part
     "flow_table",  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     "from_table",  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError

@@ -12,11 +12,10 @@ from synth.exchange.selection.nccl_reach import Reach
 from synth.exchange.transfers import parts_of
 from synth.instance import Instance
 from synth.records.record import Record
-from synth.tuning.intervals import Within, within
+from synth.tuning.intervals import Within, has_intervals, within
 from synth.tuning.robustness import Moves, Variation, as_moves, regrets
 from synth.tuning.runs import whole
 
-MOST_DRAWN = 12  # candidates on machines drawn, the quickest
 MOST_COMPARED = 8  # candidates at the corners of a fitted machine's intervals, the quickest
 MOST_DRAWN = 12  # candidates on machines drawn, the quickest
 CARRIED = 1.3  # times the best of its size: programs up to that are tried at the sizes between two anchors
@@ -151,7 +150,7 @@ class Row:
 
     def reckon_within(self) -> None:
         """Time the best and its nearest rivals within the intervals of the machine, where it has any."""
-        if self.best is None:
+        if self.best is None or not has_intervals(self.instance):  # nothing is read again for those without
             return
         near = sorted((one for one in self.offered if one is not self.best), key=lambda one: one.seconds)
         names = {"": self.best.moves} | {one.method: one.moves for one in near[: MOST_COMPARED - 1][::-1]}

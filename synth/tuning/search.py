@@ -6,9 +6,7 @@ has too many moves for a loop); ours at some sizes (*anchors*), from which their
 between: an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once
 more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
 
-All rows take turns (:mod:`synth.tuning.turns`): of few ranks the references come first, of more than
-:data:`MOST_PUBLISHED_FIRST` the first of ours, the first reference, the bound, and then the others. What the time limit
-leaves out is named in the rows.
+All rows take turns (:mod:`synth.tuning.turns`), phase by phase (:mod:`synth.tuning.phases`). What is left out is named.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 
 from synth.clock.deadline import Clock, stopping
 from synth.clock.start_up_costs import counted_now
@@ -30,13 +29,13 @@ from synth.exchange.transfers import Transfers, parts_of
 from synth.family import Family, defaults_for, get_family
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
+from synth.tuning.phases import Act, Phase, not_slower, phases
 from synth.tuning.question import Question
 from synth.tuning.rows import Candidate, Row, Scheduled, bus_factor, choose_robust
 from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
 from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
 
 ANCHORS = 4  # sizes at which all methods run
-MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
 ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ours is looked for
 LONGER_S, MUCH = 60.0, 1.5  # of a run that is made once more, and how many times the time it had
 NO_TIME, NEAR_BOUND = "not tried in the time", f"not tried, {ENOUGH:.1%} above the bound at most"
@@ -112,40 +111,31 @@ class _Search:
         """What is to be done, row by row, with the number of the phase in which it is."""
         anchors, found = self._anchors(), list[Turn]()
 
-        def add(phase: int, place: int, k: int, names: list[str], act: Callable[[Row, list[str]], None]) -> None:
-            row = self.rows[k]
-            row.untried.update(dict.fromkeys(names, NO_TIME))
-
-            def turn(share: Share) -> None:
-                self.share, self.runs = share, 1
-                act(row, names)
-                self._said(row)
-
-            found.append(Turn(phase, place, turn))
+        def act(row: Row, phase: Phase, wide: bool, share: Share) -> None:
+            self.share, self.runs = share, 1
+            match phase.act:
+                case Act.REFERENCES:
+                    self._references(row, wide, phase.names)
+                case Act.BOUND:
+                    self._bound(row, phase.names)
+                case Act.OURS:
+                    self._ours(row, phase.names)
+                case Act.LONGER:
+                    self._longer(row, phase.names)
+            self._said(row)
 
         for place, k in enumerate(self._in_turn()):
-            row = self.rows[k]
-            methods = list(self._methods(row))
+            row, methods = self.rows[k], list(self._methods(self.rows[k]))
             published = [name for name, is_published in methods if is_published]
             own = [name for name, is_published in methods if not is_published] if k in anchors else []
             own.sort(key=lambda name: name in LAST)
             bounds = self._bounds(row)
             row.known = frozenset([*published, *own, *bounds])
-            wide = k in anchors
-
-            def refer(row: Row, names: list[str], wide: bool = wide) -> None:
-                self._references(row, wide, names)
-
-            phases: list[tuple[list[str], Callable[[Row, list[str]], None]]] = [
-                (published, refer), (bounds, self._bound), (own, self._ours)
-            ]  # fmt: skip
-            if row.ranks > MOST_PUBLISHED_FIRST:
-                phases = [
-                    (own[:1], self._ours), (published[:1], refer), (bounds, self._bound),
-                    (published[1:], refer), (own[1:], self._ours), (own[:1], self._longer),
-                ]  # fmt: skip
-            for phase, (names, act) in enumerate(phases):
-                add(phase, place, k, names, act)
+            row.untried.update(dict.fromkeys([*published, *own, *bounds], NO_TIME))
+            for number, one in enumerate(phases(published, own, bounds, row.ranks)):
+                wanted = partial(self._is_cut, row, one.names) if one.act == Act.LONGER else None
+                done = partial(act, row, one, k in anchors)
+                found.append(Turn(number, place, done, one.part, one.yields, wanted))
         return found
 
     def finish(self, stopped: bool = False) -> None:
@@ -225,6 +215,7 @@ class _Search:
     def _references(self, row: Row, anchor: bool, names: list[str]) -> None:
         """Run references, and lower what came out, the quickest first: of a plan the slowest may be left out."""
         values: dict[str, float] = {}
+        names = names if self._lowers else not_slower(self.family, row, names)
         for k, name in enumerate(names):
             self.runs = len(names) - k
             record = self._record(row, name, {})
@@ -246,19 +237,31 @@ class _Search:
                 self._smaller(row, name, False)
 
     def _longer(self, row: Row, names: list[str]) -> None:
-        """Run once more what had too little time: the method of the best schedule, or the first of ours where there is
-        none, if much more is left for it."""
-        if self.until is None or self._lowers or self._is_near_bound(row):
-            return
-        name = names[0] if row.best is None and names else row.scheduled_by.partition(" ")[0]
-        before = self.records.get((row.instance.sha256, name, ()))
+        """Run once more what the clock cut, if much more time is left for it."""
+        name = self._leading(row, names)
+        before = self.records[row.instance.sha256, name, ()]
         limit = min(LONGER_S, self.share.seconds())
-        if before is None or before["stopped_by"] != "clock" or limit < MUCH * before["options"]["time_limit_s"]:
+        if limit < MUCH * before["options"]["time_limit_s"]:
             return
         del self.records[row.instance.sha256, name, ()]
         self.most_s = LONGER_S
-        self._try(row, name, {}, name in self.family.today)
+        if self.family.methods[name].kind == "bound":
+            self._bound(row, names)
+        else:
+            self._try(row, name, {}, name in self.family.today)
         self.most_s = RUN_S
+
+    def _is_cut(self, row: Row, names: list[str]) -> bool:
+        """Whether the clock cut what leads and more may come of it."""
+        if self.until is None or self._lowers or self._is_near_bound(row):
+            return False
+        before = self.records.get((row.instance.sha256, self._leading(row, names), ()))
+        return before is not None and before["stopped_by"] == "clock"
+
+    def _leading(self, row: Row, names: list[str]) -> str:
+        """The bound if that is asked for, the method of the best schedule, or the first of ours where there is none."""
+        asked = row.best is None or names == self._bounds(row)
+        return names[0] if names and asked else row.scheduled_by.partition(" ")[0]
 
     def _variants(self, name: str) -> tuple[Mapping[str, int], ...]:
         """The options that a method runs with: of what no executor runs, its own choice alone."""
@@ -315,7 +318,8 @@ class _Search:
     def _bound(self, row: Row, names: list[str]) -> None:
         for name in names:
             record = self._record(row, name, {})
-            row.bound = None if record is None else record.bound
+            if record is not None and record.bound is not None:
+                row.bound = max(record.bound, row.bound or 0.0)
 
     def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
         """Run a method, lower its schedule, and offer what comes out."""

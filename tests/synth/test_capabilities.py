@@ -30,7 +30,7 @@ def test_every_capability_is_one_of_some_family() -> None:
 
 
 def test_another_name_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ValueError, match=r"capabilities: 'exports': must be some of bound_words, .*, export, "):
+    with pytest.raises(ValueError, match=r"capabilities: 'exports': must be some of at_least, .*, export, "):
         replace(get_family("mlfm"), capabilities={"exports": "a.b:c"})
 
 

@@ -24,7 +24,8 @@ ROUNDS = 8  # in which the pairs of boxes between two leaf switches take turns,
 HALVED = 5  # the last of them cut in halves so many times, so that all links end together
 CELLS = 32  # of the time, that no piece in a box is longer than,
 FINE = 128  # and none below a leaf switch: those fit into what is left on NICs,
-BEHIND = 4  # th of the time after the turn at which they would go if links to spines did not come first
+BEHIND = 4  # th of the time at most after the turn at which they would go if links to spines did not come first: less
+# where their NICs would have too little time
 NEAR = 2  # links that a way below one leaf switch occupies: those of two NICs
 
 
@@ -80,11 +81,19 @@ def leaf_plan(layout: Layout, demand: IntArray, over: Crossing) -> Plan:
     cuts = np.arange(1, FINE, dtype=np.int64) * length // FINE
     local = between_boxes(near_parts, near_stages, cuts, boxes, size)
     until = max(turns, length, turns_inside(layout, demand))
-    local = local._replace(turn=local.turn * until // max(length, 1) + until // BEHIND)
+    late = np.minimum(until // BEHIND, until - _fuller(fullest + near, local, size))
+    local = local._replace(turn=local.turn * until // max(length, 1) + np.maximum(late, 0))
     inside = within_boxes(layout, demand, until, CELLS)
     pieces = in_turn(in_turn(pieces, local), inside)
     transfers = placed(pieces, layout, int(pieces.turn.max(initial=0)))
     return Plan(pieces, transfers, routes, int(transfers.end.max(initial=0)), layout.ticks_per_s)
+
+
+def _fuller(fullest: IntArray, pieces: Pieces, size: int) -> IntArray:
+    """Bytes over the fuller of the two NICs of every piece, given those of every pair of boxes."""
+    one, other = fullest.sum(axis=1)[pieces.origin // size], fullest.sum(axis=0)[pieces.goal // size]
+    found: IntArray = np.maximum(one, other)
+    return found
 
 
 def _marks() -> FloatArray:

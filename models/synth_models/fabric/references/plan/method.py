@@ -32,7 +32,7 @@ from synth_models.fabric.instance import MOST_BYTES, FabricInstance
 from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.plans.demands.layout import LONGEST, Layout
 from synth_models.fabric.plans.demands.matrix import demand_of, read_matrix
-from synth_models.fabric.plans.demands.narrow_leaves import Crossing, crossing, leaf_plan
+from synth_models.fabric.plans.demands.spines import Leaves
 from synth_models.fabric.plans.demands.timeline import Pieces, Placed
 from synth_models.fabric.plans.pair_paths import best_paths
 from synth_models.fabric.problem import clock
@@ -230,7 +230,7 @@ class Planner:
     def _is_near(self, found: Planned) -> bool:
         """Whether no reference runs: at the bound, and between many ranks behind leaf switches near it."""
         near = len(self._node) > MOST_STRAIGHT and found.gap <= BEHIND_LEAVES
-        return found.optimal or (near and self._crossing is not None)
+        return found.optimal or (near and self._leaves is not None)
 
     def _reference(self, name: str, instance: FabricInstance) -> Outcome:
         """What a reference makes, without its own search where what it sends is known."""
@@ -287,9 +287,9 @@ class Planner:
             return None
 
     @cached_property
-    def _crossing(self) -> Crossing | None:
+    def _leaves(self) -> Leaves | None:
         """The links between leaf switches; None where boxes are not behind such."""
-        return None if self._layout is None else crossing(self._layout)
+        return None if self._layout is None else Leaves.of(self.machine, self._layout)
 
     @cached_property
     def _longest(self) -> Fraction:
@@ -325,10 +325,10 @@ class Planner:
         layout, found = self._layout, list[Maker]()
         if layout is not None:
             found.append(Maker(BALANCED, lambda best: balanced_plan(layout, boxed)))
-            over = self._crossing
+            over = self._leaves
             if over is not None:
                 enough = SMALL_GAP if len(boxed) <= MOST_STRAIGHT else BEHIND_LEAVES
-                found.insert(0, Maker(BALANCED, lambda best: leaf_plan(layout, boxed, over), enough))
+                found.insert(0, Maker(BALANCED, lambda best: over.plan(boxed), enough))
         relayed = self._relayed
         if relayed is None:
             straight = self._straight
