@@ -49,7 +49,7 @@ INSTANCE_COLUMNS = {
     "best": "least value of a replayed schedule over all methods",
     "bound": "greatest proven bound over all methods",
     "gap": "(best - bound) / best",
-    "proof": "what proves the bound: a certificate that the check derived it from again, or a solver's word",
+    "proof": "what proves the bound: a certificate that the check derived it from again, or a solver alone",
     "by": "the run that found the best value; of several one that is published",
     "published": "least value of the study's baselines, else of the methods that are published or in use, and whose",
     "ratio": "that over best: above 1 the best is better",

@@ -68,7 +68,7 @@ FAMILY = Family(
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-             export="views.transfers:transfers", demands="views.transfers:demands",
+             export="views.transfers:transfers", demands="views.transfers:demands", unsuited="instance:unsuited",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
              corners="views.corners:corners",
              failures="views.breakable:Breakable", papers=_PAGES,
