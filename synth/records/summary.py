@@ -14,7 +14,7 @@ from synth.records.contradictions import Standing, by_instance, standing, value_
 from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
-from synth.text.quantities import NOTHING, percent, shown, times
+from synth.text.quantities import NOTHING, percent, shown, times, with_unit
 from synth.text.untrusted import equal
 
 STATED = "*"  # behind a published value whose method is only stated in its record
@@ -92,13 +92,13 @@ class InstanceRow:
     def cells(self) -> list[str]:
         """The row for a person, as :data:`COLUMNS`."""
         best, unit = self.best, get_family(self.family).objective.unit
-        value = self.ended if best is None else f"{shown(best.value, unit)}{counted(best)}"
+        value = self.ended if best is None else f"{with_unit(best.value, unit)}{counted(best)}"
         published = NOTHING
         if self.published is not None:
-            published = f"{shown(self.published.value, unit)}{counted(self.published)} by {self.published.credit}"
+            published = f"{with_unit(self.published.value, unit)}{counted(self.published)} by {self.published.credit}"
             published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > SAME else ""
             published += STATED if self.stated else ""
-        return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
+        return [self.instance, value, with_unit(self.standing.bound, unit), self.standing.proof, percent(self.gap),
                 self.label, published]  # fmt: skip
 
 
