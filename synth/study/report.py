@@ -34,7 +34,7 @@ from synth.views.figure_style import SCREEN_DPI, laid_out
 from synth.views.frames import Frames
 
 MOST_ANIMATIONS = 40
-MOST_NODES = 256
+MOST_NODES = 2048
 VERSIONS = ("pyomo", "highspy", "ortools", "numpy", "numba", "gurobipy", "pyscipopt")
 SHOWN = (
     "instance", "label", "status", "termination", "evidence", "value", "bound", "proof", "best_bound",
@@ -423,6 +423,4 @@ def _frames(record: Record, instance: Instance | None) -> Frames | str:
         return f"family {family.name} has no animation of it"
     if len(found.positions) > MOST_NODES:
         return f"{len(found.positions)} nodes, more than {MOST_NODES}"
-    if int((found.step == 1).sum()) > animation.MOST_MOVES:
-        return f"its first step alone has more than {animation.MOST_MOVES} transfers"
     return found

@@ -76,8 +76,8 @@ FAMILY = Family(
              size="instance:size", planning="race:planner", raced="race:raced"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
-             "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect (NSDI "
-             "2025), TACOS (MICRO 2024)", "synth_papers.peers.page:reproduce"),
+             "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect "
+             "(NSDI 2025), TACOS (MICRO 2024)", "synth_papers.peers.page:reproduce"),
         Page("clusters", "Collectives on clusters of 72 to 1,056 GPUs",
              "NCCL's rings and trees, MPI's recursive doubling and PCCL (2026) beside ours",
              _PAGES + ".clusters:reproduce"),
