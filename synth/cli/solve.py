@@ -86,7 +86,7 @@ def solve(
         if settled is not None and settled.spared:
             names = ", ".join(dict.fromkeys(run.method.name for run in settled.spared))
             console.print(f"not run, for a schedule met the bound: {names}")
-        if settled is not None:
+        if not asked.methods:
             _tell_not_run(runs)
         _tell_loose(done)
         _tell_intervals(done)
@@ -148,14 +148,16 @@ def _run_all(
 
 def _tell_not_run(runs: Sequence[Run]) -> None:
     """The methods of each family that none of its runs has, by the reason."""
-    from synth.family import get_family, not_run
+    from synth.family import defaults_for, get_family, not_run
 
     for name in dict.fromkeys(run.instance.family for run in runs):
         of_family = {run.instance.sha256: run.instance for run in runs if run.instance.family == name}
         tried = {run.method.name for run in runs if run.instance.family == name}
         why: dict[str, dict[str, None]] = {}
         for instance in of_family.values():
-            for method, words in not_run(get_family(name), instance).items():
+            family = get_family(name)
+            others = dict.fromkeys(defaults_for(family, instance), "not with the solver that is asked for")
+            for method, words in (others | not_run(family, instance)).items():
                 if method not in tried:
                     why.setdefault(method, {})[words] = None
         groups: dict[str, list[str]] = {}

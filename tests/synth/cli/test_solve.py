@@ -223,3 +223,5 @@ def test_what_was_not_run_and_why(tmp_path: Path) -> None:
     assert "no alltoall" in next(why for why, _, listed in told if "ring" in listed.split(", "))
     assert all(listed and len(why) > len("not run, ") for why, _, listed in told)
     assert "not run" not in run("solve", "three.json", "-m", "direct", cwd=tmp_path).stdout
+    with_solver = run("solve", write_ring(tmp_path), "--solver", "cpsat", cwd=tmp_path).stdout
+    assert "not run, not with the solver that is asked for: ilp\n" in with_solver
