@@ -24,6 +24,7 @@ __all__ = ["Family", "Method", "Objective", "Outcome", "Page", "Target", "Verdic
 
 Capability = Literal[
     "suited",  # (instance, method name) -> bool: whether a default method fits the instance
+    "unsuited",  # (instance, method name) -> str | None: why a default method does not fit, in a few words
     "raced",  # (method name) -> bool: whether it need not run by default once a schedule has met the bound
     "at_least",  # (instance, method name) -> float: what a reference's value is at least, 0 where that is not known
     "size",  # (instance) -> int: how many ranks take part
@@ -152,6 +153,25 @@ def defaults_for(family: Family, instance: Instance) -> Sequence[str]:
         return family.default_methods
     suited = family.capability("suited")
     return tuple(name for name in family.default_methods if suited(instance, name))
+
+
+BY_NAME = "not among the default ones (they take longer, are older, or answer another question)"
+
+
+def not_run(family: Family, instance: Instance) -> dict[str, str]:
+    """Of every method that runs on this instance only if it is named, why: a default one that does not fit, or none of
+    the default ones."""
+    fitting, words = set(defaults_for(family, instance)), {}
+    for name in family.methods:
+        if name in fitting:
+            continue
+        if name not in family.default_methods:
+            words[name] = BY_NAME
+        elif family.can("unsuited"):
+            words[name] = str(family.capability("unsuited")(instance, name))
+        else:
+            words[name] = "for other instances"
+    return words
 
 
 def family_names() -> list[str]:

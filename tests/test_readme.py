@@ -139,14 +139,6 @@ def test_harvest_counts_in_words_what_the_table_counts():
     assert f"{int(closed) + int(near)} of {of} shipped instances are within 0.01 %," in text
 
 
-def test_fabric_says_of_the_peers_what_their_page_says():
-    text, page = flat(readme("models/fabric.md")), flat(readme("results/published/peers.md"))
-    epochs = re.search(r"at most the printed number in (\d+ of \d+) results of .*?, proven fewest in (\d+)\.", page)
-    assert f"never more than printed in {epochs[1]} counts, proven fewest in {epochs[2]}." in text
-    asked = re.search(r"SCCL: (\d+) of \1 questions have the answer that is expected", page)
-    assert f"all {asked[1]} questions are answered" in text
-
-
 def reached():
     """The table of gaps by number of GPUs, out of the published runs."""
     with (PUBLISHED / "clusters/runs.csv").open() as file:

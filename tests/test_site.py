@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
@@ -31,6 +31,7 @@ FENCE = re.compile(
     r"(?:<!-- (?P<why>[^>]*?) -->\n)?```(?P<kind>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)```", re.DOTALL
 )
 GALLERY = PAGES / "gallery.md"
+Runner = Callable[[list[str], Path], str]  # (words of a command, folder) -> what it prints
 NOT_RUN = ("it installs",)
 PICTURES = {  # by page: what its commands have drawn, or a record to draw
     "how-to/tune.md": ("tune.svg", "tuned/bandwidth.svg"),
@@ -74,21 +75,30 @@ def prepare(folder: Path) -> None:
     shutil.copy(ROOT / "tests/exchange/machines/samples/dgx1-topo.txt", folder / "topo.txt")
 
 
-def follow(page: Path, folder: Path, slow: bool = True) -> int:
+def run_here(words: list[str], folder: Path) -> str:
+    """What a command of ours, or Python, prints in a folder."""
+    if words[0] == "python":
+        done = subprocess.run([sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert words[0] == "synth", words
+    return command.run(*words[1:], cwd=folder).stdout
+
+
+def follow(page: Path, folder: Path, slow: bool = True, run: Runner = run_here) -> int:
     """Write the page's files and run its commands, in their order, those marked slow too if asked; how many ran."""
-    prepare(folder)
     count = 0
     for block in blocks(page):
         if block["title"]:
             (folder / block["title"]).write_text(block["text"])
         elif block["kind"] == "bash" and block["why"] in ((None, "slow") if slow else (None,)):
             for line in block["text"].splitlines():
-                run_line(line, folder)
+                run_line(line, folder, run)
                 count += 1
     return count
 
 
-def run_line(line: str, folder: Path) -> None:
+def run_line(line: str, folder: Path, run: Runner = run_here) -> None:
     """One command; `> FILE` and patterns as a shell takes them. The solution of ``model.mps`` is HiGHS's."""
     words = shlex.split(line, comments=True)
     if "model.sol" in words and not (folder / "model.sol").exists():
@@ -96,14 +106,9 @@ def run_line(line: str, folder: Path) -> None:
     target = words[words.index(">") + 1] if ">" in words else None
     words = words[: words.index(">")] if target else words
     full = [name for word in words[1:] for name in (expanded(word, folder) if is_pattern(word) else [word])]
-    if words[0] == "python":
-        done = subprocess.run([sys.executable, *full], cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    else:
-        assert words[0] == "synth", line
-        done = command.run(*full, cwd=folder)
+    printed = run([words[0], *full], folder)
     if target:
-        (folder / target).write_text(done.stdout)
+        (folder / target).write_text(printed)
 
 
 def is_pattern(word: str) -> bool:
@@ -120,6 +125,7 @@ def expanded(pattern: str, folder: Path) -> list[str]:
 @pytest.mark.long
 @pytest.mark.parametrize(("page", "why"), WITH_COMMANDS)
 def test_the_commands_of_a_page_run_as_they_stand(page: Path, why: str | None, tmp_path: Path) -> None:
+    prepare(tmp_path)
     assert follow(page, tmp_path, slow=why == "slow")
     _, drawn = (
         PICTURES.get(page.relative_to(SITE).as_posix().removeprefix("pages/"), ("", "."))
@@ -329,6 +335,7 @@ if __name__ == "__main__":
     (PAGES / "pictures").mkdir(exist_ok=True)
     for made_by, (picture, source) in PICTURES.items():
         with tempfile.TemporaryDirectory() as scratch:
+            prepare(Path(scratch))
             follow(PAGES / made_by, Path(scratch))
             if source.endswith(".json"):
                 command.run("show", source, "--plot", PAGES / "pictures" / picture, cwd=Path(scratch))

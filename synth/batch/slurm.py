@@ -10,8 +10,11 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synth.batch.plan import Batch, Resources, Task
@@ -34,23 +37,11 @@ def max_array_size() -> int:
     return max(1, int(found[1])) if found else DEFAULT_MAX_ARRAY
 
 
-def _executor(batch: Batch, tasks: Sequence[Task], resources: Resources, dry: bool = False) -> SlurmExecutor:
-    try:
-        from submitit import SlurmExecutor
-    except ImportError:
-        raise InputError("the engine slurm needs submitit: pip install 'collective-synth[cluster]'") from None
-
-    class Anywhere(SlurmExecutor):
-        """Also where Slurm is not installed: a dry run submits nothing."""
-
-        @classmethod
-        def affinity(cls) -> int:
-            return 1
-
-    if not dry and (shutil.which("sbatch") is None or shutil.which("srun") is None):
-        raise InputError("no sbatch and srun here: submit from a login node, or use --engine local")
-    kind = Anywhere if dry else SlurmExecutor
-    executor = kind(folder=batch.folder.resolve() / "slurm", max_num_timeout=REQUEUES)
+def _directives(batch: Batch, tasks: Sequence[Task], resources: Resources) -> dict[str, Any]:
+    """What submitit is told of an array (or one job): its parameters, those that are None left out."""
+    more: dict[str, Any] = {"requeue": True, "chdir": batch.directory}
+    if resources.mem_mb is not None:
+        more["mem"] = f"{int(resources.mem_mb)}M"
     words: dict[str, Any] = {
         "job_name": f"synth-{batch.folder.name}",
         "time": tasks[0].time_min,
@@ -58,15 +49,25 @@ def _executor(batch: Batch, tasks: Sequence[Task], resources: Resources, dry: bo
         "signal_delay_s": SIGNAL_S,
         "srun_args": [f"--cpus-per-task={tasks[0].cpus}"],
         "array_parallelism": resources.array_parallelism or len(tasks),
-        "additional_parameters": {"requeue": True, "chdir": batch.directory},
+        "additional_parameters": more,
     }
-    if resources.mem_mb is not None:
-        words["additional_parameters"]["mem"] = f"{int(resources.mem_mb)}M"
-    for name in ("partition", "account"):
-        if getattr(resources, name) is not None:
-            words[name] = getattr(resources, name)
-    executor.update_parameters(**words)
+    return words | {name: value for name in ("partition", "account") if (value := getattr(resources, name)) is not None}
+
+
+def _executor(batch: Batch, tasks: Sequence[Task], resources: Resources) -> SlurmExecutor:
+    try:
+        from submitit import SlurmExecutor
+    except ImportError:
+        raise InputError("the engine slurm needs submitit: pip install 'collective-synth[cluster]'") from None
+    if shutil.which("sbatch") is None or shutil.which("srun") is None:
+        raise InputError("no sbatch and srun here: submit from a login node, or use --engine local")
+    executor = SlurmExecutor(folder=_logs(batch), max_num_timeout=REQUEUES)
+    executor.update_parameters(**_directives(batch, tasks, resources))
     return executor
+
+
+def _logs(batch: Batch) -> Path:
+    return batch.folder.resolve() / "slurm"
 
 
 def submit(batch: Batch, tasks: Sequence[Task], resources: Resources) -> dict[str, str]:
@@ -83,11 +84,30 @@ def submit(batch: Batch, tasks: Sequence[Task], resources: Resources) -> dict[st
 
 
 def script(batch: Batch, tasks: Sequence[Task], resources: Resources) -> str:
-    """The script that :func:`submit` would hand to sbatch."""
-    executor = _executor(batch, tasks, resources, dry=True)
-    if len(tasks) > 1:
-        executor.parameters["map_count"] = len(tasks)
-    return executor._make_submission_file_text(executor._submitit_command_str, "dry-run")
+    """The script that :func:`submit` hands to sbatch, as submitit writes it; neither submitit nor Slurm is needed."""
+    words, logs = _directives(batch, tasks, resources), _logs(batch)
+    count, job = len(tasks), "%A_%a" if len(tasks) > 1 else "%j"
+    asked: dict[str, Any] = {
+        **{key: words[key] for key in ("job_name", "time", "cpus_per_task", "partition", "account") if key in words},
+        "nodes": 1,
+        "wckey": "submitit",
+        "signal": f"USR2@{SIGNAL_S}",
+        "output": f"{logs}/{job}_0_log.out",
+        "error": f"{logs}/{job}_0_log.err",
+        "open-mode": "append",
+        **({"array": f"0-{count - 1}%{min(count, words['array_parallelism'])}"} if count > 1 else {}),
+        **words["additional_parameters"],
+    }
+    lines = [f"#SBATCH --{key.replace('_', '-')}{_value(asked[key])}" for key in sorted(asked)]
+    files = ["--output", f"{logs}/{job}_%t_log.out", "--error", f"{logs}/{job}_%t_log.err"]
+    srun = shlex.join(["srun", "--unbuffered", *files, *words["srun_args"]])
+    python = f"{shlex.quote(sys.executable)} -u -m submitit.core._submit {shlex.quote(str(logs))}"
+    head = ["#!/bin/bash", "", "# Parameters", *lines]
+    return "\n".join([*head, "", "# command", "export SUBMITIT_EXECUTOR=slurm", f"{srun} {python}", ""])
+
+
+def _value(value: object) -> str:
+    return "" if value is True else f"={shlex.quote(str(value))}"
 
 
 def prune(batch: Batch, task: Task) -> None:

@@ -19,7 +19,7 @@ from synth.cli.output import command, console, errors, table
 from synth.cli.run_table import print_contradictions, print_messages, print_tables, write_csv
 
 if TYPE_CHECKING:
-    from synth.batch.plan import Batch, Engine, Resources, Submission
+    from synth.batch.plan import Batch, Engine, Resources, Submission, Task
     from synth.batch.repeat import Had
     from synth.batch.status import BatchStatus
     from synth.execution.runs import Run
@@ -285,16 +285,20 @@ def _send(batch: Batch, submission: Submission, dry_run: bool) -> Batch | None:
     return whole
 
 
-def _print_groups(batch: Batch, submission: Submission, groups: Sequence[Sequence[Any]]) -> None:
+def _print_groups(batch: Batch, submission: Submission, groups: Sequence[Sequence[Task]]) -> None:
+    """A row for the jobs of one array whose runs have the same limit and threads."""
     rows = []
     for group in groups:
-        runs = [index for task in group for index in task.runs]
-        entry = batch.entries[runs[0]]
-        sizes = [len(task.runs) for task in group]
-        several = f"{max(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
-        limit = "none" if entry.limit_s is None else f"{entry.limit_s:g} s"
-        job_time = "–" if submission.engine == "local" else f"{group[0].time_min} min"
-        rows.append((str(len(group)), several, limit, str(entry.threads), str(group[0].cpus), job_time))
+        alike: dict[tuple[float | None, int], list[Task]] = {}
+        for task in group:
+            entry = batch.entries[task.runs[0]]
+            alike.setdefault((entry.limit_s, entry.threads), []).append(task)
+        for (limit_s, threads), tasks in alike.items():
+            sizes = [len(task.runs) for task in tasks]
+            several = f"{max(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+            limit = "none" if limit_s is None else f"{limit_s:g} s"
+            job_time = "–" if submission.engine == "local" else f"{tasks[0].time_min} min"
+            rows.append((str(len(tasks)), several, limit, str(threads), str(tasks[0].cpus), job_time))
     heads = ("jobs", "runs of each", "limit of a run", "threads", "cpus", "time of a job")
     shown = table(*heads, rows=rows, right=heads)
     shown.title = f"{sum(len(task.runs) for task in submission.tasks)} runs, engine {submission.engine}"

@@ -145,9 +145,9 @@ def _checked(record: Record, verdict: Verdict) -> str:
 def _count_in_words(count: Counter[str]) -> str:
     from synth.records.verify import RUNS_WORD
 
-    bounds = f"{count['bound certified']} certified, {count['bound solver']} by a solver's word (not verified)"
+    bounds = f"{count['bound certified']} certified, {count['bound solver']} by a solver alone (not verified)"
     if count["bound unproven"]:
-        bounds += f", {count['bound unproven']} proven by nobody"
+        bounds += f", {count['bound unproven']} without proof"
     values = f"{count['replayed']} values replayed, {count['counted']} counted"
     words = f"{count['good']} records hold: {values}; bounds: {bounds}"
     words += f"; {count['method']} of the methods run again" if count["method"] else ""
@@ -349,14 +349,33 @@ def _print_summary(record: Record) -> None:
 
 def _of_run(record: Record) -> list[str]:
     objective, unit = record["objective"], record["objective"]["unit"]
+    bound, left, words = _proven(record)
     solver = f" with {record['solver']} {record['solver_version']}" if record["solver"] else ""
     return [
         f"{record['family']} instance {record['instance']}, method {record['method']} ({record['kind']}){solver}"
         + (f"; made by {record.lender}" if record.lender else ""),
         f"ended: {record.words_of_end}" + (f" ({record['message']})" if record["message"] else ""),
-        f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(record.bound, unit)}, "
-        f"gap {percent(record.gap)}" + (f" ({record.words_of_grade})" if record.bound is not None else ""),
+        f"{objective['name']}: {shown(record.value, unit)}, proven bound {shown(bound, unit)}, "
+        f"gap {percent(left)}" + (f" ({words})" if words else ""),
     ]
+
+
+def _proven(record: Record) -> tuple[float | None, float | None, str]:
+    """The best bound of the record and of those beside it, the gap to it, and what proves it, if need be where."""
+    from synth.records.contradictions import standing
+    from synth.records.folder import beside
+    from synth.records.optimality import gap
+
+    best = record if record.bound is not None else None
+    if record.path is not None:
+        near = [one for one in beside(record.path.parent) if one["instance_sha256"] == record["instance_sha256"]]
+        found = standing([record, *near]).best
+        if found is not None and (best is None or (found.bound or 0.0) > (best.bound or 0.0)):
+            best = found
+    if best is None:
+        return None, None, ""
+    there = "" if best is record or best.path == record.path else f", {best.path}"
+    return best.bound, gap(record.value, best.bound), f"{best.words_of_grade}{there}"
 
 
 def _of_proof(record: Record) -> list[str]:

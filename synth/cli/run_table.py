@@ -36,6 +36,9 @@ def print_tables(done: Done, every: bool | None = False) -> None:
         out = table(*BY_INSTANCE, rows=cells, right=("best", "bound", "gap"))
         out.title, out.caption = family, f"{family}: {closing_line(of_family)}"
         console.print(out)
+        if not (every or len(keys) == 1):  # the table of runs says it
+            for row in (row for row in of_family if row.reasons):
+                console.print(f"{row.instance}: {row.reasons}")
     if every is False and len(keys) > 1:
         console.print(f"{len(done)} runs; --all lists them")
 
@@ -49,7 +52,7 @@ def print_runs(done: Done) -> None:
     rows: list[Sequence[str]] = []
     for run, record in done:
         best, unit = found[run.instance.family, run.instance.sha256], get_family(run.instance.family).objective.unit
-        value = shown(record.value, unit) if record.value is not None else record.words_without_value
+        value = shown(record.value, unit)
         if run.method.kind == "bound" and record.bound is not None:
             value = f"(bound {shown(record.bound, unit)})"
         proven = shown(best.bound, unit), percent(gap(record.value, best.bound)), best.proof
@@ -61,7 +64,7 @@ def print_runs(done: Done) -> None:
                 *proven,
                 f"{record.run_s:.2f}",
                 record.words_of_check,
-                record.words_of_end,
+                record.words_of_end if record.value is not None else record.words_without_value,
             )
         )
     console.print(table(*COLUMNS, rows=rows, right=("value", "bound", "gap", "seconds")))

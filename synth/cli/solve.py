@@ -85,7 +85,10 @@ def solve(
             console.print(f"{reused} of {len(done)} runs were done before and skipped (--resume)")
         if settled is not None and settled.spared:
             names = ", ".join(dict.fromkeys(run.method.name for run in settled.spared))
-            console.print(f"not run, for a schedule met the bound: {names}; -m NAME runs one all the same")
+            console.print(f"not run, for a schedule met the bound: {names}")
+        if not asked.methods:
+            _tell_not_run(runs)
+        _tell_loose(done)
         _tell_intervals(done)
         _tell_where(done)
     print_messages(done)
@@ -141,6 +144,42 @@ def _run_all(
                     print(dumps(ended[printed].data, one_line=True), flush=True)
                 printed += 1
     return [(runs[i], ended[i]) for i in sorted(ended)], reused
+
+
+def _tell_not_run(runs: Sequence[Run]) -> None:
+    """The methods of each family that none of its runs has, by the reason."""
+    from synth.family import defaults_for, get_family, not_run
+
+    for name in dict.fromkeys(run.instance.family for run in runs):
+        of_family = {run.instance.sha256: run.instance for run in runs if run.instance.family == name}
+        tried = {run.method.name for run in runs if run.instance.family == name}
+        why: dict[str, dict[str, None]] = {}
+        for instance in of_family.values():
+            family = get_family(name)
+            others = dict.fromkeys(defaults_for(family, instance), "not with the solver that is asked for")
+            for method, words in (others | not_run(family, instance)).items():
+                if method not in tried:
+                    why.setdefault(method, {})[words] = None
+        groups: dict[str, list[str]] = {}
+        for method, reasons in why.items():
+            groups.setdefault(" or ".join(reasons), []).append(method)
+        for words, methods in groups.items():
+            console.print(f"not run, {words}: {', '.join(methods)}")
+        if groups:
+            console.print(f"-m NAME runs one all the same; what each does: {command('families', name)}")
+
+
+def _tell_loose(done: Sequence[tuple[Run, Record]]) -> None:
+    """Of each instance that is left open, whether its schedule or its bound is loose, where the library knows."""
+    from synth.library.best_known import find, loose_parts, read
+    from synth.records.summary import rows_by_instance
+
+    file = find(None)
+    known = {row.sha256: row for row in read(file)} if file is not None else {}
+    for row in rows_by_instance([record for _, record in done]):
+        there = known.get(row.best["instance_sha256"]) if row.best is not None and row.gap else None
+        if there is not None and (told := loose_parts(row, there)):
+            console.print(f"{row.instance}: {told}")
 
 
 def _tell_intervals(done: Sequence[tuple[Run, Record]]) -> None:

@@ -10,8 +10,7 @@ from synth.options import RELATIVE_GAP
 from synth.records.contradictions import Key, standing, value_stands
 from synth.records.optimality import gap
 from synth.records.record import Record
-
-ROUNDED = 1e-9  # of a value: what sums in another order leave between it and an equal bound
+from synth.records.summary import ROUNDED
 
 
 class Settled:

@@ -23,7 +23,9 @@ from synth.records import record as records
 from synth.records.contradictions import Standing, by_instance, standing, value_stands
 from synth.records.optimality import gap
 from synth.records.record import Record
+from synth.records.summary import InstanceRow
 from synth.text.files import read_text, write_atomically
+from synth.text.quantities import percent, shown
 
 NAME, HISTORY, SELECTION = "library.csv", "library-history.csv", "synth-lib-"
 CLASSES = (16, 64, 256, 1024)  # sizes up to which an instance belongs to a class
@@ -244,6 +246,20 @@ def find(given: Path | None) -> Path | None:
         return given
     here = Path.cwd()
     return next((folder / DEFAULT for folder in (here, *here.parents) if (folder / DEFAULT).is_file()), None)
+
+
+def loose_parts(found: InstanceRow, known: Row) -> str:
+    """Which of an open instance's schedule and bound the library shows to be loose, and by how much at least; empty
+    where it knows no better."""
+    unit, told = known.unit, []
+    best, bound = found.best.value if found.best is not None else None, found.standing.bound
+    if known.value and best is not None and (over := gap(best, float(known.value))):
+        value = f"{shown(float(known.value), unit)} by {known.by.partition(',')[0]}"
+        told.append(f"the schedule is loose by {percent(over)} or more: the library has {value}")
+    if known.bound and bound is not None and (under := gap(float(known.bound), bound)):
+        value = f"{shown(float(known.bound), unit)} by {known.bound_by.partition(',')[0]}"
+        told.append(f"the bound is loose by {percent(under)} or more: the library has {value}")
+    return "; ".join(told)
 
 
 def rows_for(rows: Iterable[Row], word: str) -> list[Row]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from synth.errors import Fault, InputError
 from synth.text import amounts
-from synth.text.csv import MOST_FAULTS
+from synth.text.csv import MOST_FAULTS, wrong_columns
 from synth.text.visible import visible
 
 COLUMNS = ("src", "dst", "bandwidth", "latency", "group", "class")
@@ -217,7 +217,8 @@ def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[st
     names = [column for column, _ in header]
     wrong = {column for column in names if column not in COLUMNS or names.count(column) > 1}
     if wrong or not {"src", "dst"} <= set(names) or len(lines) < 2:
-        raise InputError(f"needs a header line {HEADER} and at least one link")
+        words = wrong_columns(names, COLUMNS, ("src", "dst"))
+        raise InputError(f"{words}needs a header line {HEADER} and at least one link")
     return header, lines[1:]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from synth.records.contradictions import Standing, by_instance, standing, value_
 from synth.records.optimality import gap
 from synth.records.record import Record
 from synth.records.repetition import name_stands
-from synth.text.quantities import NOTHING, percent, shown, times
+from synth.text.quantities import NOTHING, percent, shown, times, with_unit
 from synth.text.untrusted import equal
 
 STATED = "*"  # behind a published value whose method is only stated in its record
-FOOTNOTE = "* by a record that only states its method: it was not run again"
+FOOTNOTE = "* the record names this method, which was not run again to confirm it"
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,26 @@ class InstanceRow:
 
     @property
     def ended(self) -> str:
-        """What stands in place of a value where there is none: ``infeasible, certified``, or why no run has one:
-        ``unsupported: more than 200 links``; every reason once, after :data:`MOST_REASONS` only how many more."""
+        """What stands in place of a value where there is none: ``infeasible, certified``, or how the runs ended:
+        ``unsupported``; every end once."""
         if self.refuted:
             return self._refuted_first()[0].words_of_end
-        found = list(dict.fromkeys(record.words_without_value for record in self.without))
-        reasons = [reason for reason in found if reason != "finished"] or [NO_VALUE]
-        more = len(reasons) - MOST_REASONS
-        return "; ".join(reasons[:MOST_REASONS]) + (f"; and {more} more" if more > 0 else "")
+        found = list(dict.fromkeys(record.words_of_end for record in self.without))
+        return ", ".join(end for end in found if end != "finished") or NO_VALUE
+
+    @property
+    def reasons(self) -> str:
+        """Why no run has a value, by method: ``bfb: unsupported: the machine has switches``; each reason once, after
+        :data:`MOST_REASONS` only how many more. Empty where there is a value, or no more to say than in the table."""
+        if self.best is not None or self.refuted:
+            return ""
+        found: dict[str, list[str]] = {}
+        for record in self.without:
+            if record.words_without_value != record.words_of_end:
+                found.setdefault(record.words_without_value, []).append(record.label)
+        told = [f"{', '.join(methods)}: {why}" for why, methods in found.items()]
+        more = len(told) - MOST_REASONS
+        return "; ".join(told[:MOST_REASONS]) + (f"; and {more} more" if more > 0 else "")
 
     @property
     def label(self) -> str:
@@ -79,13 +92,13 @@ class InstanceRow:
     def cells(self) -> list[str]:
         """The row for a person, as :data:`COLUMNS`."""
         best, unit = self.best, get_family(self.family).objective.unit
-        value = self.ended if best is None else f"{shown(best.value, unit)}{counted(best)}"
+        value = self.ended if best is None else f"{with_unit(best.value, unit)}{counted(best)}"
         published = NOTHING
         if self.published is not None:
-            published = f"{shown(self.published.value, unit)}{counted(self.published)} by {self.published.credit}"
+            published = f"{with_unit(self.published.value, unit)}{counted(self.published)} by {self.published.credit}"
             published += f" ({times(self.ratio)})" if self.ratio is not None and abs(self.ratio - 1) > SAME else ""
             published += STATED if self.stated else ""
-        return [self.instance, value, shown(self.standing.bound, unit), self.standing.proof, percent(self.gap),
+        return [self.instance, value, with_unit(self.standing.bound, unit), self.standing.proof, percent(self.gap),
                 self.label, published]  # fmt: skip
 
 
@@ -96,6 +109,7 @@ def counted(record: Record) -> str:
 
 COLUMNS = ("instance", "best", "bound", "proof", "gap", "by", "published (ratio to best)")
 NO_VALUE = "none"
+ROUNDED = 1e-9  # gaps that sums in another order leave between equal numbers
 MOST_REASONS = 3
 
 
@@ -150,23 +164,41 @@ def _value(record: Record) -> float:
 
 
 def closing_line(rows: Sequence[InstanceRow]) -> str:
-    """One line on a family's rows: solved of instances, how many by certificate, median gap of the open ones, time."""
+    """One line on a family's rows, each of which is counted once: proven best and by what, up to rounding, within
+    :data:`RELATIVE_GAP`, with a larger gap, with a bound missing, without a schedule; and the time of all runs."""
     solved = [row for row in rows if row.solved]
-    text = f"{len(solved)} of {len(rows)} proven best{_by_grade(solved)}"
-    gaps = [row.gap for row in rows if row.gap]
-    near = sum(gap <= RELATIVE_GAP for gap in gaps)
-    text += f", {near} within {percent(RELATIVE_GAP)}" if near else ""
-    refuted = sum(row.best is None and bool(row.refuted) for row in rows)
-    text += f", {refuted} infeasible" if refuted else ""
-    text += f", median gap of the others {percent(statistics.median(gaps))}" if gaps else ""
-    text += f", {shown(sum(row.seconds for row in rows), 's')} of solving"
+    refuted, larger = [row for row in rows if row.best is None and row.refuted], _between(rows, RELATIVE_GAP, math.inf)
+    counts = {
+        f"proven best{_by_grade(solved)}": len(solved),
+        f"within {ROUNDED:g} of the bound, which is rounding": len(_between(rows, 0.0, ROUNDED)),
+        f"within {percent(RELATIVE_GAP)} of the bound": len(_between(rows, ROUNDED, RELATIVE_GAP)),
+        f"open ({_gaps(larger)})": len(larger),
+        "without a bound": sum(row.best is not None and row.gap is None for row in rows),
+        "infeasible": len(refuted),
+        "without a schedule": sum(row.best is None for row in rows) - len(refuted),
+    }
+    told = [f"{number} {words}" if len(rows) > 1 else words for words, number in counts.items() if number]
+    text = f"{len(rows)} instance{'s' if len(rows) != 1 else ''}: {', '.join(told)}"
+    text += f"; {shown(sum(row.seconds for row in rows), 's')} of solving"
     return text + (f". {FOOTNOTE}" if any(row.stated for row in rows) else "")
+
+
+def _between(rows: Sequence[InstanceRow], least: float, most: float) -> list[float]:
+    """The gaps of more than ``least``, up to ``most``."""
+    return [row.gap for row in rows if row.gap is not None and least < row.gap <= most]
+
+
+def _gaps(gaps: Sequence[float]) -> str:
+    """The gap, or the largest and the median of several."""
+    if len(gaps) < 2:
+        return "".join(f"gap {percent(one)}" for one in gaps)
+    return f"gaps up to {percent(max(gaps))}, median {percent(statistics.median(gaps))}"
 
 
 def _by_grade(solved: Sequence[InstanceRow]) -> str:
     """By what these are proven best, in brackets; empty where there are none."""
     certified = sum(row.standing.proof == "certified" for row in solved)
-    count = {"by certificate": certified, "by a solver's word": len(solved) - certified}
+    count = {"by certificate": certified, "by a solver alone": len(solved) - certified}
     grades = {words: number for words, number in count.items() if number}
     words = [name if len(grades) == 1 else f"{number} {name}" for name, number in grades.items()]
     return f" ({', '.join(words)})" if words else ""

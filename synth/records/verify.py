@@ -34,7 +34,7 @@ THE_RUNS_WORD = frozenset(  # keys beside a record's own that nobody can compute
     ("bound_proof", "host", "created", "toolkit_version", "solver_version", "peak_memory_mb", "stderr", "kernels",
      "method_origin", "solver_origin", "question", "submitted")
 )  # fmt: skip
-RUNS_WORD = "options, times, progress, versions, host, date and messages are the run's own word"
+RUNS_WORD = "options, times, progress, versions, host, date and messages are as the run stated them"
 
 
 def replay(family: Family, instance: Instance, solution: Any) -> Verdict:
@@ -307,7 +307,7 @@ class _Comparison:
             self.faults.append(f"unknown termination {ended!r}")
             return
         holds = record["kind"] != "bound" and record.packed is not None
-        why = f"termination {ended}: the run's own word"
+        why = f"termination {ended}, as the run stated it"
         if ended == "optimal":
             self._optimal(found)
             return

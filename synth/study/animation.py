@@ -4,20 +4,66 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.text.quantities import shown
 from synth.views.frames import Frames
 
-MOST_MOVES = 4000  # of one animation; the steps beyond are left out and the page says so
+MOST_MOVES = 4000  # of one animation: of more a sample, and the page says so
+MOST_LINKS = 8000  # that are drawn where nothing moves on them
 _BYTES = re.compile(r"(?<![\w.])(\d[\d.]*(?:e[+-]?\d+)?)(?: of (\d[\d.]*(?:e[+-]?\d+)?))? bytes\b")
 
 
+def sampled(found: Frames, most: int) -> Frames:
+    """The frames with at most about ``most`` moves: all those of some items, evenly chosen, where items are many, else
+    some of each step, of which every step keeps its first."""
+    moves = len(found.step)
+    if moves <= most:
+        return found
+    items, stride = np.unique(found.item), -(-moves // most)
+    if len(items) >= 2 * stride:
+        keep = np.isin(found.item, items[::stride])
+        while keep.sum() > most and len(items) > stride:
+            stride += 1
+            keep = np.isin(found.item, items[::stride])
+    else:
+        counts = np.bincount(found.step, minlength=1)
+        place = np.empty(moves, dtype=np.int64)
+        place[np.argsort(found.step, kind="stable")] = np.arange(moves) - np.repeat(np.cumsum(counts) - counts, counts)
+        keep = place % stride == 0
+    return _kept(found, keep, found.whole or moves)
+
+
+def _kept(found: Frames, keep: BoolArray, whole: int) -> Frames:
+    """The frames with these moves alone; items that none of them has are left out."""
+    used, item = np.unique(found.item[keep], return_inverse=True)
+    named = used[used >= 0]
+    place = np.full(int(named.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place[named] = np.arange(len(named))
+    held = found.held[np.isin(found.held[:, 0], named)]
+    links = found.links
+    if len(links) > MOST_LINKS:
+        ends = np.stack([found.src[keep], found.dst[keep]], axis=1)
+        links = np.unique(ends, axis=0)
+    return replace(
+        found,
+        **{name: getattr(found, name)[keep] for name in ("step", "src", "dst")},
+        **({name: getattr(found, name)[keep] for name in ("begin", "end")} if len(found.begin) else {}),
+        item=np.where(used < 0, -1, place[used])[item.reshape(-1)],
+        items=[found.items[number] for number in named.tolist()],
+        held=np.stack([place[held[:, 0]], held[:, 1]], axis=1),
+        links=links,
+        whole=whole,
+    )
+
+
 def as_data(found: Frames) -> dict[str, Any]:
-    """Frames as plain data for the page's script, cut to whole steps of at most ``MOST_MOVES`` moves in all."""
+    """Frames as plain data for the page's script, a sample of at most ``MOST_MOVES`` moves, in whole steps."""
+    found = sampled(found, MOST_MOVES)
     steps = int(found.step.max(initial=0))
     kept = int((np.cumsum(np.bincount(found.step, minlength=1)[1:]) <= MOST_MOVES).sum())
     keep = found.step <= kept
@@ -39,6 +85,7 @@ def as_data(found: Frames) -> dict[str, Any]:
         "held": found.held.tolist(),
         "titles": [readable(text) for text in found.titles],
         "steps": steps,
+        "sample": f"{keep.sum():,} of {found.whole:,}" if found.whole > len(found.step) else "",
         "moments": _digits(found.moments[:kept]),
         "spans": spans,
         "boxes": [found.boxes[found.boxes[:, 0] == box, 1].tolist() for box in np.unique(found.boxes[:, 0])],

@@ -178,7 +178,8 @@ def stated_baselines(table: pd.DataFrame) -> list[str]:
         theirs = table.loc[(table["method"] == method) & (table["method_proof"] != ""), "method_proof"]
         count = int((theirs == ONLY_STATED).sum())
         if count:
-            notes.append(f"ratio_to_{method}: {count} of {len(theirs)} records of {method} only state their method")
+            words = f"{count} of {len(theirs)} records name {method}, which was not run again to confirm it"
+            notes.append(f"ratio_to_{method}: {words}")
     return notes
 
 

@@ -7,10 +7,12 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, did_you_mean
 from synth.text.input_file import InputFile
+from synth.text.visible import visible
 
 LONGEST = 30  # digits of a number in a cell
+MOST_STRANGE = 3  # columns of no known name that are named
 MOST_FAULTS = 1000  # that are listed: a file of another kind has one in every line
 _WORDS: Mapping[Callable[[str], Any], str] = {int: "not a whole number", float: "not a number"}
 
@@ -64,13 +66,29 @@ def _lines(
     except csv.Error as error:
         raise InputError(f"not valid CSV: {error}", str(file)) from None
     header = set(names)
-    if not set(needed) <= header or not header <= set(columns) or not lines:
-        line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
-        raise InputError(f"needs a header line {line} and at least one {what}", str(file))
+    line = ",".join(needed) + "".join(f"[,{name}]" for name in columns if name not in needed)
+    wrong = wrong_columns(names, columns, needed)
+    if wrong or not header & set(columns) or not lines:
+        raise InputError(f"{wrong}needs a header line {line} and at least one {what}", str(file))
     if len(names) > len(header):
         twice = ", ".join(name for name in columns if names.count(name) > 1)
         raise InputError(f"a column stands twice in the header line: {twice}", str(file))
     return header, lines
+
+
+def wrong_columns(names: Sequence[str], columns: Iterable[str], needed: Iterable[str]) -> str:
+    """Which columns of a header are missing and which are none, with a semicolon behind each; empty where all is well,
+    and where the first line is no header at all."""
+    known = list(columns)
+    if not set(names) & set(known):
+        return ""
+    told = [f"column {name} is missing; " for name in needed if name not in names]
+    strange = [name for name in names if name not in known]
+    told += [
+        f"no column is called {visible(name[:LONGEST])!r}; {did_you_mean(name, known)}"
+        for name in strange[:MOST_STRANGE]
+    ]
+    return "".join(told)
 
 
 def whole_cell(most: int, least: int = 0) -> Callable[[str], int]:

@@ -62,6 +62,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" + ("" if number == 1 else "es" if what.endswith("ch") else "s")
 
 
+def with_unit(value: float | None, unit: str) -> str:
+    """The same where no heading names what is counted: ``4 timesteps``."""
+    return NOTHING if value is None else shown(value, unit) + ("" if unit in SCALES else f" {unit}")
+
+
 def percent(value: float | None) -> str:
     """A relative gap: ``0`` only where it is 0, ``3e-11`` (of 1) where two digits of a percent would not show it."""
     if value is None:

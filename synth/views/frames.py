@@ -33,6 +33,8 @@ class Frames:
     timeline in seconds and what is still on its way from earlier moments. Empty where time is counted in steps.
 
     ``boxes``: rows (box, node) of nodes that the page frames together, such as the GPUs and switches of one server.
+
+    ``whole``: how many moves the schedule has where these are a sample of them; 0 where they are all.
     """
 
     positions: FloatArray
@@ -50,6 +52,7 @@ class Frames:
     begin: FloatArray = field(default_factory=lambda: np.zeros(0))
     end: FloatArray = field(default_factory=lambda: np.zeros(0))
     boxes: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    whole: int = 0
 
 
 def circle(nodes: int) -> FloatArray:

@@ -15,7 +15,7 @@ import test_site
 from published import ROOT
 from slurm.test_slurm import slurm_answers
 
-PAGES = ("models/site/pages/how-to/batch.md", "models/site/pages/start/cluster.md", "synth/batch/README.md")
+PAGES = ("models/site/pages/how-to/batch.md", "models/site/pages/start/cluster.md")
 LONGEST_S = 600
 
 

@@ -50,8 +50,7 @@ def test_below_a_certified_bound_is_verified_infeasible(tmp_path: Path, name: st
     assert row.cells()[4] == "–"
     assert not row.cells()[2].startswith("0")
     assert row.label == record.label
-    assert "0 of 1 proven best" in closing_line([row])
-    assert "1 infeasible" in closing_line([row])
+    assert closing_line([row]).startswith("1 instance: infeasible; ")
     wider = dict.fromkeys(question, 10**6)  # a question that the certificate does not refute
     options = {**made["options"], "method": {**made["options"]["method"], **wider}}
     other = stated(made, place, tmp_path / "other.json", options=options)

@@ -285,13 +285,11 @@ def test_schedules_that_are_too_large_are_named(finished, monkeypatch):
     pulled = next(r for r in found if (r["method"], r["instance"]) == ("pull", first_one.name))
     whole = report._frames(pulled, first_one)
     assert not isinstance(whole, str)
-    first = int((whole.step == 1).sum())
-    monkeypatch.setattr(animation, "MOST_MOVES", first + 1)
-    cut = animation.as_data(whole)
-    assert 0 < len(cut["moves"]) < cut["steps"]
-    assert first <= sum(map(len, cut["moves"])) <= first + 1
-    monkeypatch.setattr(animation, "MOST_MOVES", 3)
-    assert report._animations(rows, folder, found, instances)[1][0].startswith("equimesh-2x3-c1: its first step alone")
+    for most in (3, len(whole.step) // 2, len(whole.step) - 1):
+        monkeypatch.setattr(animation, "MOST_MOVES", most)
+        some = animation.as_data(whole)
+        assert 0 < sum(map(len, some["moves"])) <= most
+        assert some["sample"] == f"{sum(map(len, some['moves']))} of {len(whole.step)}"
     assert "not in the study any more" in report._animations(rows, folder, found, [])[1][0]
 
 

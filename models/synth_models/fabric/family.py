@@ -64,11 +64,11 @@ FAMILY = Family(
     name="fabric",
     title="Any machine: collectives on heterogeneous links and switches",
     citation="Machines of six peers: SCCL (PPoPP 2021), TACCL (NSDI 2023), TE-CCL (SIGCOMM 2024), TACOS (MICRO 2024), "
-    "ForestColl (2024), direct-connect (NSDI 2025)",
+    "ForestColl (NSDI 2026), direct-connect (NSDI 2025)",
     objective=Objective("completion time", "s"),
     **rooms("synth_models.fabric", "FabricInstance", "FabricKeys", "check_schedule",
             table="views.table:table", suited="instance:suited", series="views.series:series",
-             export="views.transfers:transfers", demands="views.transfers:demands",
+             export="views.transfers:transfers", demands="views.transfers:demands", unsuited="instance:unsuited",
              timing="scheduling.given_moves:as_exported", varied="views.varied:varied",
              corners="views.corners:corners",
              failures="views.breakable:Breakable", papers=_PAGES,
@@ -77,8 +77,8 @@ FAMILY = Family(
              raced="race:raced"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
-             "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "
-             "2025), TACOS (MICRO 2024)", "synth_papers.peers.page:reproduce"),
+             "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect "
+             "(NSDI 2025), TACOS (MICRO 2024)", "synth_papers.peers.page:reproduce"),
         Page("clusters", "Collectives on clusters of 72 to 1,056 GPUs",
              "NCCL's rings and trees, MPI's recursive doubling and PCCL (2026) beside ours",
              _PAGES + ".clusters:reproduce"),

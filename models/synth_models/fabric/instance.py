@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -212,32 +212,37 @@ class FabricInstance(Instance):
 
 
 def suited(instance: FabricInstance, method: str) -> bool:
-    """Whether a default method knows this collective and way of switching, ``bfb`` the machine (no switches), and
-    ``hierarchical`` too (several boxes of several ranks, or :data:`MANY` behind switches), ``two_level`` (several equal
-    boxes of several ranks), ``in_network``, ``nvls``, ``sharp`` (switches that add, for allgather that copy),
-    ``steiner`` (few ranks behind switches that copy or add); ``symmetric`` is for as many on a grid, or
-    :data:`VERY_MANY` in equal boxes."""
+    """Whether a default method fits the collective and the machine."""
+    return unsuited(instance, method) is None
+
+
+def unsuited(instance: FabricInstance, method: str) -> str | None:
+    """What of the collective or the machine a default method is not for, None where it fits. ``symmetric`` is for
+    :data:`MANY` ranks on a grid, or :data:`VERY_MANY` in equal boxes."""
     from synth_models.fabric.problem.reach import OF_SEVERAL, knows
 
     if instance.collectives is not None:
-        return method in OF_SEVERAL and all(
-            method in OF_SEVERAL[:3] or knows(method, part.collective) for part in instance.parts
-        )
+        parts = [part.collective for part in instance.parts]
+        fits = method in OF_SEVERAL and (method in OF_SEVERAL[:3] or all(knows(method, one) for one in parts))
+        return None if fits else "one collective at a time"
+    if not knows(method, instance.collective):
+        return "for several collectives" if method in OF_SEVERAL[1:3] else f"no {instance.collective}"
     many, switches = len(instance.members) >= MANY, bool(instance.machine.is_switch.any())
-    if method == "hierarchical" and not several_boxes(instance):
-        return many and switches and knows(method, instance.collective)
-    able = instance.machine.abilities
-    lacks = {
-        "symmetric": lambda: not _alike(instance),
-        "bfb": lambda: switches,
-        **dict.fromkeys(("nvls", "sharp"), lambda: not able.adds.any()),
-        "in_network": lambda: not (able.copies if instance.collective == "allgather" else able.adds).any(),
-        "steiner": lambda: not able.any or len(instance.members) > STEINER,
-        "two_level": lambda: not several_boxes(instance, equal=True),
+    able, copied = instance.machine.abilities, instance.collective == "allgather"
+    lacks: dict[str, tuple[Callable[[], Any], str]] = {
+        "hierarchical": (lambda: not several_boxes(instance) and not (many and switches), "needs several boxes"),
+        "symmetric": (lambda: not _alike(instance), "for many ranks that are alike"),
+        "bfb": (lambda: switches, "takes no switches"),
+        **dict.fromkeys(("nvls", "sharp"), (lambda: not able.adds.any(), "needs switches that add")),
+        "in_network": (lambda: not (able.copies if copied else able.adds).any(), "needs switches that copy or add"),
+        "steiner": (
+            lambda: not able.any or len(instance.members) > STEINER,
+            "for few ranks behind switches that copy or add",
+        ),
+        "two_level": (lambda: not several_boxes(instance, equal=True), "needs several equal boxes"),
     }
-    if method in lacks and lacks[method]():
-        return False
-    return knows(method, instance.collective)
+    missing, words = lacks.get(method, (lambda: False, ""))
+    return words if missing() else None
 
 
 def _alike(instance: FabricInstance) -> bool:

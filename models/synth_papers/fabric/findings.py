@@ -35,7 +35,7 @@ from synth_papers.peers import errata, taccl, tacos, teccl
 from synth_papers.peers.tacos import PRINTED as THEIRS
 
 TE_CCL, TACCL, SCCL = "TE-CCL (SIGCOMM 2024)", "TACCL (NSDI 2023)", "SCCL (PPoPP 2021)"
-TACOS, DIRECT, FORESTCOLL = "TACOS (MICRO 2024)", "direct-connect (NSDI 2025)", "ForestColl (2024)"
+TACOS, DIRECT, FORESTCOLL = "TACOS (MICRO 2024)", "direct-connect (NSDI 2025)", "ForestColl (NSDI 2026)"
 MODES = {words: mode for mode, words in teccl.WORDS.items()}
 US, GIB = 1e-6, 2**30
 LOOSE = "allreduce, S = 4, R = 4, C = 8"

@@ -185,7 +185,7 @@ function show() {
     if (radius >= 9) draw(group, "text", { x, y, "font-size": Math.min(20 * small, radius * (data.names[node].length > 3 ? 0.6 : 0.8)) }, data.names[node]);
     draw(group, "title", {}, `node ${data.names[node]}${data.groups.length ? ", group " + data.groups[node] : ""}`);
   });
-  const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : "";
+  const cut = data.moves.length < data.steps ? ` (the first ${data.moves.length} of ${data.steps} are kept here)` : data.sample ? ` (a sample: ${data.sample} transfers)` : "";
   const busy = use ? [...counted(moves)].reduce((sum, [pair, many]) => sum + Math.min(many, use.links.get(pair)), 0) : 0;
   step.textContent = `step ${now} of ${data.steps}${cut}` + (use && now ? `; ${busy} of ${data.links.length} links ${data.spans.length ? `set out on, ${flying.length} in use since before (thin)` : "used"}` : "");
   document.getElementById("following").textContent = wanted === null ? (data.sizes ? `Sizes: ${data.sizes}.` : "")

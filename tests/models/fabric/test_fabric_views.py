@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from examples import some_of
 from models.fabric.small_machines import Link, machine, random_instance, random_schedule, schedule_of
 
+from synth.study import animation
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule, table
+from synth_models.fabric.views import frames as views_frames
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.frames import frames
 from synth_models.fabric.views.plot import plot
@@ -94,10 +97,29 @@ def test_frames_of_a_ring() -> None:
     assert found.held.tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
-def test_large_schedules_have_no_frames() -> None:
+@pytest.mark.parametrize(("ranks", "pieces"), [(40, 13), (3, 1500)])
+def test_frames_of_large_schedules_are_a_sample(ranks: int, pieces: int) -> None:
+    """Too many arrows, too many moments: some pieces with all their transfers, and how many there are in all."""
     assert frames(*_nothing()) is None
-    assert frames(*ring(40, 13)) is None
-    assert frames(*ring(3, 1500)) is None
+    instance, schedule = ring(ranks, pieces)
+    found = frames(instance, schedule)
+    assert found is not None
+    assert found.whole == len(schedule.link) > len(found.step) > 1000
+    assert np.array_equal(np.bincount(found.item), np.full(len(found.items), ranks - 1))
+    assert len(found.moments) <= 2000
+    shown = animation.as_data(found)
+    assert 500 < sum(map(len, shown["moves"])) <= animation.MOST_MOVES
+    assert shown["sample"].endswith(f" of {len(schedule.link):,}")
+
+
+def test_frames_of_one_piece_that_moves_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_frames, "MAX_MOVES", 7)
+    instance, schedule = ring(30, 1)
+    first = {name: getattr(schedule, name)[:1] for name in ("piece_block", "piece_bytes")}
+    one = replace(schedule, piece=schedule.piece * 0, **first)
+    found = frames(instance, one)
+    assert found is not None
+    assert 1 <= len(found.step) <= 7
 
 
 @pytest.mark.parametrize("seed", some_of(range(3)))

@@ -24,6 +24,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above
 from synth_models.fabric.solution import GENERATORS, ORDERS, Quotient, Schedule, expanded, pack, unpack
 from synth_models.fabric.views import describe as views_describe
+from synth_models.fabric.views import frames as views_frames
 from synth_models.fabric.views.describe import describe
 from synth_models.fabric.views.frames import frames
 from synth_models.fabric.views.plot import plot
@@ -281,6 +282,11 @@ def test_views_list_all_transfers_or_say_how_many_there_are(monkeypatch: pytest.
     assert "symmetries\n" + describe(instance, whole) in describe(instance, quotient)
     for draw in (frames(instance, quotient), plot(instance, quotient, "t")):
         assert draw is not None
+    monkeypatch.setattr(views_frames, "MAX_MOVES", len(quotient.part.link))
+    sample = frames(instance, quotient)
+    assert sample is not None
+    assert sample.whole == len(quotient.part.link) * len(instance.members)
+    assert len(sample.step) == len(quotient.part.link)
     for module in (solution, views_describe):
         monkeypatch.setattr(module, "MOST_EXPANDED", 1)
     monkeypatch.setattr(solution.expanded, "__defaults__", (1,))

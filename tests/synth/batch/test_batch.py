@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
+import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,13 @@ from synth.cli.main import app
 from synth.errors import InputError
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances/optree"
+TWO_LIMITS = f"""\
+name = "s"
+instances = ["{SHIPPED}/ring-4-w1.json"]
+[[run]]
+methods = ["rwa"]
+time_limits = ["20s", "5m"]
+"""
 LOCAL = ("batch", "submit", "in", "--folder", "b")
 
 
@@ -103,7 +113,39 @@ def test_dry_run_anywhere(tmp_path: Path) -> None:
     assert "srun" in text
     assert "--cpus-per-task=4 " in text.splitlines()[-1]  # srun does not take it over by itself
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "without/submitit").mkdir(parents=True)
+    (tmp_path / "without/submitit/__init__.py").write_text("raise ImportError")
+    without = environment | {"PYTHONPATH": str(tmp_path / "without")}
+    assert synth(*words, *more, "--array-parallelism", 2, cwd=tmp_path, **without).stdout == text
     assert "login node" in synth(*words[:-1], cwd=tmp_path, code=2, **environment).stderr
+
+
+@pytest.mark.parametrize("most", [None, 2])
+@pytest.mark.parametrize("mem_mb", [None, 1500.0])
+@pytest.mark.parametrize("partition", [None, "a b"])
+def test_the_script_is_submitits(partition: str | None, mem_mb: float | None, most: int | None, tmp_path: Path) -> None:
+    """An array of three jobs, and one job alone, as submitit writes them."""
+    pytest.importorskip("submitit")
+    from submitit.slurm.slurm import _make_sbatch_string
+
+    batch = replace(batch_of((1, 600.0), (1, 600.0), (2, 30.0)), folder=tmp_path / "a b")
+    asked = Resources(partition=partition, mem_mb=mem_mb, array_parallelism=most, chunk=1)
+    submission = plan.submission(batch, "slurm", range(3), asked)
+    for group in plan.parts(submission.tasks, 10):
+        words = slurm._directives(batch, group, asked) | ({"map_count": len(group)} if len(group) > 1 else {})
+        folder = (tmp_path / "a b/slurm").resolve()
+        command = f"{shlex.quote(sys.executable)} -u -m submitit.core._submit {shlex.quote(str(folder))}"
+        assert slurm.script(batch, group, asked) == _make_sbatch_string(command, folder, **words)
+
+
+def test_each_limit_of_the_jobs_is_told(tmp_path: Path) -> None:
+    """Also where --time puts jobs of several limits into one array."""
+    (tmp_path / "s.toml").write_text(TWO_LIMITS)
+    words = ("batch", "submit", "s.toml", "--engine", "slurm", "--folder", "b", "--dry-run", "--time", "1h")
+    text = synth(*words, cwd=tmp_path).stdout
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if line.startswith("│")]
+    assert [(row[2], row[-1]) for row in cells] == [("20 s", "60 min"), ("300 s", "60 min")]
+    assert text.count("#SBATCH --array") == 1
 
 
 @pytest.mark.parametrize(

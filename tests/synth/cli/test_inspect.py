@@ -104,6 +104,17 @@ def test_show(solved: Path) -> None:
     assert "holds no solution" in flat(run("show", BOUND, "--csv", cwd=solved, code=2).stderr)
 
 
+def test_show_knows_the_bound_beside_it(copy: Path) -> None:
+    """A schedule alone has no bound; the bound's record beside it counts, one of another instance does not."""
+    run("solve", "ring4.json", "-m", "xtree", cwd=copy)
+    record = Path(RECORD).with_name("xtree.json")
+    said = run("show", record, cwd=copy).stdout
+    assert f"proven bound 2, gap 0 (certified, {BOUND})" in said
+    tamper(copy / BOUND, lambda data: data.update(instance_sha256="0" * 64))
+    tamper(copy / RECORD, lambda data: data.update(instance_sha256="0" * 64))
+    assert "proven bound –, gap –\n" in run("show", record, cwd=copy).stdout
+
+
 def test_csv_replays_in_ten_lines(solved: Path) -> None:
     """Anybody can check an allgather from the flat table: nothing of ours is used here."""
     rows = list(csv.DictReader(io.StringIO(run("show", RECORD, "--csv", cwd=solved).stdout)))

@@ -11,6 +11,7 @@ import pytest
 from command import RECORD, flat, run, write_ring
 
 from synth.cli import main
+from synth.family import get_family
 
 SHIPPED = Path(__file__).resolve().parents[3] / "instances"
 
@@ -208,3 +209,19 @@ def test_results_that_cannot_be_written(copy: Path) -> None:
     (copy / "blocked").write_text("")
     done = run("solve", "ring4.json", "-m", "pull", "--results", "blocked", cwd=copy, code=2)
     assert "blocked is no folder" in flat(done.stderr)
+
+
+def test_what_was_not_run_and_why(tmp_path: Path) -> None:
+    """Without -m every method of the family ran or is named with a reason; with -m nothing is said."""
+    synth_make = ("make", "fabric", "network=ring", "nodes=3", "collective=alltoall", "bytes=3KiB", "name=three")
+    run(*synth_make, "-o", "three.json", cwd=tmp_path)
+    said = run("solve", "three.json", cwd=tmp_path).stdout
+    told = [line.partition(": ") for line in said.splitlines() if line.startswith("not run")]
+    names = [name for _, _, listed in told for name in listed.split(", ")]
+    tried = {path.stem.partition("-")[0] for path in (tmp_path / "results/fabric/three").glob("*.json")}
+    assert sorted([*names, *tried]) == sorted(get_family("fabric").methods)
+    assert "no alltoall" in next(why for why, _, listed in told if "ring" in listed.split(", "))
+    assert all(listed and len(why) > len("not run, ") for why, _, listed in told)
+    assert "not run" not in run("solve", "three.json", "-m", "direct", cwd=tmp_path).stdout
+    with_solver = run("solve", write_ring(tmp_path), "--solver", "cpsat", cwd=tmp_path).stdout
+    assert "not run, not with the solver that is asked for: ilp\n" in with_solver

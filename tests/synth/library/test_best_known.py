@@ -6,6 +6,8 @@ import csv
 import json
 from dataclasses import astuple, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from command import flat
@@ -16,7 +18,20 @@ import synth
 from synth.cli.main import app
 from synth.errors import InputError
 from synth.library import best_known, figure, page, submission
-from synth.library.best_known import COLUMNS, HISTORY, NAME, Before, as_csv, history, make, read, rows_of, statements
+from synth.library.best_known import (
+    COLUMNS,
+    HISTORY,
+    NAME,
+    Before,
+    Row,
+    as_csv,
+    history,
+    loose_parts,
+    make,
+    read,
+    rows_of,
+    statements,
+)
 from synth.records import record as records
 from synth.records.folder import pack
 from synth.records.optimality import gap, meets
@@ -182,3 +197,24 @@ def test_the_command_says_what_is_known(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="name one with --library"):
         run()
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "words"),
+    [
+        ("4", "2", []),
+        ("", "", []),
+        ("3", "2", ["the schedule is loose by 25.00 % or more: the library has 3 by one"]),
+        ("4", "2.5", ["the bound is loose by 20.00 % or more: the library has 2.5 by two"]),
+        ("3", "2.5", ["the schedule is loose", "the bound is loose"]),
+        ("5", "1", []),
+    ],
+)
+def test_which_part_of_a_gap_is_loose(value: str, bound: str, words: list[str]) -> None:
+    """An instance whose best value is 4 and whose bound is 2."""
+    known = Row(*("",) * len(COLUMNS))
+    known = replace(known, value=value, bound=bound, by="one,option=3", bound_by="two")
+    best = SimpleNamespace(best=SimpleNamespace(value=4.0), standing=SimpleNamespace(bound=2.0))
+    found = loose_parts(cast(Any, best), known)
+    assert all(word in found for word in words)
+    assert bool(found) == bool(words)

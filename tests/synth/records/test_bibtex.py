@@ -16,6 +16,7 @@ from synth.cli.main import app
 from synth.family import Family, families, get_family
 from synth.findings.page import stated
 from synth.records.bibtex import OURS, YEAR, Entry, as_text, escaped, of_family, of_method, of_record, papers, parsed
+from synth_papers.fabric.findings import FINDINGS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAPERS = ROOT.parent / "shared/papers"
@@ -169,6 +170,23 @@ def test_a_list_of_papers_is_an_entry_each() -> None:
     assert [(one.fields["title"], one.fields.get("booktitle"), one.fields["year"]) for one in found] == [
         ("SCCL", "PPoPP", "2021"), ("ForestColl", None, "2024"), ("direct-connect", "NSDI", "2025"),
     ]  # fmt: skip
+
+
+def test_citations_name_the_venue_and_year_of_the_papers_file() -> None:
+    """``papers.bib`` is what says where a paper is published; a list of papers in a family's texts agrees with it."""
+    family = get_family("fabric")
+    text = (ROOT / "models/synth_models/fabric/papers.bib").read_text()
+    held = {
+        key: dict(re.findall(r"  (\w+) = \{(.*)\},", body))
+        for key, body in re.findall(r"@\w+\{([\w-]+),(.*?)\n\}", text, re.S)
+    }
+    texts = [family.citation, *(page.citation for page in family.more_pages), *(one.paper for one in FINDINGS)]
+    named = {one.groups() for text in texts for one in re.finditer(r"([\w-]+) \((?:([A-Za-z]+) )?(\d{4})\)", text)}
+    named = {one for one in named if one[0].lower() in held}
+    assert len(named) == 6
+    for name, venue, year in named:
+        assert f"{venue} '{year[2:]}" == held[name.lower()]["booktitle"]
+        assert held[name.lower()]["year"] == year
 
 
 @given(st.text(max_size=60))

@@ -363,7 +363,7 @@ def test_one_bad_record_never_ends_the_check_of_a_folder(
     assert done.exit_code == 1, done.output
     assert done.output.count("FAILED") == 3  # two records and the line that counts them
     assert "ZeroDivisionError" in done.output
-    assert "1 records hold: 0 values replayed, 0 counted; bounds: 1 certified, 0 by a solver's word" in done.output
+    assert "1 records hold: 0 values replayed, 0 counted; bounds: 1 certified, 0 by a solver alone" in done.output
 
 
 def test_records_of_before_hold(stored: dict[str, Record], tmp_path: Path) -> None:

@@ -143,7 +143,7 @@ def test_no_published_ratio_rests_on_a_name_without_saying_so(
         table = build("one", tmp_path, [best, record], ["bruck"])
         proofs = dict(zip(table["method"], table["method_proof"], strict=True))
         assert proofs == {"bruck": "stated" if marked else "run again", "direct": "run again"}
-        notes = ["ratio_to_bruck: 1 of 1 records of bruck only state their method"] if marked else []
+        notes = ["ratio_to_bruck: 1 of 1 records name bruck, which was not run again to confirm it"] if marked else []
         assert stated_baselines(table) == notes
         [row] = rows_by_instance([replace(record, made_here=True)])
         assert not row.stated

@@ -102,8 +102,8 @@ def test_a_borrowed_schedule_is_its_makers() -> None:
 
 def test_a_count_says_so_and_is_nobodys_best() -> None:
     found = row(("formula", 2.0, "counted"), ("optree", 4.0, "replayed"), ("relay", 3.0, "replayed"), family="optree")
-    assert found.cells()[-1] == "2 (counted) by formula (0.667×)"
-    assert (found.label, found.cells()[1]) == ("relay", "3")
+    assert found.cells()[-1] == "2 steps (counted) by formula (0.667×)"
+    assert (found.label, found.cells()[1]) == ("relay", "3 steps")
 
 
 @pytest.mark.long

@@ -52,8 +52,9 @@ def test_proven_best_counts_only_what_meets_its_bound() -> None:
     assert record.value is not None
     assert record.words_of_end == "optimal"
     for share, text, words in (
-        (0.0, "0", "1 of 1 proven best"), (3e-11, "3e-11", "0 of 1 proven best, 1 within 0.01 %"),
-        (2e-4, "0.02 %", "0 of 1 proven best, median gap of the others 0.02 %"),
+        (0.0, "0", "1 instance: proven best"),
+        (3e-11, "3e-11", "1 instance: within 1e-09 of the bound, which is rounding;"),
+        (3e-5, "3e-05", "1 instance: within 0.01 % of the bound;"), (2e-4, "0.02 %", "1 instance: open (gap 0.02 %);"),
     ):  # fmt: skip
         lower = Record({**record.data, "bound": record.value * (1 - share)}, record.packed, None, record.instance)
         [row] = rows_by_instance([lower])
@@ -61,3 +62,18 @@ def test_proven_best_counts_only_what_meets_its_bound() -> None:
         assert row.solved is (share == 0)
         assert closing_line([row]).startswith(words)
         assert (lower.words_of_end == "optimal") is (share == 0)
+
+
+def test_the_closing_line_counts_every_instance_once() -> None:
+    """Four instances that differ in their gaps, and one without a bound."""
+    solved = api.solve(synth.read(SHIPPED / "bine" / "groups-5-3-8-reduce.json"), "tree_ilp")
+    assert solved.value is not None
+    shares = (0.0, 3e-11, 2e-4, 4e-4, None)
+    bounds = [None if share is None else solved.value * (1 - share) for share in shares]
+    made = [
+        Record({**solved.data, "bound": bound, "instance_sha256": str(i)}, solved.packed, None, solved.instance)
+        for i, bound in enumerate(bounds)
+    ]
+    words = "5 instances: 1 proven best (by a solver alone), 1 within 1e-09 of the bound, which is rounding, "
+    words += "2 open (gaps up to 0.04 %, median 0.03 %), 1 without a bound; "
+    assert closing_line(rows_by_instance(made)).startswith(words)

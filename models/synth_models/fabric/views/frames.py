@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from synth.text.quantities import BYTES, SECONDS, shown
@@ -11,7 +13,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Quotient, Schedule, expanded
 from synth_models.fabric.views.positions import boxes, positions
 
-MAX_MOVES = 20_000  # arrows; a larger schedule has no animation
+MAX_MOVES = 20_000  # arrows; of a larger schedule a sample
 MAX_FRAMES = 2_000
 
 
@@ -20,19 +22,20 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
     data they are. Where nothing is summed the page shows who holds them, from the frame after they set out (switches
     on the way too), which is earlier than they arrive where frames are close together.
 
-    None where there would be more than 20,000 arrows or 2,000 frames.
+    Of more than 20,000 arrows or 2,000 frames a sample: all transfers of some pieces, evenly chosen; of a schedule that
+    symmetries repeat, those of the first rank's data. None without transfers.
     """
-    machine = instance.machine
+    machine, whole = instance.machine, 0
     if isinstance(schedule, Quotient):
-        if len(schedule.part.link) * len(instance.members) > MAX_MOVES:
-            return None
-        schedule = expanded(instance, schedule)
-    if not schedule.transfers or len(schedule.link) > MAX_MOVES:
+        whole = len(schedule.part.link) * len(instance.members)
+        schedule = schedule.part if whole > MAX_MOVES else expanded(instance, schedule)
+    if not schedule.transfers:
         return None
+    whole = max(whole, len(schedule.link))
+    schedule = _sampled(schedule)
+    names = machine.names
     order = np.argsort(schedule.start, kind="stable")
     times, when = np.unique(schedule.start[order], return_inverse=True)
-    if len(times) > MAX_FRAMES:
-        return None
     lengths = np.diff(schedule.route_start)[order]
     begins = schedule.route_start[:-1][order]
     steps_in = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -41,7 +44,6 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
     hops = hops_of(instance, schedule)
     begin = hops.begin[at] / schedule.ticks_per_s
     origin = instance.all_blocks[0].origin[schedule.piece_block]
-    names = machine.names
     items = [
         f"piece {p} {'(a sum)' if rank < 0 else f'of {names[rank]}'}, {shown(size, BYTES)}"
         for p, (rank, size) in enumerate(zip(origin.tolist(), schedule.piece_bytes.tolist(), strict=True))
@@ -68,4 +70,33 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
         begin=begin,
         end=begin + hops.ticks[hops.span[at]] / schedule.ticks_per_s,
         boxes=boxes(machine),
+        whole=whole if whole > len(link) else 0,
+    )
+
+
+def _sampled(schedule: Schedule) -> Schedule:
+    """The transfers of every k-th piece, with the least k that leaves few enough arrows and frames; of a single piece
+    too many for that, every k-th transfer."""
+    lengths = np.diff(schedule.route_start)
+    stride = 1
+    while True:
+        keep = schedule.piece % stride == 0 if stride < len(schedule.piece_block) else schedule.piece == 0
+        if stride > len(schedule.piece_block):
+            keep &= np.arange(len(keep)) % (stride // len(schedule.piece_block)) == 0
+        if lengths[keep].sum() <= MAX_MOVES and len(np.unique(schedule.start[keep])) <= MAX_FRAMES:
+            break
+        stride += max(1, stride // 4)
+    if keep.all():
+        return schedule
+    used, piece = np.unique(schedule.piece[keep], return_inverse=True)
+    return replace(
+        schedule,
+        piece_block=schedule.piece_block[used],
+        piece_bytes=schedule.piece_bytes[used],
+        start=schedule.start[keep],
+        piece=piece.reshape(-1).astype(np.int64),
+        adds=schedule.adds[keep],
+        route_start=np.concatenate([[0], np.cumsum(lengths[keep])]).astype(np.int64),
+        link=schedule.link[np.repeat(keep, lengths)],
+        plan={},
     )

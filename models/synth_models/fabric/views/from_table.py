@@ -109,12 +109,16 @@ def _wrong_ends(instance: FabricInstance) -> Callable[[Mapping[str, Any]], Itera
         route = row.get("links")
         if not route:
             return
-        ends = {"src": [tails[e] for e in route], "dst": [heads[e] for e in route]}
+        ends, odd = {"src": [tails[e] for e in route], "dst": [heads[e] for e in route]}, {}
         for key, along in ends.items():
             only = along[0] if key == "src" else along[-1]
             ranks = {v for v in along if not is_switch[v]} if len(route) > 1 else {only}
             if key in row and set(row[key]) not in (ranks, {only}):
-                yield key, f"the route of this row has {' '.join(map(str, sorted(ranks)))}"
+                odd[key] = " ".join(map(str, sorted(ranks)))
+        if len(odd) == 2:
+            yield "links", f"this route leads from {odd['src']} to {odd['dst']}, which src and dst do not say"
+        else:
+            yield from ((key, f"the route of this row has {words}") for key, words in odd.items())
 
     return wrong
 

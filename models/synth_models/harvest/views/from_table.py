@@ -57,7 +57,7 @@ def _flows(instance: HarvestInstance, file: InputFile) -> dict[int, list[Flow]]:
             yield "shares", "must be as many as hops"
         known = all(key in row for key in ("step", "pair_src", "pair_dst"))
         if known and (row["pair_src"], row["pair_dst"]) not in place[row["step"]]:
-            yield "pair_dst", f"step {row['step']} has no such pair"
+            yield "", f"step {row['step']} has no pair {row['pair_src']} to {row['pair_dst']}"
 
     gpu = whole_cell(instance.gpus - 1)
     cells = (whole_cell(len(instance.steps) - 1), gpu, gpu, gpu, gpu, _hops, _shares)

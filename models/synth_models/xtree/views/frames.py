@@ -11,11 +11,12 @@ from synth_models.xtree.solution import Solution
 from synth_models.xtree.views.positions import positions
 
 
-def frames(instance: XTreeInstance, schedule: Solution) -> Frames | None:
-    """Items are chunks, ``node.number``, named for the node they start at; who holds them is shown for an allgather.
-    None for a quotient, which stands for more transfers than anybody can watch."""
+def frames(instance: XTreeInstance, schedule: Solution) -> Frames:
+    """Items are chunks, ``node.number``, named for the node they start at; who holds them is shown for an allgather. Of
+    a quotient the sample are node 0's chunks."""
+    whole = 0
     if isinstance(schedule, QuotientSchedule):
-        return None
+        whole, schedule = schedule.transfers(instance.topology.nodes), schedule.part
     network, ordered = instance.topology, schedule.sorted()
     chunks = np.arange(instance.total_chunks, dtype=np.int64)
     origins = np.stack([chunks, chunks // instance.chunks], axis=1)
@@ -29,4 +30,5 @@ def frames(instance: XTreeInstance, schedule: Solution) -> Frames | None:
         items=[f"chunk {network.name(int(c) // instance.chunks)}.{c % instance.chunks}" for c in chunks],
         links=np.stack([network.src, network.dst], axis=1).astype(np.int64),
         held=origins[:0] if instance.task.reduces else origins,
+        whole=whole,
     )

@@ -22,9 +22,11 @@ def from_table(instance: XTreeInstance, file: InputFile) -> Schedule:
     network, reduces = instance.topology, instance.task.reduces
 
     def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        for key, ends in (("src", network.src), ("dst", network.dst)):
-            if key in row and "link" in row and row[key] != ends[row["link"]]:
-                yield key, f"link {row['link']} joins {network.src[row['link']]} to {network.dst[row['link']]}"
+        if "link" in row:
+            tail, head = network.src[row["link"]], network.dst[row["link"]]
+            odd = [key for key, end in (("src", tail), ("dst", head)) if key in row and row[key] != end]
+            if odd:
+                yield odd[0] if len(odd) == 1 else "link", f"link {row['link']} joins {tail} to {head}"
 
     columns = {
         "step": whole_cell(MOST - 1, 1),
