@@ -246,6 +246,14 @@ def find(given: Path | None) -> Path | None:
     return next((folder / DEFAULT for folder in (here, *here.parents) if (folder / DEFAULT).is_file()), None)
 
 
+def demand(given: Path | None) -> Path:
+    """The library's file as :func:`find` does. Raises :class:`InputError` where there is none."""
+    found = find(given)
+    if found is None:
+        raise InputError(f"there is no {DEFAULT} here or above: name one with --library")
+    return found
+
+
 def rows_for(rows: Iterable[Row], word: str) -> list[Row]:
     """The rows of the instance that a word names: its name, the beginning of its hash, or its file."""
     path = Path(word)
