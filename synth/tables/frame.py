@@ -110,9 +110,9 @@ class Frame(pd.DataFrame):
         return bool(self._own("telling")) and set(self._own("all")) <= set(self.columns)
 
     def _notes(self) -> list[str]:
-        telling = self._own("telling") or ()
-        left = [f"{len(telling)} of {len(self._own('all'))} columns; .columns names all"] if self._brief() else []
-        return [note for note in (self._own("note"), *left) if note]
+        more = len(self._own("all")) - len(self._own("telling")) if self._brief() else 0
+        left = f"and {more} more columns, which .columns names" if more else ""
+        return [note for note in (self._own("note"), left) if note]
 
     def _in_words(self) -> pd.DataFrame:
         """What is shown: texts in place of numbers. Rows that pandas leaves out stay empty."""
