@@ -26,7 +26,7 @@ OTHERS = ("kind", "solver", "evidence", "termination", "message")
 
 def compare(
     instance: Instance,
-    methods: Sequence[str | Method] | None = None,
+    methods: str | Method | Sequence[str | Method] | None = None,
     *,
     solver: str | None = None,
     time_limit: str | float | None = 60.0,
@@ -44,6 +44,8 @@ def compare(
     ``evidence`` (the value is that of a replayed schedule, or counted), ``termination`` and ``message``, all as in
     records. Numbers are plain; they are shown with units.
     """
+    if isinstance(methods, str | Method):
+        methods = [methods]
     if methods is not None and not all(isinstance(method, str) for method in methods):
         found = [
             solve(

@@ -90,7 +90,7 @@ class Frame(pd.DataFrame):
         styler = pd.DataFrame(self).style
         for name in self.columns:
             for unit, rows in self._units_of(name):
-                styler = styler.format(partial(in_words, unit=unit), subset=(rows, [name]))
+                styler = styler.format(partial(in_words, unit=unit), subset=(rows, [name]), escape="html")
         return styler
 
     def _units_of(self, name: object) -> Iterable[tuple[str | None, Any]]:
@@ -98,9 +98,14 @@ class Frame(pd.DataFrame):
         unit = unit_of(name)
         if unit != "unit":
             return [(unit, self.index)]
-        if "unit" not in self.columns:
-            return [(self._own("unit"), self.index)]
-        return [(str(key), self.index[(self["unit"] == key).to_numpy()]) for key in self["unit"].dropna().unique()]
+        units = np.array(self._row_units(), dtype=object)
+        return [(key, self.index[units == key]) for key in dict.fromkeys(units) if isinstance(key, str)]
+
+    def _row_units(self) -> list[Any]:
+        """The unit of every row's value and bound, as far as it is known."""
+        if "unit" in self.columns and isinstance(units := self["unit"], pd.Series):
+            return units.tolist()
+        return [self._own("unit")] * len(self)
 
     def _own(self, what: str) -> Any:
         return self.attrs.get(OWN, {}).get(what)
@@ -123,7 +128,7 @@ class Frame(pd.DataFrame):
         most = pd.get_option("display.max_rows") or max(VISIBLE_ROWS, len(self))
         rows = [*range(len(self))] if len(self) <= most else [*range(most), *range(len(self) - most, len(self))]
         cells = np.full((len(self), len(places)), "", dtype=object)
-        units = self["unit"].tolist() if "unit" in self.columns else [self._own("unit")] * len(self)
+        units = self._row_units()
         for at, place in enumerate(places):
             unit, column = unit_of(self.columns[place]), self.iloc[:, place].tolist()
             for row in rows:
@@ -153,16 +158,16 @@ def in_words(cell: object, unit: str | None) -> str:
     """A cell as a person reads it: a number with its unit, a dash for what is missing."""
     if isinstance(cell, str):
         return visible(cell)
-    if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or cell is pd.NaT or cell is pd.NA:
         return NOTHING
     if isinstance(cell, bool | np.bool_) or not isinstance(cell, int | float | np.number):
         return visible(str(cell))
     number = float(cell)
     if not math.isfinite(number):
-        return str(number)
+        return NOTHING if math.isnan(number) else str(number)
     if unit == "%":
         return percent(number)
-    return named(number, unit) if unit else count(number)
+    return named(number, unit) if isinstance(unit, str) else count(number)
 
 
 def numbers(value: float | None, bound: float | None, unit: str) -> dict[str, float | str]:

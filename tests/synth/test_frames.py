@@ -156,6 +156,7 @@ def test_what_is_shown_is_one_line_a_row_and_no_markup() -> None:
     assert "\x1b" not in repr(made)
     assert len(repr(made).splitlines()) == 3
     assert "<b>" not in made._repr_html_()
+    assert "<b>" not in made.style.to_html()
     assert "25.00 %" in repr(made)
 
 
