@@ -16,13 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from synth.api import check, make, solve
-    from synth.comparison import compare
     from synth.errors import InputError
-    from synth.instance import read
+    from synth.instance import Instance, read
+    from synth.library.known_frame import library
+    from synth.method import Method, Outcome, Verdict
     from synth.network import Network
+    from synth.options import RunOptions
     from synth.planning import Planner
+    from synth.records.record import Record
     from synth.schedule import Schedule
-    from synth.study import study
+    from synth.study.run import study
+    from synth.tables.comparison import compare
+    from synth.tables.frame import Frame
+    from synth.tables.installed import families, keys, methods
 
 try:
     __version__ = version("collective-synth")
@@ -30,14 +36,25 @@ except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "Frame",
     "InputError",
+    "Instance",
+    "Method",
     "Network",
+    "Outcome",
     "Planner",
+    "Record",
+    "RunOptions",
     "Schedule",
+    "Verdict",
     "__version__",
     "check",
     "compare",
+    "families",
+    "keys",
+    "library",
     "make",
+    "methods",
     "read",
     "solve",
     "study",
@@ -47,21 +64,32 @@ _TARGETS = {
     "make": "synth.api:make",
     "solve": "synth.api:solve",
     "check": "synth.api:check",
-    "compare": "synth.comparison:compare",
+    "compare": "synth.tables.comparison:compare",
+    "families": "synth.tables.installed:families",
+    "methods": "synth.tables.installed:methods",
+    "keys": "synth.tables.installed:keys",
+    "Frame": "synth.tables.frame:Frame",
     "InputError": "synth.errors:InputError",
+    "Instance": "synth.instance:Instance",
+    "Method": "synth.method:Method",
     "Network": "synth.network:Network",
+    "Outcome": "synth.method:Outcome",
     "Planner": "synth.planning:Planner",
+    "Record": "synth.records.record:Record",
+    "RunOptions": "synth.options:RunOptions",
     "Schedule": "synth.schedule:Schedule",
+    "Verdict": "synth.method:Verdict",
 }
+_PACKAGES = ("library", "study")  # that may be called
 
 
 if not TYPE_CHECKING:  # a checker is to tell a name that does not exist
 
     def __getattr__(name: str) -> Any:
-        if name == "study":  # a package that may be called
+        if name in _PACKAGES:
             from importlib import import_module
 
-            return import_module("synth.study")
+            return import_module(f"synth.{name}")
         if name in _TARGETS:
             from synth.method import load
 
@@ -70,4 +98,4 @@ if not TYPE_CHECKING:  # a checker is to tell a name that does not exist
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

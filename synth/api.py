@@ -20,7 +20,7 @@ from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.method import SUBMITTED, Method, Outcome, Verdict, load
-from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, read_parameters
+from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, given_gap, given_limit, read_parameters
 from synth.plugins.method_file import method_of
 from synth.records import record as records
 from synth.records.contents import FORMAT
@@ -55,7 +55,7 @@ def method_options(
     return solver, read_parameters(given, method.parameters, f"method {method.name}")
 
 
-def make(family: str, /, **parameters: Any) -> Instance:
+def make(family: str, /, **parameters: object) -> Instance:
     """An instance of a family from its keys, as ``synth make FAMILY key=value``; values may be typed.
 
     ``synth.make("xtree", network="equimesh", rows=4, cols=4)``. Raises :class:`InputError` listing every fault.
@@ -68,20 +68,20 @@ def solve(
     method: str | Method | None = None,
     *,
     solver: str | None = None,
-    time_limit: float | None = 60.0,
-    gap: float = RELATIVE_GAP,
+    time_limit: str | float | None = 60.0,
+    gap: str | float = RELATIVE_GAP,
     threads: int = 1,
     seed: int = 0,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     results: str | Path | None = None,
 ) -> Record:
     """Solve ``instance`` in this process by one method: its name, ``package.module:function`` of a file beside the
     instance or in the current folder, a :class:`Method` of your own, or (by default) the family's first default
     program.
 
-    ``time_limit`` in seconds; ``options`` are the method's own parameters (``{"horizon": 5}``; texts as in
-    ``key=value`` do as well). With ``results`` the
-    record is also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
+    ``time_limit`` in seconds, or with its unit (``"5m"``); ``gap`` as a fraction, or ``"0.01%"``; ``options`` are the
+    method's own parameters (``{"horizon": 5}``; texts as in ``key=value`` do as well). With ``results`` the record is
+    also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
     happens during the run (infeasible, size limit, error) is in the record.
     """
     family = get_family(instance.family)
@@ -91,7 +91,7 @@ def solve(
     chosen = method if isinstance(method, Method) else method_of(family, method, instance)
     given = {key: as_text(value) for key, value in (options or {}).items()}
     solver, parameters = method_options(family, chosen, solver, given)
-    run = RunOptions(time_limit, gap, threads, seed, solver, parameters)
+    run = RunOptions(given_limit(time_limit), given_gap(gap), threads, seed, solver, parameters)
     record = execute(instance, chosen, run)
     if results is None:
         return record

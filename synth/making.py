@@ -104,6 +104,11 @@ class Keys(BaseModel):
             rows.append((key, _takes(properties[key]), default, field.description or ""))
         return rows
 
+    @classmethod
+    def reads(cls, key: str, text: str) -> bool:
+        """Whether the key takes this text, whatever the others say."""
+        return key in _readable(cls, {key: text})
+
     @property
     def given(self) -> tuple[str, ...]:
         """The keys that were given, in their order."""

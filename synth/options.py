@@ -192,6 +192,45 @@ def read_limit(limit: str | float | None) -> float | None:
     return limit
 
 
+def given_limit(limit: str | float | None) -> float | None:
+    """A time limit given from Python in seconds, None for none: ``20``, ``"20s"``, ``"5m"``, ``"none"``. Raises
+    :class:`InputError`."""
+    words = "must be a duration > 0 such as 90, 60s, 5m or 2h, or none"
+    try:
+        seconds = read_limit(limit)
+        if isinstance(seconds, bool) or not (seconds is None or seconds > 0):
+            raise ValueError(words)
+    except (TypeError, ValueError):
+        raise InputError([Fault("time_limit", words, limit, True)]) from None
+    return None if seconds == math.inf else seconds
+
+
+def given_gap(gap: str | float) -> float:
+    """A relative gap given from Python: ``1e-4``, ``"0.01%"``. Raises :class:`InputError`."""
+    words = "must be a gap from 0 to 1 such as 1e-4 or 0.01%"
+    try:
+        text = gap.strip() if isinstance(gap, str) else ""
+        share = amounts.real(text.removesuffix("%"), "number") / (100 if text.endswith("%") else 1) if text else gap
+        if isinstance(gap, bool) or not 0 <= float(share) <= 1:
+            raise ValueError(words)
+    except (TypeError, ValueError):
+        raise InputError([Fault("gap", words, gap, True)]) from None
+    return float(share)
+
+
+def given_megabytes(memory: str | float | None) -> float | None:
+    """A limit of memory given from Python in megabytes (10^6 bytes), None for none: ``500``, ``"4G"``. Raises
+    :class:`InputError`."""
+    words = "must be a size > 0 such as 500M or 4G, a number being megabytes"
+    try:
+        found = read_megabytes(memory) if isinstance(memory, str) else memory
+        if isinstance(found, bool) or not (found is None or 0 < found < math.inf):
+            raise ValueError(words)
+    except (TypeError, ValueError):
+        raise InputError([Fault("memory_mb", words, memory, True)]) from None
+    return found
+
+
 def read_factor(text: str) -> float | None:
     """The factor of texts like ``2x`` and ``1.5x``; None for others. Raises ``ValueError`` when it is 0."""
     match = re.fullmatch(r"\s*([0-9]{0,6}\.?[0-9]{1,6})\s*x\s*", text.lower())

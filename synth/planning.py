@@ -36,7 +36,7 @@ class PlannedDemand(Protocol):
     @property
     def tried(self) -> tuple[str, ...]: ...
     @property
-    def instance(self) -> Any: ...
+    def instance(self) -> Instance: ...
     @property
     def schedule(self) -> Any: ...
     @property
@@ -54,9 +54,9 @@ class Planning(Protocol):
         """Names of the ranks, in the order of a demand's rows and columns."""
         ...
 
-    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: float | None = 60.0) -> PlannedDemand:
+    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: str | float | None = 60.0) -> PlannedDemand:
         """Plan one demand: whole bytes from every rank (row) to every rank (column). ``better``: also by a linear
-        program, in ``time_limit`` seconds. Raises :class:`synth.errors.InputError`."""
+        program, within ``time_limit`` (seconds, or ``"20s"``). Raises :class:`synth.errors.InputError`."""
         ...
 
     def one_plan(self, demands: Sequence[npt.ArrayLike], near: Fraction = Fraction(0)) -> OnePlanned:
@@ -98,7 +98,7 @@ class OnePlanned(Protocol):
     def verdict(self) -> Verdict: ...
 
 
-def Planner(machine: str | Path | Instance, /, **keys: Any) -> Planning:
+def Planner(machine: str | Path | Instance, /, **keys: object) -> Planning:
     """What plans demands on a machine: an instance whose machine and process group are meant, or a machine's name or
     file with the ``keys`` of ``synth make`` (``boxes=8``, ``failed="broken.txt"``).
 

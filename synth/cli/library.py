@@ -39,9 +39,7 @@ def library(
     if make is not None:
         _make(make)
         return
-    found = best_known.find(file)
-    if found is None:
-        raise InputError(f"there is no {best_known.DEFAULT} here or above: name one with --library")
+    found = best_known.demand(file)
     one = what is not None and what not in family_names()
     rows = _chosen(best_known.read(found), what, only_open, selection)
     if not rows:

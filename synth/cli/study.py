@@ -171,19 +171,19 @@ def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:
 
     command = "synth " + shlex.join(sys.argv[1:]) if sys.argv[1:2] == ["study"] else None
     made = collect(one, command, look)
-    told = made.table.assign(group=made.table["label"]) if look.each_seed else made.table
+    told = made.rows.assign(group=made.rows["label"]) if look.each_seed else made.rows
     _print(summary(told), "family", "label", "kind")
-    if common := options_in_common(made.table):
+    if common := options_in_common(made.rows):
         console.print(f"all runs: {common}")
-    for text in stated_baselines(made.table):
+    for text in stated_baselines(made.rows):
         console.print(text)
-    for text in alarms(made.table):
+    for text in alarms(made.rows):
         errors.print(text, style="red")
-    failed = made.table[made.table["status"] == "failed"]
+    failed = made.rows[made.rows["status"] == "failed"]
     for row in failed.to_dict("records"):
         why = row["faults"] or row["message"]
         errors.print(f"FAILED {row['instance']} {row['label']}: {row['termination']}: {why}")
-    for row in made.table[made.table["status"] == "disproved"].to_dict("records"):
+    for row in made.rows[made.rows["status"] == "disproved"].to_dict("records"):
         errors.print(f"disproved: {row['instance']} {row['label']}: {row['faults']}")
     files = ", ".join(path.relative_to(one.folder).as_posix() for path in made.files)
     console.print(f"{one.folder}: {files}")
@@ -191,7 +191,7 @@ def _collect(one: PreparedStudy, look: Look, page: Path | None) -> int:
         console.print(f"{page}: {len(write_page(one, made, page)) - 1} files beside it")
     if all(path.suffix != ".parquet" for path in made.files):
         errors.print("no table.parquet: pip install 'collective-synth[parquet]'")
-    return int(made.table["status"].isin(("failed", "alarm", "bound disproved")).sum())
+    return int(made.rows["status"].isin(("failed", "alarm", "bound disproved")).sum())
 
 
 _SECONDS = re.compile(r"_s(?=_|$)")  # in the name of a column

@@ -262,6 +262,14 @@ def loose_parts(found: InstanceRow, known: Row) -> str:
     return "; ".join(told)
 
 
+def demand(given: Path | None) -> Path:
+    """The library's file as :func:`find` does. Raises :class:`InputError` where there is none."""
+    found = find(given)
+    if found is None:
+        raise InputError(f"there is no {DEFAULT} here or above: name one with --library")
+    return found
+
+
 def rows_for(rows: Iterable[Row], word: str) -> list[Row]:
     """The rows of the instance that a word names: its name, the beginning of its hash, or its file."""
     path = Path(word)

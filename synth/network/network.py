@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from synth.arrays import AnyIntArray, FloatArray, Int32Array
 from synth.graph.hops import hops
 from synth.graph.rows import rows_by
+from synth.text import amounts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -25,6 +26,15 @@ def _frozen(values: Any, dtype: Any) -> Any:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
+
+
+def _numbers(given: Any, read: Callable[[str], float]) -> FloatArray:
+    """The numbers given, texts of them read with their units. Raises ``ValueError``."""
+    if isinstance(given, str):
+        return np.asarray(read(given))
+    if isinstance(given, (list, tuple)):
+        given = [read(one) if isinstance(one, str) else one for one in given]
+    return np.asarray(given, dtype=float)
 
 
 class LinksByNode(NamedTuple):
@@ -55,20 +65,21 @@ class Network:
         self,
         nodes: int,
         links: Sequence[tuple[int, int]] | AnyIntArray,
-        bandwidth: float | Sequence[float] | FloatArray = DEFAULT_BANDWIDTH,
-        latency: float | Sequence[float] | FloatArray = DEFAULT_LATENCY,
+        bandwidth: str | float | Sequence[str | float] | FloatArray = DEFAULT_BANDWIDTH,
+        latency: str | float | Sequence[str | float] | FloatArray = DEFAULT_LATENCY,
         *,
         kind: str = "links",
         grid: tuple[int, ...] | None = None,
     ) -> None:
-        """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0."""
+        """Raise ``ValueError`` on a node out of range, a self-loop, a bandwidth <= 0 or a latency < 0. Texts have
+        units: ``25GB/s``, ``0.7us``."""
         pairs = np.array(links, dtype=np.int64).reshape(-1, 2)
         self.nodes = int(nodes)
         self.src: Int32Array = _frozen(pairs[:, 0], np.int32)
         self.dst: Int32Array = _frozen(pairs[:, 1], np.int32)
         count = len(pairs)
-        self.bandwidth: FloatArray = _frozen(np.broadcast_to(np.asarray(bandwidth, dtype=float), (count,)), np.float64)
-        self.latency: FloatArray = _frozen(np.broadcast_to(np.asarray(latency, dtype=float), (count,)), np.float64)
+        self.bandwidth: FloatArray = _frozen(np.broadcast_to(_numbers(bandwidth, amounts.rate), (count,)), np.float64)
+        self.latency: FloatArray = _frozen(np.broadcast_to(_numbers(latency, amounts.duration), (count,)), np.float64)
         self.kind = kind
         self.grid = grid
         self.names: tuple[str, ...] | None = None

@@ -51,6 +51,14 @@ class Entry:
             lines.append(f"  {name} = {{{title}}},")
         return "\n".join([*lines, "}"])
 
+    @property
+    def words(self) -> str:
+        """The entry for a table: ``Family names: title (year)``, as far as they are stated."""
+        names = [name.partition(",")[0].strip("{} ") for name in self.fields.get("author", "").split(" and ")]
+        who = names[0] + " et al." if len(names) > 2 or "others" in names else " and ".join(names)
+        title, year = self.fields.get("title", self.key), self.fields.get("year")
+        return f"{who}: {title}" * bool(who) + title * (not who) + (f" ({year})" if year else "")
+
 
 def escaped(text: str) -> str:
     """The text with what TeX would read as a command written as itself, on one line without control characters."""

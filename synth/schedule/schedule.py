@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from synth.arrays import BoolArray, Int32Array
 from synth.text.untrusted import LEAST, MOST
@@ -26,7 +27,7 @@ class Schedule:
     adds: BoolArray
 
     @staticmethod
-    def of(step: Any, link: Any, chunk: Any, adds: Any = False) -> Schedule:
+    def of(step: npt.ArrayLike, link: npt.ArrayLike, chunk: npt.ArrayLike, adds: npt.ArrayLike = False) -> Schedule:
         """From anything array-like, copied; ``adds`` may be one value for all.
 
         Raises ``ValueError`` on unlike lengths and on anything but whole numbers of 32 bits.

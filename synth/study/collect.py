@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +19,9 @@ from synth.study import figures, latex, print_table, report, sizes, solvers_page
 from synth.study.definition import PreparedStudy
 from synth.study.measures import summary
 from synth.study.names import named
+from synth.study.run_frame import frame_of
 from synth.study.table import build, place, read_records
+from synth.tables.frame import Frame, maker_of
 from synth.text.files import write_atomically
 from synth.views.figure_style import SCREEN_STYLE, FigureStyle, drawing, save
 from synth.views.notebook_html import card
@@ -41,26 +44,32 @@ LOOK = Look()
 
 @dataclass(frozen=True)
 class Collected:
-    """What a study wrote into its ``folder``: the ``table`` (a row per run), the ``files``, and among
-    them the ``report`` page."""
+    """What a study wrote into its ``folder``: the ``files``, among them the ``report`` page; ``rows`` is its
+    ``table.csv``, ``makers`` who made the schedule of each record."""
 
     folder: Path
-    table: pd.DataFrame
+    rows: pd.DataFrame
     files: tuple[Path, ...]
+    makers: Mapping[str, str | None] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> Frame:
+        """A row a run: the columns of ``table.csv`` and those that all frames share
+        (``synth.tables.frame.COLUMNS``); missing texts are missing there."""
+        return frame_of(self.rows, self.makers)
 
     @property
     def report(self) -> Path:
         """The page: figures, tables, schedules; one file that needs no network."""
         return self.folder / "report.html"
 
-    def summary(self) -> pd.DataFrame:
+    def summary(self) -> Frame:
         """A row per family and method: how many runs ended how, and how well (``synth study`` prints it)."""
-        return summary(self.table)
+        return Frame.of(summary(self.rows))
 
     def _repr_html_(self) -> str:
         """A short form for notebooks: where the page is, and the summary."""
-        rows: str = self.summary().to_html(index=False, na_rep="–", float_format=lambda value: f"{value:.4g}")
-        return card({"runs": str(len(self.table)), "report": str(self.report)}) + rows
+        return card({"runs": str(len(self.rows)), "report": str(self.report)}) + self.summary()._repr_html_()
 
 
 def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> list[Path]:
@@ -70,7 +79,7 @@ def write_page(prepared: PreparedStudy, collected: Collected, path: Path) -> lis
     command = f"synth study {shlex.quote(str(prepared.study.source or prepared.study.name))} --page {path}"
     records = read_records(prepared.folder)
     try:
-        return solvers_page.write(path, prepared.study.title, command, collected.table, records)
+        return solvers_page.write(path, prepared.study.title, command, collected.rows, records)
     except ValueError as wrong:
         raise InputError(str(wrong), str(path)) from None
 
@@ -133,7 +142,7 @@ def _collected(prepared: PreparedStudy, records: list[Record], command: str | No
         study.text,
     )
     report.write(files[-1], ran, told, drawn, records, prepared.instances)
-    return Collected(folder, table, tuple(files))
+    return Collected(folder, table, tuple(files), {place(record, folder): maker_of(record) for record in records})
 
 
 def _written(figure: Figure, folder: Path, name: str, formats: tuple[str, ...]) -> list[Path]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synth.options import given_limit, given_megabytes
 from synth.study.definition import PreparedStudy, Study, load
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def study(
     time_limit: str | float | None = None,
     seed: int | None = None,
     threads: int | None = None,
-    memory_mb: float | None = None,
+    memory_mb: str | float | None = None,
     resume: bool = False,
     on_start: Callable[[Run], None] | None = None,
     on_end: Callable[[Run, Record, bool], None] | None = None,
@@ -31,18 +32,20 @@ def study(
 
     ``target`` is a family (its shipped instances, below the current folder), a TOML file or a :class:`Study`;
     ``results`` the folder of the studies' folders (default ``results/studies``); ``jobs`` the runs at once (default:
-    processors / threads). ``time_limit``, ``seed`` and ``threads`` stand in place of the study's own; with ``resume``
-    runs whose good record is there are not run again. ``on_start(run)`` and
-    ``on_end(run, record, reused)`` are called as a run starts and ends.
+    processors / threads). ``time_limit`` (``"20s"``), ``seed`` and ``threads`` stand in place of the study's own;
+    ``memory_mb`` limits each run (``"4G"``, or megabytes); with ``resume`` runs whose good record is there are not run
+    again. ``on_start(run)`` and ``on_end(run, record, reused)`` are called as a run starts and ends.
 
-    The result has the ``table`` (a pandas DataFrame, a row per run), the ``folder`` and the ``report`` page. Raises
+    The result has the ``table`` (a :class:`synth.Frame`, a row per run), its ``summary()``, the ``folder`` and the
+    ``report`` page. Raises
     :class:`InputError` listing every fault before anything runs; what happens during a run is in its row.
     """
     chosen = target if isinstance(target, Study) else load(target)
+    given_limit(time_limit)
     limit = f"{time_limit}s" if isinstance(time_limit, (int, float)) else time_limit
-    chosen = chosen.with_options(limit, seed, threads)
+    chosen, memory = chosen.with_options(limit, seed, threads), given_megabytes(memory_mb)
     prepared = chosen.prepare(Path(results or "results/studies") / chosen.name)
-    run_study(prepared, jobs, resume, memory_mb=memory_mb, on_start=on_start, on_end=on_end)
+    run_study(prepared, jobs, resume, memory_mb=memory, on_start=on_start, on_end=on_end)
     from synth.study.collect import collect
 
     return collect(prepared)

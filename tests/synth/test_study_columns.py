@@ -12,6 +12,7 @@ import pytest
 
 from synth.study import measures, print_table, sizes
 from synth.study.table import COLUMNS
+from synth.tables import frame
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "models" / "formats" / "tables.md"
@@ -20,6 +21,7 @@ TABLES: dict[str, Mapping[str, str]] = {
     "summary": measures.SUMMARY,
     "print": print_table.COLUMNS,
     "sizes": sizes.COLUMNS,
+    "frame": frame.COLUMNS,
 }
 
 

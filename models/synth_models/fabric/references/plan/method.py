@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from synth.arrays import IntArray
 from synth.errors import InputError, UnsupportedError
 from synth.method import Outcome, Verdict
-from synth.options import RunOptions
+from synth.options import RunOptions, given_limit
 from synth_models.fabric.bounds.many_demands import ManyDemands
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.check.certificates import check_bound
@@ -180,15 +180,15 @@ class Planner:
         """Names of the ranks, in the order of a demand's rows and columns."""
         return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
 
-    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: float | None = 60.0) -> Planned:
+    def plan(self, demand: npt.ArrayLike, better: bool = False, time_limit: str | float | None = 60.0) -> Planned:
         """Plan a demand: whole bytes from every rank (row) to every rank (column); what stands on the diagonal stays.
 
-        ``better``: let method ``flow`` look for a better schedule too, in ``time_limit`` seconds; the prices that it
-        proves its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
+        ``better``: let method ``flow`` look for a better schedule too, within ``time_limit``; the prices that it proves
+        its bound with are kept for later demands. Raises :class:`InputError` naming the first wrong cells.
         """
         matrix, boxed = self._read(demand)
         found = self._compared(self._by_pieces(matrix, boxed), boxed)
-        return self._improved(found, boxed, time_limit) if better else found
+        return self._improved(found, boxed, given_limit(time_limit)) if better else found
 
     def _read(self, demand: npt.ArrayLike) -> tuple[IntArray, IntArray]:
         """The demand without its diagonal, in the order of the process group and in that of the boxes."""

@@ -1,0 +1,1 @@
+"""What Python hands out as pandas frames: numbers in the columns, units where they are shown."""
