@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from synth.instance import read
     from synth.network import Network
     from synth.planning import Planner
+    from synth.plugins.returned import from_table
     from synth.schedule import Schedule
+    from synth.schedule.moves import Moves
     from synth.study import study
 
 try:
@@ -31,12 +33,14 @@ except PackageNotFoundError:  # a source tree that is not installed
 
 __all__ = [
     "InputError",
+    "Moves",
     "Network",
     "Planner",
     "Schedule",
     "__version__",
     "check",
     "compare",
+    "from_table",
     "make",
     "read",
     "solve",
@@ -49,7 +53,9 @@ _TARGETS = {
     "check": "synth.api:check",
     "compare": "synth.comparison:compare",
     "InputError": "synth.errors:InputError",
+    "Moves": "synth.schedule.moves:Moves",
     "Network": "synth.network:Network",
+    "from_table": "synth.plugins.returned:from_table",
     "Planner": "synth.planning:Planner",
     "Schedule": "synth.schedule:Schedule",
 }

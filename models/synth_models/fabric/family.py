@@ -73,6 +73,7 @@ FAMILY = Family(
              corners="views.corners:corners",
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
+             moves="scheduling.stated_moves:schedule",
              size="instance:size", planning="race:planner", raced="race:raced"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
