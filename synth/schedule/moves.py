@@ -72,13 +72,13 @@ class Moves:
         (from, to) in an alltoall or demand, nothing where there is one block. ``piece``: which piece of it, from 0 on.
 
         ``via``: the nodes between, in order; or ``links``: the numbers of all links. Without either the quickest route
-        is found. Over a rank in between the piece is stored and sent on.
+        over switches is found, over ranks where there is no other: these store the piece and send it on.
 
         ``adds``: the target adds what comes to its own partial sum; by default so in a reduce and a reduce_scatter,
-        while in an allreduce a copy of the sum is sent. ``after``: numbers or names of moves that must have arrived.
-        By default a copy waits for what brings it, and a partial sum for all that is added at its source (where ranks
-        exchange sums, for what was stated before). ``start``: seconds, in ``xtree`` the timestep from 1 on; it is kept
-        exactly, and moves without one are fitted in.
+        while in an allreduce a copy of the sum is sent. ``after``: numbers or names of moves that must have arrived. By
+        default a copy waits for what brings it, and a partial sum for all that is added at its source; where ranks
+        exchange sums, for what was stated before and is not at the target by then. ``start``: seconds, in ``xtree`` the
+        timestep from 1 on; it is kept exactly, and moves without one are fitted in.
         """
         frame = sys._getframe(1)
         here = frame.f_code.co_filename, frame.f_lineno

@@ -2,7 +2,8 @@
 
 A copy waits for the move that first brings its piece to its source, of several the first that can be made. A partial
 sum waits for all that is added at its source; where the sums of a piece go round in a circle of ranks, as in an
-exchange, for what was stated before it. The copy of a sum leaves a rank once all is added there.
+exchange, for what was stated before it and holds nothing that its target has by then. The copy of a sum leaves a rank
+once all is added there.
 """
 
 from __future__ import annotations
@@ -56,15 +57,24 @@ class Waits:
         """What each move needs."""
         sent = self.sent
         exchanged = self._exchanged()
+        held: dict[Place, int] = {}  # whose contributions are there by the moves so far, a bit a rank
+        brings: dict[int, int] = {}  # the same of every sum that is sent in an exchange
         sums_sent = {(sent.piece[i], sent.source[i]) for i in range(len(sent.source)) if sent.adds[i]}
         for i, after in enumerate(sent.after):
             place = sent.piece[i], sent.source[i]
             here = self.added.get(place, [])
             if sent.adds[i]:
-                if after is None:
-                    after = here[: bisect_left(here, i)] if sent.piece[i] in exchanged else here
                 self.needs.append(None)
-                self.hard.append(set(after))
+                if sent.piece[i] in exchanged:
+                    target = sent.piece[i], sent.target[i]
+                    there = held.setdefault(target, 1 << sent.target[i])
+                    if after is None:
+                        after = [k for k in here[: bisect_left(here, i)] if not brings[k] & there]
+                    brings[i] = 1 << sent.source[i]
+                    for k in after:
+                        brings[i] |= brings.get(k, 0)
+                    held[target] = there | brings[i]
+                self.hard.append(set(here if after is None else after))
                 continue
             sums = self.holder[place[0][0]] < 0
             made_here = sums and bool(here) and (place not in sums_sent or not self.brought.get(place))

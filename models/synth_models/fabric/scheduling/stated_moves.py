@@ -33,9 +33,9 @@ ADDING = ("reduce", "reduce_scatter")
 
 def schedule(instance: FabricInstance, moves: Moves, plain: bool = False) -> Schedule:
     """The moves with routes and start times. Raises :class:`InputError` with all that is wrong with them, and
-    :class:`UnsupportedError` for several collectives. ``plain``: links are served in one way only, sums take
-    the quickest routes alone, none is held back that comes to a rank before what does not wait for it has left, and
-    the first fault ends it."""
+    :class:`UnsupportedError` for several collectives. ``plain``: links are served in one way only; moves take the
+    quickest way even if that is over ranks; no sum is held back that comes to a rank before what does not wait for it
+    has left; the first fault ends it."""
     ground, sizes = _ground(instance, moves)
     stated = understood(moves, ground)
     placed = _placed(instance, moves, stated, sizes, plain)
@@ -141,7 +141,7 @@ class _Finder:
         elif len(path) > 2:
             found = self._cut(tuple(self._link(u, v) for u, v in pairwise(path)))
         else:
-            direct = self.routes.direct(*path) if stated.adds[i] and not self.plain else None
+            direct = None if self.plain else self.routes.direct(*path)
             found = self.routes.hops(*path) if direct is None else [direct]
         if stated.adds[i] and len(found) > 1:
             names = self.machine.names
