@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -16,6 +18,7 @@ from synth.instance import Instance
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 
+PAGE = Path(__file__).resolve().parents[3] / "models/site/pages/start/algorithm.md"
 FAST = {"bandwidth": "50GB/s", "latency": "1us"}
 
 
@@ -33,35 +36,18 @@ def faults(moves: synth.Moves) -> list[str]:
     return [str(fault) for fault in error.value.faults]
 
 
-def two_cycles() -> list[list[int]]:
-    """The 32 edges of a 4x4 torus as two cycles: along row r from column -r on, then down; and this mirrored."""
-    one = [4 * r + (k - r) % 4 for r in range(4) for k in range(4)]
-    other = [4 * (v % 4) + v // 4 for v in one]
-    return [one, other]
-
-
-def ring_moves(instance: Instance, cycles: list[list[int]], pieces: int, **sums: Any) -> synth.Moves:
-    """Every block once around, its pieces dealt out to the cycles."""
-    moves = synth.Moves(instance, pieces)
-    size = len(cycles[0])
-    for step in range(size - 1):
-        for piece in range(pieces):
-            cycle = cycles[piece % len(cycles)]
-            for k in range(size):
-                moves.send(cycle[(k + step) % size], cycle[(k + step + 1) % size], cycle[k], piece)
-    return moves
-
-
-def test_rings_on_a_torus_are_those_of_the_reference() -> None:
-    """Two cycles that share no link, each both ways round: 4 rings, 2 chunks each, as `ring` finds by itself. 15 steps
-    of 128 KiB at 50 GB/s, and 1 us to wait for the first chunk of 15 hops beside the other: the value is its own."""
-    cycles = two_cycles()
-    edges = [{frozenset(edge) for edge in pairwise([*cycle, cycle[0]])} for cycle in cycles]
-    assert not edges[0] & edges[1]
-    assert len(edges[0] | edges[1]) == 32
+def test_the_pages_rings_on_a_torus_are_those_of_the_reference() -> None:
+    """The page's own code: two cycles of all 32 edges, each both ways round, two chunks each. That is what `ring` finds
+    by itself, and takes as long."""
+    [block] = re.findall(r"```python title=\"torus.py\"\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    own: dict[str, Any] = {}
+    exec(block, own)
     instance = synth.make("fabric", network="torus", rows=4, cols=4, bytes="16MiB", **FAST)
-    both_ways = [*cycles, *(cycle[::-1] for cycle in cycles)]
-    assert value(ring_moves(instance, both_ways, 8)) == synth.solve(instance, "ring").value
+    moves = own["rings"](instance)
+    sent = {(move.source, move.target) for move in moves.stated}
+    assert len(sent) == 64
+    assert all((v, u) in sent for u, v in sent)
+    assert value(moves) == synth.solve(instance, "ring").value
 
 
 def test_a_broadcast_tree() -> None:
