@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from synth.network import Network
     from synth.options import RunOptions
     from synth.planning import Planner
+    from synth.plugins.returned import from_table
     from synth.records.record import Record
     from synth.schedule import Schedule
+    from synth.schedule.moves import Moves
     from synth.study.run import study
     from synth.tables.comparison import compare
     from synth.tables.frame import Frame
@@ -40,6 +42,7 @@ __all__ = [
     "InputError",
     "Instance",
     "Method",
+    "Moves",
     "Network",
     "Outcome",
     "Planner",
@@ -51,6 +54,7 @@ __all__ = [
     "check",
     "compare",
     "families",
+    "from_table",
     "keys",
     "library",
     "make",
@@ -72,7 +76,9 @@ _TARGETS = {
     "InputError": "synth.errors:InputError",
     "Instance": "synth.instance:Instance",
     "Method": "synth.method:Method",
+    "Moves": "synth.schedule.moves:Moves",
     "Network": "synth.network:Network",
+    "from_table": "synth.plugins.returned:from_table",
     "Outcome": "synth.method:Outcome",
     "Planner": "synth.planning:Planner",
     "Record": "synth.records.record:Record",

@@ -21,7 +21,8 @@ from synth.family import Family, defaults_for, get_family
 from synth.instance import Instance
 from synth.method import SUBMITTED, Method, Outcome, Verdict, load
 from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, given_gap, given_limit, read_parameters
-from synth.plugins.method_file import method_of
+from synth.plugins import returned
+from synth.plugins.method_file import method_of, of_function
 from synth.records import record as records
 from synth.records.contents import FORMAT
 from synth.records.record import Record
@@ -65,7 +66,7 @@ def make(family: str, /, **parameters: object) -> Instance:
 
 def solve(
     instance: Instance,
-    method: str | Method | None = None,
+    method: str | Method | Callable[..., Any] | None = None,
     *,
     solver: str | None = None,
     time_limit: str | float | None = 60.0,
@@ -76,28 +77,43 @@ def solve(
     results: str | Path | None = None,
 ) -> Record:
     """Solve ``instance`` in this process by one method: its name, ``package.module:function`` of a file beside the
-    instance or in the current folder, a :class:`Method` of your own, or (by default) the family's first default
-    program.
+    instance or in the current folder, a function or a :class:`Method` of your own, or (by default) the family's first
+    default program.
+
+    A function takes (instance, options) or the instance alone, and returns :class:`synth.Moves`, a solution, the rows
+    of its table or an :class:`~synth.method.Outcome`.
 
     ``time_limit`` in seconds, or with its unit (``"5m"``); ``gap`` as a fraction, or ``"0.01%"``; ``options`` are the
     method's own parameters (``{"horizon": 5}``; texts as in ``key=value`` do as well). With ``results`` the record is
-    also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter; what
-    happens during the run (infeasible, size limit, error) is in the record.
+    also written below that folder. Raises :class:`InputError` for a wrong method, solver or parameter, and for what
+    your own code raises or may not return, with its file and line; how else a run ends (infeasible, size limit) is in
+    the record.
     """
     family = get_family(instance.family)
     if method is None:
         defaults = list(defaults_for(family, instance))
         method = ([name for name in defaults if family.methods[name].kind == "program"] or defaults)[0]
-    chosen = method if isinstance(method, Method) else method_of(family, method, instance)
+    chosen, function = _chosen(family, method, instance)
     given = {key: as_text(value) for key, value in (options or {}).items()}
     solver, parameters = method_options(family, chosen, solver, given)
     run = RunOptions(given_limit(time_limit), given_gap(gap), threads, seed, solver, parameters)
-    record = execute(instance, chosen, run)
+    record = execute(instance, chosen, run, function)
     if results is None:
         return record
     question = asked(chosen.parameters, parameters)
     path = records.record_path(Path(results), family.name, instance.name, chosen.name, solver, question)
     return records.write(record, path)
+
+
+def _chosen(
+    family: Family, method: str | Method | Callable[..., Any], instance: Instance
+) -> tuple[Method, Callable[..., Any] | None]:
+    """The method, and the function where it is one that is at hand. Raises :class:`InputError`."""
+    if isinstance(method, Method):
+        return method, None
+    if isinstance(method, str):
+        return method_of(family, method, instance), None
+    return of_function(method), method
 
 
 def execute(
@@ -119,7 +135,7 @@ def execute(
     outcome = Outcome("time_limit", message="stopped at the time limit")
     try:
         with options.in_time():
-            outcome = function(instance, options)
+            outcome = returned.outcome(method, function, instance, options)
     except UnsupportedError as error:
         outcome = Outcome("unsupported", message=str(error))
     except SizeLimitError as error:

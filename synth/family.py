@@ -30,6 +30,7 @@ Capability = Literal[
     "size",  # (instance) -> int: how many ranks take part
     "flow_table",  # (instance, solution) -> pandas.DataFrame: `show --csv --flows`
     "from_table",  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError
+    "moves",  # (instance, synth.schedule.moves.Moves) -> solution; raises InputError: what a user's method sends
     "bound_words",  # (instance, certificate) -> str | None: what it proves, in words
     "refutes",  # (method options, bound, certificate) -> bool: the question has no answer
     "frames",  # (instance, solution) -> synth.views.frames.Frames | None: the report's player

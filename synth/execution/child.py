@@ -9,6 +9,7 @@ import pickle
 import signal
 import stat
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,11 @@ def execute(task: Task) -> int:
         print("; ".join(str(error).splitlines()), file=sys.stderr)
         return 1
     path = Path(task.record)
-    record = api.execute(instance, method, task.options)
+    try:
+        record = api.execute(instance, method, task.options)
+    except InputError as error:  # of a method's file, or in the user's own code: the record keeps where it came from
+        traceback.print_exc()
+        record = api.failure(instance, method, task.options, "error", _in_words(error, method.name))
     extra: dict[str, Any] = {"peak_memory_mb": peak_memory_mb()}
     if printed := tail(2):
         extra["stderr"] = printed
@@ -76,6 +81,13 @@ def execute(task: Task) -> int:
         print(cannot_write(path, error), file=sys.stderr)
         return WRITE_FAILED
     return 0
+
+
+def _in_words(error: Any, method: str) -> str:
+    """All faults in one line, without the method's name, which the record has."""
+    place = (error.source or "").removeprefix(f"method {method}").lstrip(", ")
+    words = "; ".join(str(type(error)(error.faults)).splitlines())
+    return f"{place}: {words}" if place else words
 
 
 def cannot_write(path: Path, error: OSError) -> str:

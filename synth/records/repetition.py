@@ -21,6 +21,7 @@ from synth.family import Family, get_family
 from synth.instance import Instance
 from synth.method import Method, Outcome, load
 from synth.options import RunOptions, as_text
+from synth.plugins import returned
 from synth.records.record import Record
 from synth.text.files import dumps
 from synth.text.untrusted import equal, is_finite
@@ -91,7 +92,7 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     if large:
         return Repetition("unknown", f"not run again with {large[0]} above {MOST_ASKED}")
     try:
-        outcome = method.load()(instance, options)
+        outcome = returned.outcome(method, method.load(), instance, options)
     except UnsupportedError as error:
         return Repetition("other", f"the method does not take this instance: {error}")
     if options.out_of_time():

@@ -32,7 +32,7 @@ FAMILY = Family(
     citation="Cui, Qin, Cai, Huang: XTree on EquiMesh: Topology and Algorithm Co-Design for Collective Communication",
     objective=Objective("timesteps", "timesteps"),
     **rooms("synth_models.xtree", "XTreeInstance", "XTreeKeys", "check_schedule", suited="instance:suited",
-            from_table="views.from_table:from_table", size="instance:size",
+            from_table="views.from_table:from_table", moves="parts.stated_moves:schedule", size="instance:size",
             papers=_PAGES, export="views.transfers:transfers",
             bound_words="check.certificates:bound_words"),
     more_pages=(
