@@ -73,7 +73,7 @@ FAMILY = Family(
              corners="views.corners:corners",
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
-             size="instance:size", planning="race:planner", raced="race:raced"),
+             size="instance:size", planning="race:planner", raced="race:raced", lifted="race:lifted"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (2024), direct-connect (NSDI "

@@ -8,7 +8,7 @@ these. What is found is the least over continuous time, or what schedules come a
 a rank may start to send just before something arrives that is not to go with it.
 
 Of several collectives it is the last end: each piece stays with the ranks of its own group, and none of it starts
-before its release.
+before its release. What a rank has of its own comes to it when it is ready, as if it arrived.
 
 A bound over every way to cut is at most this; so is a bound for these pieces; a method that uses these pieces takes at
 least this long.
@@ -109,7 +109,9 @@ class _Search:
         bandwidth = [Fraction(repr(b)) for b in machine.network.bandwidth.tolist()]
         latency = [Fraction(repr(a)) for a in machine.network.latency.tolist()]
         exact = {(p, e): Fraction(self.size[p]) / b for p in range(len(self.size)) for e, b in enumerate(bandwidth)}
-        self.unit = reduce(_common, [*exact.values(), *latency, *release], Fraction(0)) or Fraction(1)
+        ready = {rank: Fraction(repr(moment)) for rank, moment in instance.ready or () if moment}
+        self.unit = reduce(_common, [*exact.values(), *latency, *release, *ready.values()], Fraction(0)) or Fraction(1)
+        self.ready = {rank: int(moment / self.unit) for rank, moment in ready.items()}
         self.duration = {key: int(value / self.unit) for key, value in exact.items()}
         self.latency = [int(value / self.unit) for value in latency]
         self.release = [int(release[c] / self.unit) for c in own]
@@ -268,7 +270,13 @@ class _Search:
             else:
                 for bit, v in enumerate(self.members[p]):
                     has[p * n + v] = 1 << bit
-        state: State = (tuple(has), (), ())
+        later = []
+        for index, value in enumerate(has):
+            p, v = divmod(index, n)
+            if value and v in self.ready:
+                later.append((self.ready[v], p, v, value if self.origin[p] < 0 else -1))
+                has[index] = 0
+        state: State = (tuple(has), tuple(sorted(later)), ())
         order = count()
         # estimate, minus time, tie-break, time, state, next move to decide about, what can be sent now, what is new,
         # and the moves so far

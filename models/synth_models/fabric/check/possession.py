@@ -29,6 +29,7 @@ from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.ready import in_ticks
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
@@ -75,7 +76,8 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     events = Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
     adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
     passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
-    ends = Ends(block_origin, block_goal, place, passes_on)
+    ready = in_ticks(instance.ready, machine.nodes, schedule.ticks_per_s)
+    ends = Ends(block_origin, block_goal, place, passes_on, ready)
     if reduces:
         first = net.src[schedule.link[schedule.route_start[:-1]]]
         came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
@@ -94,7 +96,13 @@ def _held_by_arrays(instance: FabricInstance, schedule: Schedule, hops: Hops, re
     machine, pieces = instance.machine, len(schedule.piece_block)
     members = np.array(instance.members, dtype=np.int64)
     few = len(members) <= without_kernels.BITS and pieces * machine.nodes <= without_kernels.MOST_HELD
-    if not few or hops.leaves is not None or instance.switching.mode != "cut_through" or not schedule.transfers:
+    if (
+        not few
+        or instance.ready
+        or hops.leaves is not None
+        or instance.switching.mode != "cut_through"
+        or not schedule.transfers
+    ):
         return None
     origin, goal = (part[schedule.piece_block] for part in (instance.blocks.origin, instance.blocks.goal))
     if reduces and np.any(origin != EVERYONE):
@@ -169,7 +177,7 @@ def _copies(
     """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
     very tick, and without ``copies`` once for every time that it has come."""
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events  # named once, as in _sums
-    origin, goal, place, is_switch = ends
+    origin, goal, place, is_switch, ready = ends
     nodes = len(is_switch)
     chain = np.zeros(len(code), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
@@ -199,7 +207,7 @@ def _copies(
                 continue
             i, u, now = of[sent[n]], source[sent[n]], start[sent[n]]
             n += 1
-            if here[u] != p or (is_switch[u] and not buffer and at[u] != now):
+            if here[u] != p or (is_switch[u] and not buffer and at[u] != now) or (u == origin[p] and now < ready[u]):
                 code[i] = NOT_THERE
             elif is_switch[u] and not copies:
                 if parcels[u] == 0:

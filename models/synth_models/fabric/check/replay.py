@@ -3,7 +3,8 @@
 Rules ▸: a link, and a group of links, carries one transfer at a time; a route is a path from rank to rank through
 switches (with ``multicast`` an out-tree), or with ``store_and_forward`` one link; nobody sends on what has not fully
 arrived; a switch that stores without ``buffer`` sends on at the tick of arrival or never, without ``copies`` once; in a
-reduction no contribution is added twice and only complete sums are copied; the pieces of a block make up its bytes;
+reduction no contribution is added twice and only complete sums are copied; nobody sends of its own before it is
+ready (:mod:`synth_models.fabric.problem.ready`); the pieces of a block make up its bytes;
 at the end everything is where the collective wants it. Times are whole ticks in exact arithmetic, so nothing is "about
 equal". Shares no code with what makes schedules.
 
@@ -33,6 +34,7 @@ from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact, float_above
+from synth_models.fabric.problem.ready import in_ticks, moments
 from synth_models.fabric.problem.several import OneCollective, called, objective_of
 from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded, part_of
 
@@ -53,6 +55,8 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
     if instance.collectives is not None:
         return _check_several(instance, schedule, instance.collectives)
     if isinstance(schedule, Quotient):
+        if instance.ready:
+            return Verdict(None, {}, ["where ranks are not ready at once only a list of all transfers counts"])
         return _check_quotient(instance, schedule)
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
 
@@ -193,7 +197,16 @@ def _replayed(
     faults.count += len(wrong) - len(first)
     faults.take(_goal_faults(instance, schedule, what.missing))
     faults.count += what.missing_count - len(what.missing)
-    return faults, int(hops.arrive.max(initial=0)), None if faults.count else what
+    return faults, _last_tick(instance, schedule, hops), None if faults.count else what
+
+
+def _last_tick(instance: FabricInstance, schedule: Schedule, hops: Hops) -> int:
+    """When all that is wanted has arrived, and of a sum what its ranks themselves contribute is there."""
+    last, blocks = int(hops.arrive.max(initial=0)), instance.blocks
+    if instance.ready and np.any(sums := blocks.origin == EVERYONE):
+        goals = list(instance.members) if np.any(blocks.goal[sums] == EVERYONE) else blocks.goal[sums]
+        last = max(last, int(in_ticks(instance.ready, instance.machine.nodes, schedule.ticks_per_s)[goals].max()))
+    return last
 
 
 def _figures(instance: FabricInstance, ticks_per_s: int, ticks: int) -> dict[str, float]:
@@ -364,6 +377,9 @@ def _sources(instance: FabricInstance, schedule: Schedule, transfer: int) -> lis
 
 
 def _when_there(instance: FabricInstance, schedule: Schedule, hops: Hops, node: int, piece: int, now: int) -> str:
+    first = moments(instance.ready).get(node, Fraction(0))
+    if now < first * schedule.ticks_per_s:
+        return f" of its own before it is ready ({shown(float(first), SECONDS)})"
     there = (schedule.piece[hops.owner] == piece) & (instance.machine.network.dst[schedule.link] == node)
     ticks = np.sort(hops.arrive[there & (hops.arrive >= 0)])
     later = ticks[ticks > now]

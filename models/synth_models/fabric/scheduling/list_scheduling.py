@@ -71,7 +71,7 @@ def timed(
     """
     transfers = summed_up(instance, transfers)
     ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
-    hops, uses, resources = _occupied(instance, transfers, ticks, in_gaps or in_cells)
+    hops, uses, resources = occupied(instance, transfers, ticks, in_gaps or in_cells)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found, seconds, in_gaps = None, left() + SLACK_S, in_gaps or in_cells
     if in_cells:
@@ -100,7 +100,7 @@ def _listed(
     """The transfers with the start times of this kernel, their resources in another order."""
     transfers = summed_up(instance, transfers)
     ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
-    hops, uses, resources = _occupied(instance, transfers, ticks, False)
+    hops, uses, resources = occupied(instance, transfers, ticks, False)
     uses = uses._replace(resource=numbered(uses.resource))
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     found = kernel(uses, resources, followers, transfers.priority, missing, left() + SLACK_S)
@@ -112,7 +112,7 @@ def timed_backwards(instance: FabricInstance, transfers: Transfers, ticks_per_s:
     route from its end on: what is then valid with time reversed
     (:func:`synth_models.fabric.scheduling.mirrored.mirrored`) need not be so as it is."""
     ticks = ticks_per_s or clock.ticks_per_second(instance.machine, most_seconds(instance, transfers))
-    hops, uses, resources = _occupied(instance, transfers, ticks, False, backwards=True)
+    hops, uses, resources = occupied(instance, transfers, ticks, False, backwards=True)
     followers, missing = followers_of(instance.machine, transfers, hops), np.diff(transfers.before_start)
     order = np.argsort(transfers.priority, kind="stable")
     found = list_scheduled_in_order(uses, resources, followers, order, missing, left() + SLACK_S)
@@ -126,7 +126,7 @@ def summed_up(instance: FabricInstance, transfers: Transfers) -> Transfers:
     return Transfers.of(transfers.piece_block, transfers.piece_bytes, *in_trees(instance, transfers))
 
 
-def _occupied(
+def occupied(
     instance: FabricInstance, transfers: Transfers, ticks: int, gaps: bool, backwards: bool = False
 ) -> tuple[gathering.HopTimes, Uses, int]:
     """Times of the hops, what the transfers occupy, and how many resources there are."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
@@ -21,12 +20,12 @@ from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling import moves as moving
-from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.gates import Waiting, started
 from synth_models.fabric.scheduling.gathering import gathering
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import followers_of, list_scheduled, most_seconds, placed_in_gaps
+from synth_models.fabric.scheduling.list_scheduling import followers_of, most_seconds
 from synth_models.fabric.scheduling.renumbered import waits_of
-from synth_models.fabric.scheduling.reservations import Uses, uses_of
+from synth_models.fabric.scheduling.reservations import uses_of
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
@@ -189,45 +188,15 @@ def _joined(rows: Sequence[Transfers]) -> Transfers:
 
 def _timed(instance: FabricInstance, moves: Transfers, release: Sequence[Fraction], in_gaps: bool) -> Schedule:
     """As :func:`synth_models.fabric.scheduling.list_scheduling.timed`, with a moment before which each transfer does
-    not start: those of one moment wait for a transfer on a resource of its own."""
-    machine, count = instance.machine, len(moves.piece)
+    not start."""
+    machine = instance.machine
     last = max(release, default=Fraction(0))
     ticks = clock.ticks_per_second(machine, most_seconds(instance, moves) + float(last))
     hops = hop_times(machine, moves, ticks, False)
     uses = uses_of(moves.route_start, moves.link, machine.group, hops.offset, hops.duration, in_gaps)
-    followers = followers_of(machine, moves, hops)
     resources, missing = machine.links + len(machine.group_names), np.diff(moves.before_start)
+    waiting = Waiting(uses, resources, followers_of(machine, moves, hops), missing)
     first = np.array([-(-(r * ticks).numerator // (r * ticks).denominator) for r in release], dtype=np.int64)
-    waits = np.flatnonzero((missing == 0) & (first > 0))
-    moments, gate = np.unique(first[waits], return_inverse=True)
-    extra, order = len(moments), np.argsort(gate.reshape(-1), kind="stable")
-    uses = Uses(
-        np.concatenate([uses.row, uses.row[-1] + 1 + np.arange(extra)]),
-        np.concatenate([uses.resource, resources + np.arange(extra)]),
-        np.concatenate([uses.offset, np.zeros(extra, dtype=np.int64)]),
-        np.concatenate([uses.duration, np.ones(extra, dtype=np.int64)]),
-    )
-    followers = Followers(
-        np.concatenate([followers.row, followers.row[-1] + np.cumsum(np.bincount(gate.reshape(-1), minlength=extra))]),
-        np.concatenate([followers.transfer, waits[order]]),
-        np.concatenate([followers.lag, first[waits][order]]),
-    )
-    missing = np.concatenate([missing, np.zeros(extra, dtype=np.int64)])
-    missing[waits] = 1
-    priority = np.concatenate([moves.priority, np.full(extra, moves.priority.min(initial=0) - 1)])
-    kernel = placed_in_gaps if in_gaps else list_scheduled
-    start, in_time = kernel(uses, resources + extra, followers, priority, missing, left() + SLACK_S)
-    if not in_time:
-        raise OutOfTime
-    if np.any(start < 0):
-        raise ValueError("some transfers wait for each other")
-    return Schedule(
-        ticks,
-        moves.piece_block,
-        moves.piece_bytes,
-        start[:count],
-        moves.piece,
-        moves.adds,
-        moves.route_start,
-        moves.link,
-    )
+    start = started(waiting, moves.priority, np.where(missing == 0, first, 0), in_gaps)
+    route = moves.route_start, moves.link
+    return Schedule(ticks, moves.piece_block, moves.piece_bytes, start, moves.piece, moves.adds, *route)
