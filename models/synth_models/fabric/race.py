@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from synth.clock.deadline import OutOfTime
@@ -191,18 +192,23 @@ def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outc
     function = method.load()
     if instance.ready is None:
         return function(instance, options)
-    incumbent, first = Incumbent(instance, options), Outcome("time_limit", message="stopped at the time limit")
-    for twin in (instance.on_time, *slower_twins(incumbent)):
+    incumbent, first = Incumbent(instance, options), Outcome("time_limit")
+    for twin in chain([instance.on_time], slower_twins(incumbent)):
         own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")
-        with own.in_time():
-            found = function(twin, own)
+        try:
+            with own.in_time():
+                found = function(twin, own)
+        except (UnsupportedError, SizeLimitError):
+            if twin is instance.on_time:
+                raise
+            continue
         found.take_over(own.held)
         first = found if twin is instance.on_time else first
         if found.solution is not None:
             for words, made in late_schedules(instance, expanded(twin, found.solution), twin):
                 incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
-    ended = "finished" if first.termination == "optimal" else first.termination
-    return replace(first, termination=ended, solution=incumbent.best, message=incumbent.told, made_by=incumbent.made_by)
+    ended, told = "finished" if first.termination == "optimal" else first.termination, incumbent.told or first.message
+    return replace(first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by)
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:

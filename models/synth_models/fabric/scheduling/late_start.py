@@ -9,6 +9,7 @@ which a whole sum comes later still comes before that. So no contribution is add
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from synth_models.fabric.scheduling.followers import Followers
 from synth_models.fabric.scheduling.gates import Waiting, started
 from synth_models.fabric.scheduling.gathering import HopTimes
 from synth_models.fabric.scheduling.hop_times import hop_times
+from synth_models.fabric.scheduling.lighter_roots import lighter_roots
 from synth_models.fabric.scheduling.list_scheduling import most_seconds, occupied
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import MOST_TICKS, Schedule
@@ -63,24 +65,36 @@ def late_schedules(
     waits = _waits(instance, moves, hop_times(made_for.machine, moves, schedule.ticks_per_s, False), schedule.start)
     if waits is None or not len(moves.piece):
         return
-    ticks = clock.ticks_per_second(
-        instance.machine, most_seconds(instance, moves) + float(max(moments(instance.ready).values(), default=0))
-    )
+    sizes = lighter_roots(instance, schedule)
+    if sizes is not None:
+        cut = replace(moves, piece_bytes=sizes)
+        yield from (("late roots of less, " + words, made) for words, made in _timed(instance, cut, waits))
+    if sizes is None or len(moves.piece) <= SEVERAL_WAYS:
+        yield from _timed(instance, moves, waits)
+
+
+def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator[tuple[str, Schedule]]:
+    """The transfers, whose priorities are the starts that they had, in several orders; of many in one."""
+    last_moment = float(max(moments(instance.ready).values(), default=0))
+    ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, moves) + last_moment)
     times, uses, resources = occupied(instance, moves, ticks, False)
     followers = _followers(waits, times, len(moves.piece))
     missing = np.bincount(followers.transfer, minlength=len(moves.piece)).astype(np.int64)
     first = first_ticks(instance, moves, times, ticks)
-    orders = {"in its own order": np.argsort(np.argsort(schedule.start, kind="stable"), kind="stable")}
-    if len(moves.piece) <= SEVERAL_WAYS:
+    order = np.argsort(moves.priority, kind="stable")
+    orders = {"in its own order": order}
+    many = len(moves.piece) > SEVERAL_WAYS
+    if not many:
         last = np.maximum.reduceat(times.arrival, moves.route_start[:-1])
-        rest = _rest(followers.row, followers.transfer, followers.lag, last, np.argsort(schedule.start, kind="stable"))
-        orders["the longest rest first"] = np.argsort(np.lexsort((schedule.start, -rest)), kind="stable")
-    for words, priority in orders.items():
-        for in_gaps in (False, True):
-            if in_gaps:
-                _, uses, resources = occupied(instance, moves, ticks, True)
+        rest = _rest(followers.row, followers.transfer, followers.lag, last, order)
+        orders["the longest rest first"] = np.lexsort((moves.priority, -rest))
+    for words, by in orders.items():
+        priority = np.empty(len(by), dtype=np.int64)
+        priority[by] = np.arange(len(by))
+        for in_gaps in (False,) if many else (False, True):
+            occupies = occupied(instance, moves, ticks, True)[1] if in_gaps else uses
             try:
-                start = started(Waiting(uses, resources, followers, missing), priority.astype(np.int64), first, in_gaps)
+                start = started(Waiting(occupies, resources, followers, missing), priority, first, in_gaps)
             except ValueError:
                 continue
             route = moves.route_start, moves.link
