@@ -28,7 +28,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, OwnSpec, built, own_faults
 from synth_models.fabric.problem.place_faults import place_faults, rows_of_three, whole
 from synth_models.fabric.problem.range_faults import range_faults, rate_faults
-from synth_models.fabric.problem.ready import Ready, misplaced, ready_faults
+from synth_models.fabric.problem.ready import Ready, ready_faults
 from synth_models.fabric.problem.several import (
     MOST_COLLECTIVES,
     SEVERAL,
@@ -289,7 +289,6 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     own = own_faults(network) if network.get("kind") == "links" else []
     yield from own
     yield from several_faults(raw)
-    yield from misplaced(raw)
     yield from _size_faults(raw)
     yield from switching_faults(raw.get("switching"), network)
     if own:

@@ -41,9 +41,10 @@ from synth_models.fabric.problem.failures import failures, in_words, read_statem
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
+from synth_models.fabric.problem.node_words import node_meant, nodes_meant
 from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
-from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, node_meant, nodes_meant, of_line
+from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, of_line
 
 _RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
 _OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
@@ -211,8 +212,8 @@ class FabricKeys(NetworkKeys):
     )
     collectives: InputFile | None = Field(
         None,
-        description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,"
-        'priority] (ranks such as "0,1,4-7" or "a,b", release such as 20us)',
+        description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,late,"
+        'after,priority] (ranks such as "0,1,4-7" or "a,b", release such as 20us, after: names or numbers)',
     )
     objective: Objective | None = Field(
         None, description="with collective=several: last_end (default), or weighted_ends (the mean, by priority)"

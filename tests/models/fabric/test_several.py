@@ -70,7 +70,7 @@ def test_two_on_one_link() -> None:
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
-        (on_one_link(1, 5), "before the release of collective 0 (a) (1.50 s)"),
+        (on_one_link(1, 5), "of its own before it is ready (1.50 s)"),
         (on_one_link(2, 3), "the link carries transfer 0 until"),
         (schedule_of([(0, 4), (1, 2)], [(4, 0, [0])], 2), "collective 1 (b), counted within it: end: rank 1 does not"),
         (schedule_of([(0, 4), (1, 2)], [(4, 0, [0]), (0, 1, [1])], 2), "collective 1 (b), counted within it: transfer"),

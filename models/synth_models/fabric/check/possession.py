@@ -29,7 +29,6 @@ from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.problem.ready import in_ticks
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
@@ -52,12 +51,13 @@ class Held:
     redundant: int
 
 
-def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
-    """Replay piece by piece; one piece's state is in memory at a time."""
+def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArray) -> Held:
+    """Replay piece by piece; one piece's state is in memory at a time. ``ready``: tick from which a node has its own
+    part, shape (nodes,)."""
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
     net, pieces = machine.network, len(schedule.piece_block)
     reduces = bool(np.any(blocks.origin == EVERYONE))
-    if without_kernels.wanted(len(schedule.link)):
+    if without_kernels.wanted(len(schedule.link)) and not ready.any():
         simple = _held_by_arrays(instance, schedule, hops, reduces)
         if simple is not None:
             return simple
@@ -76,7 +76,6 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     events = Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
     adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
     passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
-    ready = in_ticks(instance.ready, machine.nodes, schedule.ticks_per_s)
     ends = Ends(block_origin, block_goal, place, passes_on, ready)
     if reduces:
         first = net.src[schedule.link[schedule.route_start[:-1]]]

@@ -18,7 +18,6 @@ from synth.errors import Fault
 from synth.instance import Unit
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.place_faults import whole
-from synth_models.fabric.problem.several import SEVERAL
 
 MOST_READY = 86_400.0  # seconds: a day
 LATEST = 2**62  # ticks
@@ -53,9 +52,3 @@ def ready_faults(raw: Mapping[str, Any], members: Sequence[int]) -> Iterator[Fau
         elif rank in seen:
             yield Fault(f"ready[{i}]", "stands twice", rank, True)
         seen.add(rank)
-
-
-def misplaced(raw: Mapping[str, Any]) -> Iterator[Fault]:
-    """``ready`` where each of several collectives has its release."""
-    if raw.get("ready") is not None and raw.get("collective") == SEVERAL:
-        yield Fault("ready", f"has no meaning for {SEVERAL}: each of the collectives has its release")

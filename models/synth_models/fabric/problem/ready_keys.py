@@ -11,8 +11,8 @@ from synth.errors import Fault, InputError
 from synth.text import amounts
 from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
+from synth_models.fabric.problem.node_words import nodes_meant
 from synth_models.fabric.problem.ready import MOST_READY
-from synth_models.fabric.problem.tables import nodes_meant
 
 Rows = list[list[float]]
 

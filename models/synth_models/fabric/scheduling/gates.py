@@ -24,6 +24,38 @@ class Waiting(NamedTuple):
     missing: IntArray
 
 
+class Stages(NamedTuple):
+    """Moments that transfers wait for together: when all ``coming`` transfers of a stage have arrived, ``lag`` ticks
+    after their starts, those ``leaving`` may start. ``of_coming``, ``of_leaving``: the stage of each."""
+
+    coming: IntArray
+    of_coming: IntArray
+    lag: IntArray
+    leaving: IntArray
+    of_leaving: IntArray
+
+
+def with_stages(waiting: Waiting, stages: Stages) -> Waiting:
+    """The same with a transfer on a resource of its own behind the others for each stage, all numbered without gaps."""
+    uses, resources, followers, missing = waiting
+    count, extra = len(missing), int(stages.of_coming.max(initial=-1)) + 1
+    uses = Uses(
+        np.concatenate([uses.row, uses.row[-1] + 1 + np.arange(extra)]),
+        np.concatenate([uses.resource, resources + np.arange(extra)]),
+        np.concatenate([uses.offset, np.zeros(extra, dtype=np.int64)]),
+        np.concatenate([uses.duration, np.ones(extra, dtype=np.int64)]),
+    )
+    old = np.repeat(np.arange(count), np.diff(followers.row))
+    before = np.concatenate([old, stages.coming, count + stages.of_leaving])
+    after = np.concatenate([followers.transfer, count + stages.of_coming, stages.leaving])
+    lag = np.concatenate([followers.lag, stages.lag, np.zeros(len(stages.leaving), dtype=np.int64)])
+    order = np.argsort(before, kind="stable")
+    rows = starts(np.bincount(before, minlength=count + extra))
+    missing = missing + np.bincount(stages.leaving, minlength=count)
+    missing = np.concatenate([missing, np.bincount(stages.of_coming, minlength=extra)])
+    return Waiting(uses, resources + extra, Followers(rows, after[order], lag[order]), missing.astype(np.int64))
+
+
 def started(waiting: Waiting, priority: IntArray, first: IntArray, in_gaps: bool) -> IntArray:
     """Start ticks of the transfers in this order of priority, none before its tick in ``first``; shape (transfers,).
 
