@@ -38,7 +38,7 @@ from synth_models.fabric.solution import Schedule, expanded
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
 WHOLE, THIRD, FIFTH, EACH = 1.0, 0.3, 0.2, 0.4  # of the time that is left, for a lender
 OWN = 0.9  # of it, for a method that others are compared with
-ON_TIME = 0.4  # of it, for a method's schedule of ranks that are all ready at once
+ON_TIME = 0.6  # of it, for a method's schedule of ranks that are all ready at once
 BOUND = 0.15  # of it, for the bound at which a race with a certified one ends
 MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: others take as long as all the rest
 MOST_MEMBERS = 32  # up to which all that libraries run is quick
