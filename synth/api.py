@@ -17,7 +17,7 @@ import synth
 from synth import making
 from synth.clock import start_up_costs
 from synth.errors import InputError, SizeLimitError, UnsupportedError
-from synth.family import Family, defaults_for, get_family
+from synth.family import Family, defaults_for, function_of, get_family
 from synth.instance import Instance
 from synth.method import SUBMITTED, Method, Outcome, Verdict, load
 from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, given_gap, given_limit, read_parameters
@@ -127,7 +127,7 @@ def execute(
     method's own function, where what it returns is there already."""
     family = get_family(instance.family)
     with start_up_costs.uncounted():
-        function = method.load() if run is None else run
+        function = function_of(family, method) if run is None else run
         preload(method.needs, options.solver)
     compiled, not_counted = start_up_costs.seconds, start_up_costs.not_counted()
     options = options.started_now()

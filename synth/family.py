@@ -7,7 +7,7 @@ It runs nothing and knows nothing of pages, records or the command. Families are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,8 +19,11 @@ from synth.plugins.former_fields import takes_former_fields
 
 if TYPE_CHECKING:
     from synth.instance import Instance
+    from synth.options import RunOptions
 
-__all__ = ["Family", "Method", "Objective", "Outcome", "Page", "Target", "Verdict", "by_name", "load", "rooms"]
+__all__ = [
+    "Family", "Method", "Objective", "Outcome", "Page", "Target", "Verdict", "by_name", "function_of", "load", "rooms",
+]  # fmt: skip
 
 Capability = Literal[
     "suited",  # (instance, method name) -> bool: whether a default method fits the instance
@@ -32,6 +35,7 @@ Capability = Literal[
     "from_table",  # (instance, file[, file of flows]) -> solution: the inverse; raises InputError
     "moves",  # (instance, synth.schedule.moves.Moves) -> solution; raises InputError: what a user's method sends
     "bound_words",  # (instance, certificate) -> str | None: what it proves, in words
+    "lifted",  # (method) -> its function for all instances, also those that it knows in a plainer form only
     "refutes",  # (method options, bound, certificate) -> bool: the question has no answer
     "frames",  # (instance, solution) -> synth.views.frames.Frames | None: the report's player
     "export",  # (instance, solution) -> synth.exchange.transfers.Transfers: `synth export`; raises InputError
@@ -125,6 +129,13 @@ class Family:
             words = f"unknown method {name!r} of family {self.name}; {one_of(name, self.methods)}"
             raise InputError(f"{words}; {why}" if why else words)
         return self.methods[name]
+
+
+def function_of(family: Family, method: Method) -> Callable[[Any, RunOptions], Outcome]:
+    """What runs the method on an instance of the family."""
+    function: Callable[[Any, RunOptions], Outcome]
+    function = family.capability("lifted")(method) if family.can("lifted") else method.load()
+    return function
 
 
 def rooms(

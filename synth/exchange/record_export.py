@@ -17,7 +17,7 @@ from synth.exchange.lowering import Wish, in_chunks, limits_of, lower, with_idle
 from synth.exchange.lowering.equal_chunks import MOST_TRIED
 from synth.exchange.mscclpp.versions import NEWEST, Version, unknown_to, version_of
 from synth.exchange.transfers import Transfers
-from synth.family import Capability, get_family
+from synth.family import Capability, function_of, get_family
 from synth.instance import Instance
 from synth.method import Method, load
 from synth.options import RunOptions, as_text
@@ -299,7 +299,7 @@ def write_model(
     source, method = str(record.path) if record.path else None, program.method
     with model_file.instead_of_solving(path, form, number) as wish:
         try:
-            outcome = method.load()(program.instance, program.options)
+            outcome = function_of(get_family(program.instance.family), method)(program.instance, program.options)
         except (UnsupportedError, SizeLimitError) as error:
             raise InputError(str(error), source) from None
         if outcome.termination in ("unsupported", "size_limit"):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.exchange.record_export import program_of
 from synth.exchange.solver_solutions import read
+from synth.family import function_of, get_family
 from synth.library.submission import Sender, of_solution
 from synth.records.record import Record
 from synth.solvers import model_file
@@ -28,7 +29,9 @@ def record_of(
     program = program_of(record, solver, parameters, method_name)
     with model_file.answered_by(point.values, number) as wish:
         try:
-            outcome = program.method.load()(program.instance, program.options)
+            outcome = function_of(get_family(program.instance.family), program.method)(
+                program.instance, program.options
+            )
         except (UnsupportedError, SizeLimitError) as error:
             raise InputError(str(error), str(file)) from None
         except InputError as error:

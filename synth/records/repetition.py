@@ -17,7 +17,7 @@ import numpy as np
 
 from synth.arrays import SAME
 from synth.errors import InputError, UnsupportedError
-from synth.family import Family, get_family
+from synth.family import Family, function_of, get_family
 from synth.instance import Instance
 from synth.method import Method, Outcome, load
 from synth.options import RunOptions, as_text
@@ -92,7 +92,7 @@ def _compared(record: Record, method: Method, instance: Instance, longest_s: flo
     if large:
         return Repetition("unknown", f"not run again with {large[0]} above {MOST_ASKED}")
     try:
-        outcome = returned.outcome(method, method.load(), instance, options)
+        outcome = returned.outcome(method, function_of(family, method), instance, options)
     except UnsupportedError as error:
         return Repetition("other", f"the method does not take this instance: {error}")
     if options.out_of_time():

@@ -27,6 +27,8 @@ from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import FabricSpec, OwnSpec, built, own_faults
 from synth_models.fabric.problem.place_faults import place_faults, rows_of_three, whole
+from synth_models.fabric.problem.range_faults import range_faults, rate_faults
+from synth_models.fabric.problem.ready import Ready, ready_faults
 from synth_models.fabric.problem.several import (
     MOST_COLLECTIVES,
     SEVERAL,
@@ -49,7 +51,6 @@ VERY_MANY = 1025  # and on equal boxes those that keep one rank's transfers only
 MOST_SHOWN = 8
 LEAST_SPAN_S, MOST_SPAN_S = 2.0**14, 1.1e9  # that a clock of several collectives has room for behind all releases
 SERIAL = 64  # hops that all of a collective may make one after the other, each on the slowest link
-LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY = 1e-3, 1e18, 1e6
 
 
 class Failed(Part):
@@ -78,7 +79,8 @@ class FabricInstance(Instance):
     the group forward nothing unless ``relay`` is true. ``bytes`` counts as in nccl-tests
     (:mod:`synth_models.fabric.problem.blocks`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
     whose ``bytes`` is their sum. The collective ``several`` has ``collectives``, whose sum is ``bytes``, and an
-    ``objective`` (:mod:`synth_models.fabric.problem.several`).
+    ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their own part
+    (:mod:`synth_models.fabric.problem.ready`).
     """
 
     family: Literal["fabric"] = "fabric"
@@ -93,6 +95,7 @@ class FabricInstance(Instance):
     failed: Failed = Failed()
     collectives: Annotated[tuple[OneCollective, ...], Field(min_length=1, max_length=MOST_COLLECTIVES)] | None = None
     objective: Objective | None = None
+    ready: Annotated[Ready, Field(min_length=1)] | None = None
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -136,6 +139,14 @@ class FabricInstance(Instance):
         serial = sum(len(one.members) * (one.bytes / rate + len(one.members) * delay) for one in parts) * SERIAL
         release = max(one.release for one in self.collectives or ())
         return min(max(LEAST_SPAN_S, serial), MOST_SPAN_S) + release
+
+    @cached_property
+    def on_time(self) -> FabricInstance:
+        """The same with every rank ready at moment 0."""
+        if self.ready is None:
+            return self
+        values = {key: getattr(self, key) for key in type(self).model_fields if key != "ready"}
+        return FabricInstance.model_construct(**values)
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:
@@ -297,7 +308,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     except (ValueError, KeyError) as error:
         yield Fault("network", str(error))
         return
-    strange = list(_range_faults(machine)) + list(_rate_faults(raw.get("switching")))
+    strange = list(range_faults(machine)) + list(rate_faults(raw.get("switching")))
     yield from strange
     if strange:
         return
@@ -308,8 +319,9 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     failed = Failed.model_validate(raw.get("failed") or {})
     ranks = raw.get("ranks")
     members = _members(machine, tuple(ranks) if ranks is not None else None, failed.nodes)
+    yield from ready_faults(raw, members)
     usable = _usable(machine, failed, members, raw.get("relay") is True)
-    yield from _range_faults(usable) if failed.reduced else ()
+    yield from range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)
     yield from _partition_faults(raw, usable, members)
 
@@ -379,29 +391,6 @@ def _sum_faults(demand: Sequence[Any], size: Any) -> Iterator[Fault]:
     amounts = [amount for _, _, _, amount in rows_of_three(demand) if whole(amount)]
     if demand and len(amounts) == len(demand) and whole(size) and sum(amounts) != size:
         yield Fault("bytes", f"must be the demand's sum, {sum(amounts)}", size, True)
-
-
-def _range_faults(machine: Machine) -> Iterator[Fault]:
-    """Bandwidths and latencies that no machine has, and that would leave exact times no room."""
-    net = machine.network
-    for e in np.flatnonzero((net.bandwidth < LEAST_BANDWIDTH) | (net.bandwidth > MOST_BANDWIDTH)).tolist():
-        words = f"the bandwidth must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
-        yield Fault(f"network.links[{e}]", words, float(net.bandwidth[e]), True)
-    rate = machine.abilities.add_rate
-    for v in np.flatnonzero((rate < LEAST_BANDWIDTH) | ((rate > MOST_BANDWIDTH) & np.isfinite(rate))).tolist():
-        words = f"the add_rate must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
-        yield Fault(f"network, switch {machine.names[v]}", words, float(rate[v]), True)
-    for e in np.flatnonzero(net.latency > MOST_LATENCY).tolist():
-        yield Fault(
-            f"network.links[{e}]", f"the latency must be at most {MOST_LATENCY:g} s", float(net.latency[e]), True
-        )
-
-
-def _rate_faults(switching: Any) -> Iterator[Fault]:
-    rate = switching.get("add_rate") if isinstance(switching, dict) else None
-    if isinstance(rate, (int, float)) and not LEAST_BANDWIDTH <= rate <= MOST_BANDWIDTH:
-        words = f"must be in {LEAST_BANDWIDTH:g}..{MOST_BANDWIDTH:g} bytes/s"
-        yield Fault("switching.add_rate", words, rate, True)
 
 
 def _division_faults(raw: dict[str, Any], members: tuple[int, ...]) -> Iterator[Fault]:

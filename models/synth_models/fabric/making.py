@@ -41,8 +41,10 @@ from synth_models.fabric.problem.failures import failures, in_words, read_statem
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
+from synth_models.fabric.problem.node_words import node_meant, nodes_meant
+from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
-from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, node_meant, nodes_meant, of_line
+from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, of_line
 
 _RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
 _OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
@@ -210,12 +212,16 @@ class FabricKeys(NetworkKeys):
     )
     collectives: InputFile | None = Field(
         None,
-        description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,"
-        'priority] (ranks such as "0,1,4-7" or "a,b", release such as 20us)',
+        description="with collective=several: CSV file with the header collective,bytes[,name,ranks,root,release,late,"
+        'after,priority] (ranks such as "0,1,4-7" or "a,b", release such as 20us, after: names or numbers)',
     )
     objective: Objective | None = Field(
         None, description="with collective=several: last_end (default), or weighted_ends (the mean, by priority)"
     )
+    ready: Annotated[Annotated[float, _of("time")] | InputFile | None, BeforeValidator(number_or_file)] = Field(
+        None, description="when ranks have their own part: a time for all, or a CSV file with the header rank,ready"
+    )
+    late: Listed | None = Field(None, description="ranks that have it later, such as 3:300us or 8-15:1ms,0/gpu1:2ms")
     failed: InputFile | None = Field(
         None,
         description="file of lines 'link A B' (fails in both directions), 'link A -> B' (in one), either with the "
@@ -250,7 +256,9 @@ class FabricKeys(NetworkKeys):
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
-        for key, reader in (("demand", demand_rows), ("failed", read_statements), ("collectives", collective_rows)):
+        readers = {"demand": demand_rows, "failed": read_statements, "collectives": collective_rows}
+        readers |= {"late": late_rows} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
+        for key, reader in readers.items():
             if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
         return faults
@@ -329,7 +337,7 @@ def make(keys: FabricKeys) -> FabricInstance:
     found = keys.expanded()
     network = found.network
     raw: dict[str, Any] = {"network": network, "collective": keys.collective}
-    lines = _read_tables(keys, network, raw)
+    lines, ready_lines = _read_tables(keys, network, raw), list[int]()
     raw |= {"objective": keys.objective} if keys.objective is not None else {}
     names = _names(network)
     if keys.root is not None:
@@ -346,13 +354,16 @@ def make(keys: FabricKeys) -> FabricInstance:
     if keys.bytes is not None:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
+    if keys.ready is not None or keys.late is not None:
+        raw["ready"], ready_lines = put_together(keys, names, _members(network, raw))
     if not isinstance(keys.machine, str | None):
         own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
         raw["source"] = ". ".join([source_of(keys.machine), " ".join(own), *found.notes])
     try:
         return keys.instance("fabric", FabricInstance, instance_name(keys, raw), notes=notes, **raw)
     except InputError as error:
-        raise InputError([_of_table(keys, fault, lines) for fault in error.faults], error.source) from None
+        faults = [_of_table(keys, named(fault, keys, ready_lines), lines) for fault in error.faults]
+        raise InputError(faults, error.source) from None
 
 
 def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, Any]) -> list[int]:
@@ -379,15 +390,19 @@ def _of_table(keys: FabricKeys, fault: Fault, lines: Sequence[int]) -> Fault:
 
 def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, list[str]]:
     """The size as nccl-tests would run it, and what was rounded in words."""
-    asked, machine = keys.bytes or 0, _built(network)
-    if machine is None:
-        return asked, []
-    broken = set((raw.get("failed") or {}).get("nodes") or ())
-    ranks = len(raw["ranks"]) if "ranks" in raw else sum(int(v) not in broken for v in machine.ranks)
+    asked, ranks = keys.bytes or 0, len(_members(network, raw))
     size = rounded_size(keys.collective, asked, ranks) if ranks else asked
     if size in (0, asked):
         return asked, []
     return size, [f"bytes={asked} does not divide among {ranks} ranks: rounded down to {size}, as nccl-tests does"]
+
+
+def _members(network: Mapping[str, Any], raw: Mapping[str, Any]) -> list[int]:
+    """The ranks that take part; none where the network is wrong."""
+    machine, broken = _built(network), set((raw.get("failed") or {}).get("nodes") or ())
+    if "ranks" in raw or machine is None:
+        return list(raw["ranks"]) if machine is not None else []
+    return [int(v) for v in machine.ranks if int(v) not in broken]
 
 
 def _switching(keys: FabricKeys) -> dict[str, Any]:

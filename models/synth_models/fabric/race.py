@@ -15,26 +15,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 from synth.clock.deadline import OutOfTime
 from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import get_family
-from synth.method import Outcome, Target, load
+from synth.method import Method, Outcome, Target, load
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
+from synth_models.fabric.plans.slower_twin import slower_twins
 from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
+from synth_models.fabric.scheduling.late_start import late_schedules
 from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
 WHOLE, THIRD, FIFTH, EACH = 1.0, 0.3, 0.2, 0.4  # of the time that is left, for a lender
 OWN = 0.9  # of it, for a method that others are compared with
+ON_TIME = 0.6  # of it, for a method's schedule of ranks that are all ready at once
 BOUND = 0.15  # of it, for the bound at which a race with a certified one ends
 MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: others take as long as all the rest
 MOST_MEMBERS = 32  # up to which all that libraries run is quick
@@ -175,6 +179,36 @@ def race(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
     if incumbent.best is None and lacking is not None:
         raise lacking
     return _ended(incumbent, found, lent)
+
+
+def lifted(method: Method) -> Callable[[FabricInstance, RunOptions], Outcome]:
+    """The method's function, which may leave ready times to :func:`_late`."""
+    return method.load() if method.kind == "bound" else partial(_late, method)
+
+
+def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outcome:
+    """The method's schedule for ranks that are all ready at once, and then for links that late ranks leave slower, each
+    timed again for when they are ready."""
+    function = method.load()
+    if instance.ready is None:
+        return function(instance, options)
+    incumbent, first = Incumbent(instance, options), Outcome("time_limit")
+    for twin in chain([instance.on_time], slower_twins(incumbent)):
+        own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")
+        try:
+            with own.in_time():
+                found = function(twin, own)
+        except (UnsupportedError, SizeLimitError):
+            if twin is instance.on_time:
+                raise
+            continue
+        found.take_over(own.held)
+        first = found if twin is instance.on_time else first
+        if found.solution is not None:
+            for words, made in late_schedules(instance, expanded(twin, found.solution), twin):
+                incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
+    ended, told = "finished" if first.termination == "optimal" else first.termination, incumbent.told or first.message
+    return replace(first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by)
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:

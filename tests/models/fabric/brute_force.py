@@ -8,7 +8,8 @@ these. What is found is the least over continuous time, or what schedules come a
 a rank may start to send just before something arrives that is not to go with it.
 
 Of several collectives it is the last end: each piece stays with the ranks of its own group, and none of it starts
-before its release.
+before its release. What a rank has of its own comes to it, as if it arrived, when it is ready and has all that it wants
+of the collectives before.
 
 A bound over every way to cut is at most this; so is a bound for these pieces; a method that uses these pieces takes at
 least this long.
@@ -109,11 +110,18 @@ class _Search:
         bandwidth = [Fraction(repr(b)) for b in machine.network.bandwidth.tolist()]
         latency = [Fraction(repr(a)) for a in machine.network.latency.tolist()]
         exact = {(p, e): Fraction(self.size[p]) / b for p in range(len(self.size)) for e, b in enumerate(bandwidth)}
-        self.unit = reduce(_common, [*exact.values(), *latency, *release], Fraction(0)) or Fraction(1)
+        rows = [(0, instance.ready)] if instance.collectives is None else enumerate(
+            one.ready for one in instance.collectives
+        )  # fmt: skip
+        ready = {(c, rank): Fraction(repr(moment)) for c, row in rows for rank, moment in row or () if moment}
+        self.unit = reduce(_common, [*exact.values(), *latency, *release, *ready.values()], Fraction(0)) or Fraction(1)
+        self.ready = {key: int(moment / self.unit) for key, moment in ready.items()}
+        self.collective = own
+        self.after = [tuple(one.after or ()) for one in instance.collectives or ()] or [()]
         self.duration = {key: int(value / self.unit) for key, value in exact.items()}
         self.latency = [int(value / self.unit) for value in latency]
         self.release = [int(release[c] / self.unit) for c in own]
-        self.last_release = max(self.release, default=0)
+        self.last_release = max([*self.release, *self.ready.values()], default=0)
         self.bandwidth = [b * self.unit for b in bandwidth]
         self.moves = self.all_moves()
         self.cuts = self.all_cuts()
@@ -240,6 +248,10 @@ class _Search:
                     if brings & bit:
                         near.append((when, away[u]))
                         nodes |= 1 << u
+                if not near:  # nobody has it yet
+                    owner = self.owner(p, bit)
+                    near.append((0, away[owner]))
+                    nodes |= 1 << owner
                 for v in without:
                     if not held[v] & bit:
                         least = max(least, min([when + row[v] for when, row in near], default=math.inf))
@@ -268,7 +280,18 @@ class _Search:
             else:
                 for bit, v in enumerate(self.members[p]):
                     has[p * n + v] = 1 << bit
-        state: State = (tuple(has), (), ())
+        later = []
+        begun = list(has)
+        for index, value in enumerate(begun):
+            p, v = divmod(index, n)
+            when = self.ready.get((self.collective[p], v), 0)
+            if value and (when or self.after[self.collective[p]]):
+                has[index] = 0
+                if not self.after[self.collective[p]]:
+                    later.append((when, p, v, value if self.origin[p] < 0 else -1))
+        self.begun = begun
+        self.become_ready(has, 0)
+        state: State = (tuple(has), tuple(sorted(later)), ())
         order = count()
         # estimate, minus time, tie-break, time, state, next move to decide about, what can be sent now, what is new,
         # and the moves so far
@@ -301,6 +324,27 @@ class _Search:
             else:
                 self.advance(heap, reached, -next(order), now, state, trail)
         raise ValueError("there is no schedule")
+
+    def owner(self, p: int, bit: int) -> int:
+        return self.origin[p] if self.origin[p] >= 0 else self.members[p][bit.bit_length() - 1]
+
+    def become_ready(self, has: list[int], now: int) -> list[Flight]:
+        """Give every rank its own part of what comes after others if it has ended these; as if it arrived."""
+        found = []
+        for index, value in enumerate(self.begun):
+            p, v = divmod(index, self.nodes)
+            c = self.collective[p]
+            if not value or not self.after[c] or has[index] & (value | self.sent) or now < self.ready.get((c, v), 0):
+                continue
+            if all(self.ended(has, other, v) for other in self.after[c]):
+                has[index] |= value
+                found.append((1, p, v, value if self.origin[p] < 0 else -1))
+        return found
+
+    def ended(self, has: Sequence[int], collective: int, v: int) -> bool:
+        """Whether a rank has all that it wants of a collective."""
+        pieces = [p for p, c in enumerate(self.collective) if c == collective and v in self.wanting(p)]
+        return all(has[p * self.nodes + v] == self.full[p] for p in pieces if self.origin[p] != v)
 
     def told(self, trail: Any) -> list[tuple[int, int, list[int], bool]]:
         rows = []
@@ -413,6 +457,7 @@ class _Search:
                 return
             else:
                 has[at] |= brings
+        arrived += self.become_ready(has, now + 1)
         new: State = (
             tuple(has),
             tuple((when - 1, *rest) for when, *rest in flights if when > 1),  # type: ignore[misc]

@@ -40,6 +40,7 @@ class Replay:
             )
         ]
         self.faults: set[str] = set()
+        self.ready = {rank: math.ceil(Fraction(repr(moment)) * self.ticks) for rank, moment in instance.ready or ()}
         self.sums = any(origin < 0 for origin in instance.blocks.origin.tolist())
 
     def run(self) -> tuple[set[str], int]:
@@ -67,7 +68,10 @@ class Replay:
         if self.faults:
             return self.faults, 0
         self.play()
-        return self.faults, max((tick for tick, _, _ in self.arrivals), default=0)
+        goals = {int(goal) for goal in self.instance.blocks.goal} if self.sums else set()
+        goals = set(self.instance.members) if -1 in goals else goals  # what they add themselves is there, too
+        own = [self.ready.get(rank, 0) for rank in goals]
+        return self.faults, max([tick for tick, _, _ in self.arrivals] + own, default=0)
 
     def is_route(self, route: list[int], forks: bool | None = None) -> bool:
         switching = self.instance.switching
@@ -120,10 +124,13 @@ class Replay:
         return everything, holds
 
     def play(self) -> None:
-        """Arrivals before starts of the same tick; among arrivals copies before additions."""
+        """What becomes ready before what arrives, that before starts of the same tick; of arrivals copies before
+        additions."""
         blocks, members = self.instance.blocks, list(self.instance.members)
         switching = self.instance.switching
-        everything, holds = self.at_first()
+        everything, owned = self.at_first()
+        holds: dict[tuple[int, int], frozenset[Any]] = {}
+        due = sorted(owned, key=lambda place: self.ready.get(place[1], 0))
         carried: dict[int, frozenset[Any]] = {}
         came: dict[tuple[int, int], list[int]] = {}  # (piece, switch): ticks of arrivals that can still leave
         arrived_at = {(i, v): tick for tick, i, v in self.arrivals}
@@ -132,7 +139,12 @@ class Replay:
             (tick, 0, self.transfers[i][2], i, v) for tick, i, v in self.arrivals
         ]
         events += [(row[0], 1, False, i, self.ends[row[3][0]][0]) for i, row in enumerate(self.transfers)]
-        for tick, starts, _, i, v in sorted(events):
+        for tick, starts, _, i, v in [*sorted(events), (math.inf, 2, False, 0, 0)]:
+            while due and self.ready.get(due[0][1], 0) <= tick:
+                place = due.pop(0)
+                holds[place] = holds.get(place, frozenset()) | owned[place]
+            if starts == 2:
+                break
             _, p, adds, _ = self.transfers[i]
             if not starts:
                 if self.switch[v]:

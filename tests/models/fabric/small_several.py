@@ -48,6 +48,19 @@ def drawn(rng: random.Random) -> FabricInstance:
     return several(rows, network, relay=rng.random() < 0.2)
 
 
+def drawn_in_order(rng: random.Random) -> FabricInstance:
+    """The same, the second behind the first or not, and some ranks later than others."""
+    instance = drawn(rng)
+    rows = [one.model_dump(mode="json", exclude_none=True) for one in instance.collectives or ()]
+    if rng.random() < 0.7:
+        rows[1]["after"] = [0]
+    for row in rows:
+        if rng.random() < 0.5:
+            row["ready"] = [[rank, float(rng.choice([1, 2, 5]))] for rank in row["ranks"] if rng.random() < 0.5]
+            row |= {} if row["ready"] else {"ready": [[row["ranks"][0], 1.0]]}
+    return several(rows, instance.network.model_dump(mode="json", exclude_none=True), relay=instance.relay)
+
+
 def as_schedule(instance: FabricInstance, unit: Fraction, rows: Sequence[tuple[int, int, list[int], bool]]) -> Schedule:
     """What brute force has found with one piece a block."""
     pieces = [(b, int(n)) for b, n in enumerate(instance.all_blocks[0].bytes)]

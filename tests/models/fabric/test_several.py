@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from models.fabric.brute_force import TooLarge, best_schedule
 from models.fabric.small_machines import schedule_of
-from models.fabric.small_several import ONE_LINK, as_schedule, drawn, several
+from models.fabric.small_several import ONE_LINK, as_schedule, drawn, drawn_in_order, several
 
 import synth
 from synth.clock.deadline import OutOfTime
@@ -70,7 +70,7 @@ def test_two_on_one_link() -> None:
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
-        (on_one_link(1, 5), "before the release of collective 0 (a) (1.50 s)"),
+        (on_one_link(1, 5), "of its own before it is ready (1.50 s)"),
         (on_one_link(2, 3), "the link carries transfer 0 until"),
         (schedule_of([(0, 4), (1, 2)], [(4, 0, [0])], 2), "collective 1 (b), counted within it: end: rank 1 does not"),
         (schedule_of([(0, 4), (1, 2)], [(4, 0, [0]), (0, 1, [1])], 2), "collective 1 (b), counted within it: transfer"),
@@ -101,9 +101,9 @@ def test_no_rank_of_another_group_forwards() -> None:
     assert "uses link 0 of a rank that is not in its group" in verdict.faults[0]
 
 
-def brute_forced(seed: int, most_states: int) -> bool:
+def brute_forced(seed: int, most_states: int, draw: Any = drawn) -> bool:
     """Brute force finds the replay's value, and no bound is above it; False where it was given up."""
-    instance = drawn(random.Random(seed))
+    instance = draw(random.Random(seed))
     try:
         seconds, unit, rows = best_schedule(instance, most_states=most_states)
     except TooLarge:
@@ -130,6 +130,29 @@ def test_brute_force() -> None:
 def test_brute_force_of_many() -> None:
     done = sum(brute_forced(seed, 3000) for seed in range(150) if seed != BIG)
     assert done > 100
+
+
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 40), marks=pytest.mark.long)])
+def test_brute_force_in_order(seeds: range) -> None:
+    done = sum(brute_forced(seed, 60, drawn_in_order) for seed in seeds)
+    assert done >= len(seeds) // 3
+
+
+@pytest.mark.slow
+def test_brute_force_of_many_in_order() -> None:
+    done = sum(brute_forced(seed, 3000, drawn_in_order) for seed in range(40, 400))
+    assert done > 300
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 12))])
+def test_methods_keep_the_order(seed: int) -> None:
+    """What every method makes of drawn orders and ready times passes the check, and is no quicker than the bound."""
+    instance = drawn_in_order(random.Random(seed))
+    proven = strongest(instance, RunOptions(5.0))
+    for name in ("one_after_another", "together", "pull", "flow"):
+        record = synth.solve(instance, name, time_limit=2)
+        assert record.ok or record.value is None, (name, record["verified"]["faults"])
+        assert record.value is None or record.value >= proven.seconds, name
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from synth.graph.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.ready import moments
 
 ROOM = 2**61  # the longest path's latency in ticks
 FINEST = 10**18  # ticks a second at most
@@ -44,7 +45,7 @@ class Links:
         """The links of the instance's usable machine."""
         net = instance.machine.network
         rate, unit = _whole_multiples(net.bandwidth)
-        delay, ticks = _in_ticks(net.latency, net.nodes)
+        delay, ticks = _in_ticks(net.latency, net.nodes, sorted(set(moments(instance.ready).values())))
         return cls(instance, net.src.astype(np.int64), net.dst.astype(np.int64), rate, unit, delay, ticks, False)
 
     @cached_property
@@ -91,6 +92,15 @@ class Links:
         matters where links of unlike latencies share a group, which is occupied at their beginnings."""
         nothing = np.zeros_like(self.delay)
         return (self.delay, nothing) if self.is_reversed else (nothing, self.delay)
+
+    @cached_property
+    def begins(self) -> IntArray:
+        """The tick from which each node has its own part, rounded down, shape (nodes,); 0 for all with time running
+        backwards, where that is what it gets last."""
+        first = np.zeros(self.nodes, dtype=np.int64)
+        for rank, seconds in moments(None if self.is_reversed else self.instance.ready).items():
+            first[rank] = min(int(seconds * self.ticks), ROOM)
+        return first
 
     @cached_property
     def blocks(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -173,11 +183,12 @@ def _whole_multiples(values: FloatArray) -> tuple[IntArray, Fraction]:
     return np.array([int(value) for value in whole], dtype=np.int64)[which.reshape(-1)], unit
 
 
-def _in_ticks(values: FloatArray, nodes: int) -> tuple[IntArray, int]:
+def _in_ticks(values: FloatArray, nodes: int, ready: Sequence[Fraction] = ()) -> tuple[IntArray, int]:
+    """Latencies in ticks in which these moments are whole too, if they fit, and the ticks of a second."""
     distinct, which = np.unique(values, return_inverse=True)
     exactly = [exact(float(value)) for value in distinct]
-    ticks = math.lcm(*(value.denominator for value in exactly)) if exactly else 1
-    largest: Fraction = max(exactly, default=Fraction(0))
+    ticks = math.lcm(*(value.denominator for value in (*exactly, *ready)))
+    largest: Fraction = max((*exactly, *ready), default=Fraction(0))
     if ticks > FINEST or largest * ticks * nodes > ROOM:
         ticks = max(1, min(FINEST, int(ROOM // max(Fraction(1), largest * nodes))))
     whole = [min(int(value * ticks), ROOM // nodes) for value in exactly]

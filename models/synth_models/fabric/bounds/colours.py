@@ -41,6 +41,7 @@ def colours(links: Links, marked: IntArray | None = None) -> Colours:
         root = links.instance.the_root
         marked = np.array([] if root is None else [root], dtype=np.int64)
     colour[marked] = 3 + np.arange(len(marked))
+    colour = _numbered(colour, (links.reverse if links.is_reversed else links).begins)
     colour = np.concatenate([colour, np.full(groups, -1)])
     kind = _numbered(links.rate, links.delay)
     grouped = np.flatnonzero(links.group >= 0)

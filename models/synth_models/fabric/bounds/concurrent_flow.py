@@ -32,7 +32,7 @@ from synth.text.untrusted import exact_dot
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.link_prices import anywhere, improved, resources_of
-from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.paths import distances, earliest
 from synth_models.fabric.bounds.proven import Proven
 
 MOST_THRESHOLDS = 4
@@ -92,8 +92,8 @@ def strongest_prices(links: Links, look: Colours, more: Callable[[], bool], know
 
 def _strongest_of(demands: Demands, look: Colours, more: Callable[[], bool], best: Proven) -> Proven:
     links = demands.links
-    begin = distances(links, links.delay, demands.origins)[links.src]
-    left = distances(links.reverse, links.delay, demands.goals)[links.dst]
+    begin = earliest(links, demands.origins)[links.src]
+    left = earliest(links.reverse, demands.goals)[links.dst]
     left = np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
     resources = resources_of(links, look, begin, left)
     same = links.instance.collective == "demand"

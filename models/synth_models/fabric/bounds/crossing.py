@@ -7,7 +7,7 @@ import numpy as np
 from synth.arrays import BoolArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links, group_rows
-from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.paths import earliest
 
 
 def rates(links: Links, chosen: BoolArray) -> tuple[IntArray, IntArray]:
@@ -24,8 +24,8 @@ def crossing(links: Links, inside: BoolArray, origins: BoolArray, goals: BoolArr
     before and after: a row for each link on a way from an origin to a goal, one for the links of a group. The groups'
     argument stands in :mod:`synth_models.fabric.bounds.cuts`."""
     chosen = inside[links.src] & ~inside[links.dst]
-    begin = distances(links, links.delay, origins)[links.src]
-    left = distances(links.reverse, links.delay, goals)[links.dst]
+    begin = earliest(links, origins)[links.src]
+    left = earliest(links.reverse, goals)[links.dst]
     chosen &= (begin < UNREACHABLE) & (left < UNREACHABLE)
     row, rate = rates(links, chosen)
     at = [np.full_like(rate, UNREACHABLE), np.full_like(rate, UNREACHABLE)]

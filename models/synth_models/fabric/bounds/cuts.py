@@ -50,7 +50,7 @@ from synth_models.fabric.bounds.arrays import Links, crossing_bytes, least_time
 from synth_models.fabric.bounds.colours import Colours, colours
 from synth_models.fabric.bounds.crossing import crossing
 from synth_models.fabric.bounds.maxflow import Arcs, arcs_of, cut_off
-from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.paths import distances, earliest
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -163,6 +163,7 @@ def _of_sink(links: Links, look: Colours, v: int) -> Iterator[Question]:
     if not len(mine):
         return
     to_sink = distances(links.reverse, links.delay, [v])
+    to_sink = np.where(to_sink < UNREACHABLE, to_sink + links.begins, UNREACHABLE)
     if (origin[mine] == EVERYONE).any():
         if (goal[mine] == EVERYONE).any():
             yield from _pairs(links, look, v, to_sink, int(size[mine].sum()))
@@ -203,8 +204,8 @@ def _improved(question: Question, arcs: Arcs, best: Proven) -> Proven:
         if found is None:
             return best
         best = found
-    begin = distances(links, links.delay, sources)[links.src]
-    left = distances(links.reverse, links.delay, sinks)[links.dst]
+    begin = earliest(links, sources)[links.src]
+    left = earliest(links.reverse, sinks)[links.dst]
     head = np.minimum(begin, UNREACHABLE // 4) + links.delay + np.minimum(left, UNREACHABLE // 4)
     while True:
         capacity, amounts = _scaled(links, head, supply, best.seconds)

@@ -57,7 +57,7 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.bounds.link_prices import Resources, improved, resources_of, time_to_pay
-from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.paths import earliest
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.instance import FabricInstance
 
@@ -95,8 +95,8 @@ def windows(links: Links) -> tuple[IntArray, IntArray]:
     not so late that it reaches none any more; :data:`UNREACHABLE` where never."""
     members = np.zeros(links.nodes, dtype=bool)
     members[links.members] = True
-    begin = distances(links, links.delay, members)[links.src]
-    left = distances(links.reverse, links.delay, members)[links.dst]
+    begin = earliest(links, members)[links.src]
+    left = earliest(links.reverse, members)[links.dst]
     return begin, np.where(left < UNREACHABLE, left + links.delay, UNREACHABLE)
 
 

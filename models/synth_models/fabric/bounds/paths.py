@@ -28,6 +28,18 @@ def distances(links: Links, length: IntArray, sources: Any, through: BoolArray |
     """Distances from the nearest of the sources, shape (nodes,); :data:`UNREACHABLE` where there is no path."""
     first = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
     first[sources] = 0
+    return _from(links, length, first, through)
+
+
+def earliest(links: Links, sources: Any) -> IntArray:
+    """The tick at which something of the nearest of the sources can be at each node, shape (nodes,): a latency's
+    distance behind the moment at which the source has it."""
+    first = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
+    first[sources] = links.begins[sources]
+    return _from(links, links.delay, first)
+
+
+def _from(links: Links, length: IntArray, first: IntArray, through: BoolArray | None = None) -> IntArray:
     came, order = np.empty(links.nodes, dtype=np.int64), np.empty(links.nodes, dtype=np.int64)
     anywhere = np.ones(links.nodes, dtype=bool) if through is None else through
     found: IntArray = search(*links.out, links.dst, length, first, anywhere, came, order)

@@ -1,6 +1,7 @@
 """Lower bounds of several collectives on one machine.
 
-**Alone.** Each collective ends no earlier than its release and the strongest bound that it has alone.
+**Alone.** Each collective ends no earlier than the moment at which the first of its ranks is ready and the strongest
+bound that it has alone, its other ranks ready as much later as is known (:mod:`synth_models.fabric.bounds.after`).
 
 **Joint prices.** A byte of every collective pays at least some sum of prices on links: the distance from rank to rank,
 a spanning tree of the members for what all of them get or contribute to, two for an allreduce
@@ -28,6 +29,7 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.options import RunOptions
 from synth.text.quantities import SECONDS, shown
+from synth_models.fabric.bounds.after import Moments, base, least_moments
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.concurrent_flow import Demands
@@ -37,8 +39,8 @@ from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.problem.exact import exact, float_below
-from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, links_in, objective_of
+from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, behind, links_in, objective_of
 
 ALONE = 0.4  # of the time, for what each has alone
 EACH = 0.5  # of what is left, for the prices of a set of collectives
@@ -61,6 +63,7 @@ class Payer:
     links: Links
     place: IntArray
     whole: Links
+    release: Fraction
 
     @cached_property
     def trees(self) -> int:
@@ -91,7 +94,7 @@ class Payer:
         )
         begin = distances(self.links, delay, sources)[self.links.src]
         left = distances(self.links.reverse, delay, sinks)[self.links.dst]
-        release = min(int(exact(self.one.release) * self.whole.ticks), LATEST)
+        release = min(int(self.release * self.whole.ticks), LATEST)
         found = np.full((2, self.whole.links), UNREACHABLE, dtype=np.int64)
         found[0, self.place] = np.where(begin < UNREACHABLE, begin + release, UNREACHABLE)
         found[1, self.place] = np.where(left < UNREACHABLE, left + delay, UNREACHABLE)
@@ -134,11 +137,12 @@ def strongest_of_several(instance: FabricInstance, options: RunOptions, alone: A
     """The strongest bound that is found within the time limit; ``alone`` bounds one collective."""
     collectives = instance.collectives
     assert collectives is not None
-    known, rows = _each_alone(instance, collectives, options, alone)
+    ready = least_moments(instance)
+    known, rows = _each_alone(instance, ready, options, alone)
     whole = Links.of(instance)
     payers = [
-        Payer(part, one, Links.of(part), links_in(instance.machine, part.machine), whole)
-        for part, one in zip(instance.parts, collectives, strict=True)
+        Payer(part, one, Links.of(part), links_in(instance.machine, part.machine), whole, base(moments))
+        for part, one, moments in zip(instance.parts, collectives, ready, strict=True)
     ]
     joint: list[dict[str, Any]] = []
     best = _put_together(instance, collectives, known, rows, joint)
@@ -160,16 +164,17 @@ def strongest_of_several(instance: FabricInstance, options: RunOptions, alone: A
 
 
 def _each_alone(
-    instance: FabricInstance, collectives: Sequence[OneCollective], options: RunOptions, alone: Alone
+    instance: FabricInstance, ready: Sequence[Moments], options: RunOptions, alone: Alone
 ) -> tuple[dict[Set, Fraction], list[dict[str, Any]]]:
     """The least end of every collective by its own bound, and the certificates."""
     known: dict[Set, Fraction] = {}
     rows: list[dict[str, Any]] = []
-    for number, (part, one) in enumerate(zip(instance.parts, collectives, strict=True)):
-        share = ALONE / max(1.0, (len(collectives) - number) * ALONE)
-        proven = alone(part, options.part(share, most_s=UNLIMITED_S))
+    for number, (part, moments) in enumerate(zip(instance.parts, ready, strict=True)):
+        share = ALONE / max(1.0, (len(ready) - number) * ALONE)
+        first = base(moments)
+        proven = alone(behind(part, first, moments), options.part(share, most_s=UNLIMITED_S))
         bound = float_below(proven.seconds)
-        known[frozenset([number])] = exact(one.release) + Fraction(bound)
+        known[frozenset([number])] = first + Fraction(bound)
         rows.append({"of": number, "bound": bound, "certificate": dict(proven.certificate())})
     return known, rows
 
@@ -198,9 +203,9 @@ def _lengths(payers: Sequence[Payer], rows: Sequence[Mapping[str, Any]], options
             length = np.zeros(payer.whole.links, dtype=np.int64)
             length[payer.place] = own
             yield length
-    latest = sorted({payer.one.release for payer in payers})
+    latest = sorted({payer.release for payer in payers})
     for release in latest[:FEW]:
-        chosen = [payer for payer in payers if payer.one.release >= release]
+        chosen = [payer for payer in payers if payer.release >= release]
         fits = all(payer.is_pairs or payer.trees for payer in chosen)
         if not fits or len(chosen) < 2:
             continue

@@ -41,12 +41,14 @@ class Events(NamedTuple):
 
 class Ends(NamedTuple):
     """Where pieces begin and must end. ``origin``, ``goal`` (-1: all members): shape (pieces,). ``place`` (position
-    among the members, -1 for others), ``is_switch``: shape (nodes,)."""
+    among the members, -1 for others), ``is_switch``, ``ready`` (tick from which a member has its own part): shape
+    (nodes,)."""
 
     origin: IntArray
     goal: IntArray
     place: IntArray
     is_switch: BoolArray
+    ready: IntArray
 
 
 class HandsOn(NamedTuple):
@@ -142,7 +144,7 @@ def _sums(
     named once: each time counts references, which would take longer than all else.
     """
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events
-    _, goal, place, is_switch = ends
+    _, goal, place, is_switch, ready = ends
     route_start, adds, several, came, buffer, copies = hands_on
     has, waits, free, of_piece, depth, chain, carried, left_once = sums
     members: IntArray = np.flatnonzero(place >= 0)
@@ -155,8 +157,8 @@ def _sums(
         while n < behind or a < last:
             leaves = a == last or (n < behind and arrive[come[a]] > start[sent[n]])
             i, v = (of[sent[n]], source[sent[n]]) if leaves else (owner[come[a]], head[come[a]])
-            if of_piece[v] != p and not is_switch[v]:
-                _own(v, p, of_piece, has, depth, place)
+            if not is_switch[v] and (of_piece[v] != p or ready[v] > 0):
+                _own(v, p, of_piece, has, depth, place, ready[v] <= (start[sent[n]] if leaves else arrive[come[a]]))
             if leaves:
                 value, deep = v, depth[v]
                 if is_switch[v]:
@@ -283,11 +285,13 @@ def _lacking_at_goals(sums: _Sums, ends: Ends, members: IntArray, p: int, missin
     for v in members:
         if goal >= 0 and v != goal:
             continue
+        if of_piece[v] == p and ends.ready[v] > 0:
+            _own(v, p, of_piece, has, sums.depth, ends.place, True)
         whole = of_piece[v] == p
         for w in range(has.shape[1]):
             whole = whole and has[v, w] == has[full, w]
         if not whole:
-            _own(v, p, of_piece, has, sums.depth, ends.place)
+            _own(v, p, of_piece, has, sums.depth, ends.place, True)
             lacking, first = _lacking(has, v, len(members))
             lost = note_lack(missing, lost, p, v, lacking, first) if lacking else lost
     return lost
@@ -306,12 +310,14 @@ def _lacking(has: WordArray, row: int, members: int) -> tuple[int, int]:
 
 
 @jit(inlined=True)
-def _own(v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, place: IntArray) -> None:
-    """What a node has of a piece before anything came: a member its own contribution, all others nothing."""
-    if of_piece[v] == p:
-        return
-    of_piece[v], depth[v] = p, 0
-    for w in range(has.shape[1]):
-        has[v, w] = 0
-    if place[v] >= 0:
-        has[v, place[v] // 64] = np.uint64(1) << np.uint64(place[v] % 64)
+def _own(
+    v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, place: IntArray, is_ready: bool
+) -> None:
+    """What a node has of a piece before anything came, nothing, and of a member that is ready its own contribution: no
+    other rank can have brought that before."""
+    if of_piece[v] != p:
+        of_piece[v], depth[v] = p, 0
+        for w in range(has.shape[1]):
+            has[v, w] = 0
+    if place[v] >= 0 and is_ready:
+        has[v, place[v] // 64] |= np.uint64(1) << np.uint64(place[v] % 64)

@@ -51,12 +51,13 @@ class Held:
     redundant: int
 
 
-def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
-    """Replay piece by piece; one piece's state is in memory at a time."""
+def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArray) -> Held:
+    """Replay piece by piece; one piece's state is in memory at a time. ``ready``: tick from which a node has its own
+    part, shape (nodes,)."""
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
     net, pieces = machine.network, len(schedule.piece_block)
     reduces = bool(np.any(blocks.origin == EVERYONE))
-    if without_kernels.wanted(len(schedule.link)):
+    if without_kernels.wanted(len(schedule.link)) and not ready.any():
         simple = _held_by_arrays(instance, schedule, hops, reduces)
         if simple is not None:
             return simple
@@ -75,7 +76,7 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Held:
     events = Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
     adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
     passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
-    ends = Ends(block_origin, block_goal, place, passes_on)
+    ends = Ends(block_origin, block_goal, place, passes_on, ready)
     if reduces:
         first = net.src[schedule.link[schedule.route_start[:-1]]]
         came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
@@ -94,7 +95,13 @@ def _held_by_arrays(instance: FabricInstance, schedule: Schedule, hops: Hops, re
     machine, pieces = instance.machine, len(schedule.piece_block)
     members = np.array(instance.members, dtype=np.int64)
     few = len(members) <= without_kernels.BITS and pieces * machine.nodes <= without_kernels.MOST_HELD
-    if not few or hops.leaves is not None or instance.switching.mode != "cut_through" or not schedule.transfers:
+    if (
+        not few
+        or instance.ready
+        or hops.leaves is not None
+        or instance.switching.mode != "cut_through"
+        or not schedule.transfers
+    ):
         return None
     origin, goal = (part[schedule.piece_block] for part in (instance.blocks.origin, instance.blocks.goal))
     if reduces and np.any(origin != EVERYONE):
@@ -169,7 +176,7 @@ def _copies(
     """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
     very tick, and without ``copies`` once for every time that it has come."""
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events  # named once, as in _sums
-    origin, goal, place, is_switch = ends
+    origin, goal, place, is_switch, ready = ends
     nodes = len(is_switch)
     chain = np.zeros(len(code), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
@@ -199,7 +206,7 @@ def _copies(
                 continue
             i, u, now = of[sent[n]], source[sent[n]], start[sent[n]]
             n += 1
-            if here[u] != p or (is_switch[u] and not buffer and at[u] != now):
+            if here[u] != p or (is_switch[u] and not buffer and at[u] != now) or (u == origin[p] and now < ready[u]):
                 code[i] = NOT_THERE
             elif is_switch[u] and not copies:
                 if parcels[u] == 0:

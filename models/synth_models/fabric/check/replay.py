@@ -3,7 +3,8 @@
 Rules ▸: a link, and a group of links, carries one transfer at a time; a route is a path from rank to rank through
 switches (with ``multicast`` an out-tree), or with ``store_and_forward`` one link; nobody sends on what has not fully
 arrived; a switch that stores without ``buffer`` sends on at the tick of arrival or never, without ``copies`` once; in a
-reduction no contribution is added twice and only complete sums are copied; the pieces of a block make up its bytes;
+reduction no contribution is added twice and only complete sums are copied; nobody sends of its own before it is
+ready (:mod:`synth_models.fabric.problem.ready`); the pieces of a block make up its bytes;
 at the end everything is where the collective wants it. Times are whole ticks in exact arithmetic, so nothing is "about
 equal". Shares no code with what makes schedules.
 
@@ -33,6 +34,8 @@ from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact, float_above
+from synth_models.fabric.problem.order import in_order
+from synth_models.fabric.problem.ready import in_ticks
 from synth_models.fabric.problem.several import OneCollective, called, objective_of
 from synth_models.fabric.solution import MOST_BYTES, MOST_EXPANDED, MOST_TICKS, Quotient, Schedule, expanded, part_of
 
@@ -53,7 +56,14 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
     if instance.collectives is not None:
         return _check_several(instance, schedule, instance.collectives)
     if isinstance(schedule, Quotient):
+        if instance.ready:
+            return Verdict(None, {}, ["where ranks are not ready at once only a list of all transfers counts"])
         return _check_quotient(instance, schedule)
+    return _check_one(instance, schedule, in_ticks(instance.ready, instance.machine.nodes, schedule.ticks_per_s))
+
+
+def _check_one(instance: FabricInstance, schedule: Schedule, ready: IntArray) -> Verdict:
+    """Replay one collective whose nodes have their own part from these ticks on."""
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
 
     def clash_faults(hops: Hops, faults: _Faults) -> None:
@@ -62,7 +72,7 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
         faults.count += count - len(found)
         faults.take(_stream_faults(instance, schedule, hops))
 
-    faults, ticks, what = _replayed(instance, schedule, clash_faults)
+    faults, ticks, what = _replayed(instance, schedule, clash_faults, ready)
     if what is None:
         return Verdict(None, facts, faults.told())
     facts |= _figures(instance, schedule.ticks_per_s, ticks)
@@ -93,7 +103,8 @@ def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
             faults.take(_clash_faults(one, part, hops, found, "an image of transfer"))
             faults.count += count - len(found)
 
-    faults, ticks, what = _replayed(one, part, clash_faults, instance.collective)
+    nobody_late = np.zeros(one.machine.nodes, dtype=np.int64)
+    faults, ticks, what = _replayed(one, part, clash_faults, nobody_late, instance.collective)
     if what is None:
         return Verdict(None, facts, faults.told())
     value = float_above(Fraction(ticks, part.ticks_per_s))
@@ -111,23 +122,29 @@ def _check_quotient(instance: FabricInstance, schedule: Quotient) -> Verdict:
 def _check_several(
     instance: FabricInstance, schedule: Schedule | Quotient, collectives: Sequence[OneCollective]
 ) -> Verdict:
-    """Replay what moves of every collective alone, on the links that it may use; then the releases, and that no link
-    carries transfers of two. Sentences about one collective count its own transfers, pieces and blocks."""
+    """Replay what moves of every collective alone, on the links that it may use, behind those that it comes after; then
+    that no link carries transfers of two. Sentences about one collective count its own transfers, pieces and blocks."""
     if isinstance(schedule, Quotient) or schedule.plan:
         return Verdict(None, {}, ["of several collectives only a list of all transfers counts, with no plan"])
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
     faults = _Faults()
     faults.take(_shape_faults(instance, schedule))
-    for number, one in enumerate(() if faults.count else collectives):
+    ended: dict[int, IntArray] = {}
+    for number in () if faults.count else in_order([one.after or () for one in collectives], range(len(collectives))):
+        one, whole = collectives[number], instance.parts[number]
         try:
             part, _ = part_of(instance, schedule, number)
         except ValueError as error:
             faults.take(iter([f"{called(number, one)}: {error}"]))
             continue
-        verdict = check_schedule(instance.parts[number], part)
+        before = [ended[k] for k in one.after or () if k in ended]
+        ready = np.maximum.reduce([_moments(whole, one, part.ticks_per_s), *before])
+        verdict = _check_one(whole, part, ready)
         faults.take(f"{called(number, one)}, counted within it: {fault}" for fault in verdict.faults)
         for key in ("longest_chain", "redundant_arrivals"):
             facts[key] = max(facts.get(key, 0), verdict.facts.get(key, 0))
+        if verdict.ok:
+            ended[number] = _ended(whole, part, hops_of(whole, part), ready)
     if faults.count:
         return Verdict(None, facts, faults.told())
     hops = hops_of(instance, schedule)
@@ -135,38 +152,31 @@ def _check_several(
     faults.take(_clash_faults(instance, schedule, hops, found))
     faults.count += count - len(found)
     faults.take(_stream_faults(instance, schedule, hops))
-    faults.take(_release_faults(instance, schedule, hops, collectives))
     if faults.count:
         return Verdict(None, facts, faults.told())
     of = instance.all_blocks[1][schedule.piece_block][schedule.piece]
-    last = np.zeros(len(collectives), dtype=np.int64)
+    last = np.array([ended[number].max(initial=0) for number in range(len(collectives))], dtype=np.int64)
     np.maximum.at(last, of[hops.owner], hops.arrive)
     ends = [Fraction(int(tick), schedule.ticks_per_s) for tick in last]
     facts["ends_s"] = [float_above(end) for end in ends]
     return Verdict(float_above(objective_of(ends, collectives, instance.objective)), facts, [])
 
 
-def _release_faults(
-    instance: FabricInstance, schedule: Schedule, hops: Hops, collectives: Sequence[OneCollective]
-) -> Iterator[str]:
-    """Transfers that some source begins before their collective is released."""
-    of = instance.all_blocks[1][schedule.piece_block][schedule.piece]
-    begins = schedule.start.copy()
-    if hops.leaves is not None:
-        leaving = hops.leaves >= 0
-        np.minimum.at(begins, hops.owner[leaving], hops.leaves[leaving])
-    least = [exact(one.release) * schedule.ticks_per_s for one in collectives]
-    first = np.array([min(-(-value.numerator // value.denominator), 2**62) for value in least], dtype=np.int64)
-    for i in np.flatnonzero(begins < first[of]).tolist():
-        one = collectives[int(of[i])]
-        told = f"before the release of {called(int(of[i]), one)} ({shown(one.release, SECONDS)})"
-        yield f"transfer {i}: leaves its rank at {_time(schedule, int(begins[i]))}, {told}"
+def _moments(part: FabricInstance, one: OneCollective, ticks_per_s: int) -> IntArray:
+    """The first tick at which each node has its own part of a collective, whatever it comes after."""
+    release = exact(one.release) * ticks_per_s
+    first: IntArray = np.maximum(
+        in_ticks(one.ready, part.machine.nodes, ticks_per_s),
+        min(-(-release.numerator // release.denominator), 2**62),
+    )
+    return first
 
 
 def _replayed(
     instance: FabricInstance,
     schedule: Schedule,
     clash_faults: Callable[[Hops, _Faults], None],
+    ready: IntArray,
     part_of: str | None = None,
 ) -> tuple[_Faults, int, Held | None]:
     """The faults of shape, routes, links and possession, the ticks until the last arrival and who held what; None for
@@ -186,14 +196,33 @@ def _replayed(
         clash_faults(hops, faults)
     if faults.count:  # who holds what is asked where every link carries one transfer at a time
         return faults, 0, None
-    what = held(instance, schedule, hops)
+    what = held(instance, schedule, hops, ready)
     wrong = np.flatnonzero(what.code)
     first = wrong[np.argsort(schedule.start[wrong], kind="stable")][:MOST_FAULTS]
-    faults.take(_possession_faults(instance, schedule, hops, what.code, first))
+    faults.take(_possession_faults(instance, schedule, hops, (what.code, ready), first))
     faults.count += len(wrong) - len(first)
     faults.take(_goal_faults(instance, schedule, what.missing))
     faults.count += what.missing_count - len(what.missing)
-    return faults, int(hops.arrive.max(initial=0)), None if faults.count else what
+    return faults, _last_tick(instance, schedule, hops, ready), None if faults.count else what
+
+
+def _last_tick(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArray) -> int:
+    """When all that is wanted has arrived, and of a sum what its ranks themselves contribute is there."""
+    return max(int(hops.arrive.max(initial=0)), int(_ended(instance, schedule, hops, ready).max(initial=0)))
+
+
+def _ended(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArray) -> IntArray:
+    """The tick at which each node has all that it wants, what it contributes to a sum itself included; 0 where it wants
+    nothing; shape (nodes,)."""
+    blocks, found = instance.blocks, np.zeros(instance.machine.nodes, dtype=np.int64)
+    sums = blocks.goal[blocks.origin == EVERYONE]
+    goals = np.array(instance.members) if np.any(sums == EVERYONE) else sums
+    found[goals] = ready[goals]
+    head = instance.machine.network.dst[schedule.link]
+    goal = blocks.goal[schedule.piece_block[schedule.piece]][hops.owner]
+    wanted = (hops.arrive >= 0) & ((goal == head) | ((goal == EVERYONE) & np.isin(head, instance.members)))
+    np.maximum.at(found, head[wanted], hops.arrive[wanted])
+    return found
 
 
 def _figures(instance: FabricInstance, ticks_per_s: int, ticks: int) -> dict[str, float]:
@@ -333,8 +362,10 @@ def _group(instance: FabricInstance, group: int) -> str:
 
 
 def _possession_faults(
-    instance: FabricInstance, schedule: Schedule, hops: Hops, code: Any, first: IntArray
+    instance: FabricInstance, schedule: Schedule, hops: Hops, found: tuple[Any, IntArray], first: IntArray
 ) -> Iterator[str]:
+    """What is wrong with the transfers ``first``, by the codes ``found`` of all, and ticks at which nodes are ready."""
+    code, ready = found
     net, names = instance.machine.network, instance.machine.names
     for i in first.tolist():
         k = int(schedule.route_start[i])
@@ -352,7 +383,9 @@ def _possession_faults(
         elif what == contributions.DOUBLED:
             said = f"adds a contribution to piece {p} that its receiver already has"
         else:
-            said = f"node {u} sends piece {p}{_when_there(instance, schedule, hops, u, p, now)}"
+            early = now < ready[u] and not instance.machine.is_switch[u]
+            own = f" of its own before it is ready ({shown(ready[u] / schedule.ticks_per_s, SECONDS)})"
+            said = f"node {u} sends piece {p}{own if early else _when_there(instance, schedule, hops, u, p, now)}"
         yield f"{_where(instance, schedule, i, e, now)}: {said}"
 
 

@@ -32,7 +32,7 @@ from synth_models.fabric.check.windows import HIGHEST_PRICE, UNREACHABLE, Fabric
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
-from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, links_in
+from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, behind, links_in
 
 MOST_ORDERED = 12  # collectives whose orders of ends are looked at; of more, only each one's own bound counts
 MOST_ROWS, MOST_SETS = 1000, 10_000
@@ -49,19 +49,61 @@ def several_bound(instance: FabricInstance, certificate: Mapping[str, Any], chec
     if collectives is None:
         raise ValueError("there is one collective only")
     known: dict[int, Fraction] = {}
+    ready = _moments(instance, collectives)
     for row in _rows(certificate, "alone"):
         number = untrusted.whole(row, "of", 0, len(collectives) - 1)
         stated = untrusted.number(row, "bound", 0.0)
-        faults = check_bound(instance.parts[number], stated, row["certificate"])
+        first = min(ready[number].values(), default=Fraction(0))
+        faults = check_bound(behind(instance.parts[number], first, ready[number]), stated, row["certificate"])
         if faults:
             raise ValueError(f"of collective {number}: {faults[0]}")
-        _learn(known, 1 << number, exact(collectives[number].release) + Fraction(stated))
+        _learn(known, 1 << number, first + Fraction(stated))
+    first_of = [min(moments.values(), default=Fraction(0)) for moments in ready]
     for row in _rows(certificate, "joint"):
-        for mask, bound in _joint(instance, collectives, row):
+        for mask, bound in _joint(instance, first_of, row):
             _learn(known, mask, bound)
     if instance.objective == WEIGHTED_ENDS:
         return _weighted(known, collectives)
     return max(known.values(), default=Fraction(0))
+
+
+def _moments(instance: FabricInstance, collectives: Sequence[OneCollective]) -> list[dict[int, Fraction]]:
+    """The moment at which each rank of every collective has its own part, at the earliest. Where it comes after others,
+    none before all that the rank wants of them can have come: from every source after the least latency, and all of it
+    behind the first that can come, at the rate of all links into the rank."""
+    found: dict[int, dict[int, Fraction]] = {}
+    ends: dict[int, dict[int, Fraction]] = {}
+    while len(found) < len(collectives):
+        number = next(k for k, one in enumerate(collectives) if k not in found and set(one.after or ()) <= set(found))
+        one, fabric = collectives[number], Fabric(instance.parts[number])
+        late = {rank: exact(seconds) for rank, seconds in one.ready or ()}
+        found[number] = {}
+        for rank in fabric.members.tolist():
+            before = [ends[k].get(rank, Fraction(0)) for k in one.after or ()]
+            found[number][rank] = max([exact(one.release), late.get(rank, Fraction(0)), *before])
+        if any(number in (other.after or ()) for other in collectives):
+            ends[number] = _ends(fabric, found[number])
+    return [found[number] for number in range(len(collectives))]
+
+
+def _ends(fabric: Fabric, ready: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    """When each rank can have all that it wants of one collective."""
+    blocks, bandwidth = fabric.instance.blocks, fabric.instance.machine.network.bandwidth
+    away = {u: fabric.reach(fabric.mask([u]), fabric.delay) for u in ready}
+    found: dict[int, Fraction] = {}
+    for rank in ready:
+        rows = np.flatnonzero(((blocks.goal == rank) | (blocks.goal == EVERYONE)) & (blocks.origin != rank))
+        sums = np.any(blocks.origin[rows] == EVERYONE)
+        sources = set(ready) - {rank} if sums else set(blocks.origin[rows].tolist())
+        times = [
+            ready[u] + Fraction(int(away[u][rank]), fabric.ticks_per_s) for u in sources if away[u][rank] < UNREACHABLE
+        ]
+        if not times:
+            continue
+        rate = sum((exact(float(value)) for value in bandwidth[fabric.head == rank]), Fraction(0))
+        volume = untrusted.exact_sum(blocks.bytes[rows])
+        found[rank] = max(max(times), min(times) + volume / rate, ready[rank] if sums else Fraction(0))
+    return found
 
 
 def _rows(certificate: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
@@ -75,9 +117,7 @@ def _learn(known: dict[int, Fraction], mask: int, bound: Fraction) -> None:
     known[mask] = max(bound, known.get(mask, Fraction(0)))
 
 
-def _joint(
-    instance: FabricInstance, collectives: Sequence[OneCollective], row: Mapping[str, Any]
-) -> list[tuple[int, Fraction]]:
+def _joint(instance: FabricInstance, release: Sequence[Fraction], row: Mapping[str, Any]) -> list[tuple[int, Fraction]]:
     """The sets of a row of ``joint`` as bits, and the bounds that are proven."""
     whole = Fabric(instance)
     length = untrusted.whole_numbers(row, "length", 0, HIGHEST_PRICE, (len(whole.tail),))
@@ -87,11 +127,11 @@ def _joint(
     paid: dict[int, tuple[int, IntArray, IntArray]] = {}
     found = []
     for position, entry in enumerate(sets):
-        chosen = untrusted.whole_numbers({"of": entry}, "of", 0, len(collectives) - 1).tolist()
+        chosen = untrusted.whole_numbers({"of": entry}, "of", 0, len(release) - 1).tolist()
         if not chosen or len(set(chosen)) < len(chosen):
             raise ValueError("a set is empty or names a collective twice")
         for number in set(chosen) - set(paid):
-            paid[number] = _pays(whole, instance.parts[number], length, collectives[number])
+            paid[number] = _pays(whole, instance.parts[number], length, release[number])
         begin = np.minimum.reduce([paid[number][1] for number in chosen])
         left = np.minimum.reduce([paid[number][2] for number in chosen])
         capacity, _ = capacity_of(whole, length, begin, left, along_paths(instance))
@@ -103,7 +143,7 @@ def _joint(
     return found
 
 
-def _pays(whole: Fabric, part: FabricInstance, length: IntArray, one: OneCollective) -> tuple[int, IntArray, IntArray]:
+def _pays(whole: Fabric, part: FabricInstance, length: IntArray, release: Fraction) -> tuple[int, IntArray, IntArray]:
     """What a collective pays, and for every link of the whole machine the ticks before something of it can be there,
     from moment 0 on, and until it is where it is wanted; :data:`UNREACHABLE` for links that it may not use."""
     own, place = Fabric(part), links_in(whole.instance.machine, part.machine)
@@ -124,7 +164,7 @@ def _pays(whole: Fabric, part: FabricInstance, length: IntArray, one: OneCollect
         trees = (origin == EVERYONE) + (goal == EVERYONE)
         needed += size * max(most, trees * tree)
     sources, sinks = (own.mask(members if np.any(ends == EVERYONE) else ends) for ends in (blocks.origin, blocks.goal))
-    first = min(int(exact(one.release) * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
+    first = min(int(release * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
     begin, left = _windows(own, part, delay, sources, sinks)
     everywhere = np.full((2, len(length)), UNREACHABLE, dtype=np.int64)
     everywhere[0, place] = np.where(begin < UNREACHABLE, begin + first, UNREACHABLE)

@@ -19,6 +19,7 @@ from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.ready import moments
 
 UNREACHABLE = 2**62
 LONGEST = 2**61  # ticks of latency on any path
@@ -56,8 +57,9 @@ class Fabric:
 
     @cached_property
     def ticks_per_s(self) -> int:
-        """Ticks in which every latency is whole, if they fit."""
+        """Ticks in which every latency, and every moment at which a rank is ready, is whole, if they fit."""
         found = [exact(float(value)) for value in np.unique(self.instance.machine.network.latency)]
+        found += sorted(set(moments(self.instance.ready).values()))
         ticks = lcm(*(value.denominator for value in found)) if found else 1
         most = max(found, default=Fraction(0))
         if ticks <= MOST_TICKS_PER_S and most * ticks * self.nodes <= LONGEST:
@@ -103,12 +105,22 @@ class Fabric:
         passes = ~self.is_rank if only_switches else np.ones(self.nodes, dtype=bool)
         return _least_costs(*self.leaving, self.head, cost, first, passes)
 
+    @cached_property
+    def begins(self) -> IntArray:
+        """The tick from which each node has its own part, rounded down, shape (nodes,); with every link turned round
+        a rank's own part is what it gets last, which it may get at once."""
+        first = np.zeros(self.nodes, dtype=np.int64)
+        for rank, seconds in moments(None if self.is_reversed else self.instance.ready).items():
+            first[rank] = min(int(seconds * self.ticks_per_s), LONGEST)
+        return first
+
     def windows(self, sources: BoolArray, sinks: BoolArray) -> tuple[IntArray, IntArray]:
         """For every link the earliest tick at which something from a source can begin to cross it, and the ticks that
         it takes from the moment at which it has crossed until it is at a sink; :data:`UNREACHABLE` where never."""
         back = Fabric(self.instance, not self.is_reversed)
-        left = back.reach(sinks, back.delay)[self.head]
-        return self.reach(sources, self.delay)[self.tail], np.where(left < UNREACHABLE, left + self.delay, UNREACHABLE)
+        left = back.reach_from(np.where(sinks, back.begins, UNREACHABLE), back.delay)[self.head]
+        begin = self.reach_from(np.where(sources, self.begins, UNREACHABLE), self.delay)[self.tail]
+        return begin, np.where(left < UNREACHABLE, left + self.delay, UNREACHABLE)
 
 
 def reach_over(tail: IntArray, head: IntArray, cost: IntArray, first: IntArray) -> IntArray:

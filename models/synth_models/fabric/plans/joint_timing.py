@@ -27,6 +27,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.serial import in_turn
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.order import in_order
 from synth_models.fabric.problem.several import WEIGHTED_ENDS
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.insertion import ranked
@@ -118,16 +119,17 @@ def in_every_order(best: Incumbent, schedules: Sequence[Schedule]) -> Incumbent:
 
 
 def orders(instance: FabricInstance, took: FloatArray) -> Iterator[tuple[int, ...]]:
-    """Orders of the collectives: all of a few; of many by release, by priority for the time, and by time."""
+    """Orders of the collectives: all of a few; of many by release, by priority for the time, and by time. Each comes
+    behind those that it comes ``after``."""
     assert instance.collectives is not None
-    count = range(len(took))
+    count, after = range(len(took)), [one.after or () for one in instance.collectives]
     if len(took) <= FEW:
-        yield from permutations(count)
+        yield from dict.fromkeys(tuple(in_order(after, order)) for order in permutations(count))
         return
     release = np.array([one.release for one in instance.collectives])
     worth = np.array([one.priority for one in instance.collectives]) / np.maximum(took, 1e-12)
     keys: list[FloatArray] = [release, -worth, -took, release + took]
-    yield from dict.fromkeys(tuple(np.argsort(key, kind="stable").tolist()) for key in keys)
+    yield from dict.fromkeys(tuple(in_order(after, np.argsort(key, kind="stable").tolist())) for key in keys)
 
 
 Weights = tuple[FloatArray, FloatArray, str, bool]  # slope and offset of every collective, which key, whether in gaps

@@ -13,8 +13,12 @@ from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.ready import Ready, moments
 from synth_models.fabric.problem.rows import starts
-from synth_models.fabric.problem.several import links_in
+from synth_models.fabric.problem.several import links_in, with_ready
+from synth_models.fabric.scheduling.hop_times import hop_times
+from synth_models.fabric.scheduling.late_start import first_ticks
+from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 MOST_TICKS = 2**61
@@ -30,28 +34,42 @@ def end_seconds(instance: FabricInstance, schedule: Schedule) -> list[Fraction]:
 
 
 def in_turn(instance: FabricInstance, schedules: Sequence[Schedule], order: Sequence[int]) -> Schedule | None:
-    """The collectives in this order, as a library runs them: each begins when it is released and all before it that
-    share a rank, a link or a group of links with it have ended. None where their clocks have no common tick, or times
-    rounded to one's own would be others in that."""
+    """The collectives in this order, as a library runs them: each begins when it is released, its ranks are ready,
+    and all have ended that it comes after, or that share a rank, a link or a group of links with it and come before it.
+    None where their clocks have no common tick, or times rounded to one's own would be others in that."""
     assert instance.collectives is not None
     moving = [(part, own) for part, own in zip(instance.parts, schedules, strict=True) if own.transfers]
     ticks = lcm(*(own.ticks_per_s for _, own in moving))
     if any(own.ticks_per_s != ticks and not clock.suits(part.machine, own.ticks_per_s) for part, own in moving):
         return None
-    release = [exact(one.release) for one in instance.collectives]
+    ends: dict[int, Fraction] = {}
     taken: list[tuple[set[int], Fraction]] = []
     begins = [Fraction(0)] * len(schedules)
     for number in order:
-        part, own = instance.parts[number], schedules[number]
+        part, own, one = instance.parts[number], schedules[number], instance.collectives[number]
+        release = max([exact(one.release), *(ends[k] for k in one.after or ()), _late(part, own, one.ready)])
         uses = _uses(instance, part, own)
-        begin = max([release[number], *(end for used, end in taken if used & uses)])
+        begin = max([release, *(end for used, end in taken if used & uses)])
         begin = Fraction(-(-(begin * ticks).numerator // (begin * ticks).denominator), ticks)
         hops = hops_of(part, own)
         begins[number] = begin
-        taken.append((uses, begin + Fraction(int(hops.arrive.max(initial=0)), own.ticks_per_s)))
+        ends[number] = max(
+            [begin + Fraction(int(hops.arrive.max(initial=0)), own.ticks_per_s), *moments(one.ready).values()]
+        )
+        taken.append((uses, ends[number]))
     if max(end for _, end in taken) * ticks > MOST_TICKS:
         return None
     return _at(instance, schedules, ticks, [int(begin * ticks) for begin in begins])
+
+
+def _late(part: FabricInstance, schedule: Schedule, ready: Ready | None) -> Fraction:
+    """By how much a collective has to begin later so that no rank sends of its own before it is ready."""
+    if ready is None:
+        return Fraction(0)
+    moves = Transfers.of_schedule(schedule)
+    hops = hop_times(part.machine, moves, schedule.ticks_per_s, False)
+    first = first_ticks(with_ready(part, ready), moves, hops, schedule.ticks_per_s)
+    return Fraction(int((first - schedule.start).max(initial=0)), schedule.ticks_per_s)
 
 
 def _uses(instance: FabricInstance, part: FabricInstance, schedule: Schedule) -> set[int]:

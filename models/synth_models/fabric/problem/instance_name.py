@@ -22,6 +22,8 @@ def instance_name(keys: Any, raw: Mapping[str, Any]) -> str:
     extra += f"-r{len(raw['ranks'])}" if "ranks" in raw else ""
     extra += f"-root{raw['root']}" if "root" in raw else ""
     extra += "-oneway" if network.get("bidirectional") is False else ""
+    extra += "-ready" if keys.ready is not None else ""
+    extra += f"-late{_plain(keys.late)[:30]}" if keys.late is not None else ""
     extra += "".join(f"-{word}" for word in _unusual(keys))
     what = f"{keys.collective.replace('_', '')}-{_short(raw.get('bytes', 0))}"
     if keys.collectives is not None:

@@ -2,7 +2,9 @@
 
 An instance with the collective ``several`` lists them under ``collectives``. They share all links and switches. What
 one of them moves passes only ranks of its own group (with ``relay`` any rank), and nothing of it leaves a rank before
-its release. It *ends* when the last of its transfers has arrived. Two objectives:
+its release; of what a rank has itself, nothing before it is ready (:mod:`synth_models.fabric.problem.ready`) and what
+it wants of all collectives that this one comes ``after`` has arrived. It *ends* when the last of its transfers has
+arrived. Two objectives:
 
 * ``last_end``: the moment at which the last of them ends.
 * ``weighted_ends``: the mean of their ends, each weighted by its priority.
@@ -22,7 +24,10 @@ from synth.arrays import IntArray
 from synth.errors import Fault
 from synth.instance import Part, Unit
 from synth_models.fabric.problem.blocks import Blocks, Collective
+from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.order import order_faults
+from synth_models.fabric.problem.ready import MOST_READY, Ready
 
 SEVERAL: Literal["several"] = "several"
 LAST_END, WEIGHTED_ENDS = "last_end", "weighted_ends"
@@ -37,8 +42,9 @@ OWN_KEYS = ("collective", "bytes", "root", "ranks", "demand")
 
 
 class OneCollective(Part):
-    """One of several collectives. ``collective``, ``bytes``, ``root``, ``ranks`` and ``demand`` as of an instance that
-    has no other. ``release``: nothing of it leaves a rank before. ``priority``: its weight in ``weighted_ends``."""
+    """One of several collectives. ``collective``, ``bytes``, ``root``, ``ranks``, ``demand`` and ``ready`` as of an
+    instance that has no other. ``release``: nothing of it leaves a rank before. ``after``: the numbers of collectives
+    that must have ended at a rank before its own part is ready. ``priority``: its weight in ``weighted_ends``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")] | None = None
     collective: Collective = "allgather"
@@ -48,12 +54,29 @@ class OneCollective(Part):
     demand: tuple[tuple[Node, Node, Annotated[int, Field(ge=1, le=MOST_BYTES)]], ...] | None = None
     release: Annotated[float, Field(ge=0, le=MOST_RELEASE), Unit("s")] = 0.0
     priority: Annotated[int, Field(ge=1, le=MOST_PRIORITY)] = 1
+    ready: Annotated[Ready, Field(min_length=1)] | None = None
+    after: Annotated[tuple[Node, ...], Field(min_length=1, max_length=MOST_COLLECTIVES)] | None = None
 
     @property
     def own(self) -> dict[str, Any]:
         """What it states as an instance of its own would."""
         found = {key: getattr(self, key) for key in OWN_KEYS}
         return {key: value for key, value in found.items() if value is not None}
+
+
+def behind(part: Any, base: Fraction, moments: Mapping[int, Fraction]) -> Any:
+    """The part of an instance of several collectives whose ranks are ready as much behind ``base`` as these moments
+    are, rounded down; the part itself where none is."""
+    rows = {rank: min(float_below(moment - base), MOST_READY) for rank, moment in moments.items() if moment > base}
+    return with_ready(part, tuple(sorted(rows.items())))
+
+
+def with_ready(part: Any, ready: Ready | None) -> Any:
+    """The same part with these ready times; itself where there are none."""
+    if not ready:
+        return part
+    values = {key: getattr(part, key) for key in type(part).model_fields}
+    return type(part).model_construct(**values | {"ready": ready})
 
 
 def called(number: int, one: OneCollective) -> str:
@@ -87,9 +110,10 @@ def several_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
         return
     if listed is None:
         yield Fault("collectives", "is missing: the collective several needs a list of them")
-    for key in ("root", "ranks", "demand"):
+    for key in ("root", "ranks", "demand", "ready"):
         if raw.get(key) is not None:
             yield Fault(key, "belongs into the entries of collectives")
+    yield from order_faults(raw)
     rows = listed if isinstance(listed, (list, tuple)) else ()
     sizes = [row.get("bytes") for row in rows if isinstance(row, dict)]
     whole, total = [size for size in sizes if type(size) is int], raw.get("bytes")
@@ -103,12 +127,12 @@ def rows_of(raw: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     listed = raw.get("collectives")
     for number, row in enumerate(listed if isinstance(listed, (list, tuple)) else ()):
         if isinstance(row, dict):
-            yield number, shared | {key: row[key] for key in OWN_KEYS if row.get(key) is not None}
+            yield number, shared | {key: row[key] for key in (*OWN_KEYS, "ready") if row.get(key) is not None}
 
 
 def placed(number: int, fault: Fault) -> Fault:
     """A fault of one collective as one of the instance that lists it."""
-    if fault.path.split("[")[0].split(".")[0] in OWN_KEYS:
+    if fault.path.split("[")[0].split(".")[0] in (*OWN_KEYS, "ready"):
         return replace(fault, path=f"collectives[{number}].{fault.path}")
     return replace(fault, path=f"collectives[{number}], network") if fault.path == "network" else fault
 

@@ -15,6 +15,8 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.failures import node_number
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.node_words import digits, node_meant, nodes_meant
+from synth_models.fabric.problem.ready_keys import late_rows
 from synth_models.fabric.problem.several import MOST_PRIORITY
 
 T = TypeVar("T")
@@ -62,35 +64,6 @@ def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
     return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
 
 
-def nodes_meant(text: str, key: str, names: Sequence[str] | None) -> list[int]:
-    """``0,1,4-7`` or ``0/gpu0,1/gpu0`` as numbers; a name comes before a number. Names are left out where no machine
-    says what they mean. Raises :class:`InputError`."""
-    number = {name: place for place, name in enumerate(names or ())}
-    found: list[int] = []
-    for part in map(str.strip, text.split(",")):
-        first, dash, last = part.partition("-")
-        if part in number:
-            found.append(number[part])
-        elif _digits(first) and (not dash or (_digits(last) and int(first) <= int(last) < 2**20)):
-            found += range(int(first), int(last or first) + 1)
-        elif names is not None or not part:
-            there = f"; the nodes are {listed(names)}" if names else ""
-            raise InputError([Fault(key, f"must be nodes by number or name, such as 0,1,4-7{there}", part, True)])
-    return found
-
-
-def node_meant(text: str, key: str, names: Sequence[str] | None) -> int:
-    """One node by name or number. Raises :class:`InputError`."""
-    found = nodes_meant(text, key, names) or [0]
-    if len(found) != 1 or "," in text:
-        raise InputError([Fault(key, "must be one node, by number or name", text, True)])
-    return found[0]
-
-
-def _digits(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 10
-
-
 def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or by name."""
 
@@ -108,9 +81,27 @@ def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tupl
         "root": node,
         "release": lambda text: 0.0 if text.strip() == "0" else amounts.duration(text),
         "priority": whole_cell(MOST_PRIORITY, 1),
+        "late": lambda text: _in_cell(lambda cell, _, known: late_rows(cell, known), text, "late", names),
+        "after": lambda text: re.split(r"[\s,;]+", text.strip()),
     }
     rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line")
-    return [{key: value for key, value in row.items() if key != "line"} for row in rows], [row["line"] for row in rows]
+    lines = [row.pop("line") for row in rows]
+    number = {row["name"]: k for k, row in enumerate(rows) if "name" in row}
+    faults: list[Fault] = []
+    for row, line in zip(rows, lines, strict=True):
+        if "late" in row:
+            row["ready"] = row.pop("late")
+        for word in row.get("after", ()):
+            if word not in number and not digits(word):
+                known = listed(list(number)) if number else "none has a name"
+                faults.append(Fault(f"line {line}, after", f"no such collective: {known}", word, True))
+        if "after" in row:
+            row["after"] = [
+                number[word] if word in number else int(word) if digits(word) else 0 for word in row["after"]
+            ]
+    if faults:
+        raise InputError(faults, str(file))
+    return rows, lines
 
 
 def _in_cell(

@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 
 from synth.arrays import BoolArray, IntArray
-from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
+from synth_models.fabric.problem.order import in_order
+from synth_models.fabric.problem.ready import moments
 from synth_models.fabric.problem.rows import rows_of, starts
 from synth_models.fabric.problem.several import links_in
 from synth_models.fabric.routes.search import Routes
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling import moves as moving
-from synth_models.fabric.scheduling.followers import Followers
+from synth_models.fabric.scheduling.gates import Stages, Waiting, started, with_stages
 from synth_models.fabric.scheduling.gathering import gathering
 from synth_models.fabric.scheduling.hop_times import hop_times
-from synth_models.fabric.scheduling.list_scheduling import followers_of, list_scheduled, most_seconds, placed_in_gaps
+from synth_models.fabric.scheduling.list_scheduling import followers_of, most_seconds
 from synth_models.fabric.scheduling.renumbered import waits_of
-from synth_models.fabric.scheduling.reservations import Uses, uses_of
+from synth_models.fabric.scheduling.reservations import uses_of
 from synth_models.fabric.scheduling.reversal import arrivals
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
@@ -128,8 +130,83 @@ class Together:
         """All transfers in this order of priority; None where a sum would take in what comes to it too early, or a
         whole one would take the place of a part that comes later."""
         moves = replace(self.transfers, priority=np.asarray(priority, dtype=np.int64))
-        made = _timed(self.instance, moves, [self.release[c] for c in self.of.tolist()], in_gaps)
+        made = self._timed(moves, in_gaps)
         return made if not moves.adds.any() or self._sums_stay(made) else None
+
+    def _timed(self, moves: Transfers, in_gaps: bool) -> Schedule:
+        """As :func:`synth_models.fabric.scheduling.list_scheduling.timed`, with a moment before which each transfer
+        does not start, and what a rank has itself behind what the rank wants of collectives before."""
+        machine, late = self.instance.machine, self._late_moments
+        last = max([*self.release, *late.values()], default=Fraction(0))
+        ticks = clock.ticks_per_second(machine, most_seconds(self.instance, moves) + float(last))
+        hops = hop_times(machine, moves, ticks, False)
+        uses = uses_of(moves.route_start, moves.link, machine.group, hops.offset, hops.duration, in_gaps)
+        resources, missing = machine.links + len(machine.group_names), np.diff(moves.before_start)
+        first = np.array([_whole(moment * ticks) for moment in self.release], dtype=np.int64)[self.of]
+        first = np.where(missing == 0, first, 0)
+        source = machine.network.src[moves.link[moves.route_start[:-1]]].astype(np.int64)
+        for (number, rank), moment in late.items():
+            chosen = self._own & (self.of == number) & (source == rank)
+            first[chosen] = np.maximum(first[chosen], _whole(moment * ticks))
+        waiting = Waiting(uses, resources, followers_of(machine, moves, hops), missing)
+        stages, moments_of_stages = self._stages(source, hops.arrival[moves.route_start[1:] - 1])
+        priority = moves.priority
+        if moments_of_stages:
+            waiting = with_stages(waiting, stages)
+            extra = len(waiting.missing) - len(priority)
+            priority = np.concatenate([priority, np.full(extra, priority.min(initial=0) - 1)])
+            first = np.concatenate([first, [_whole(moment * ticks) for moment in moments_of_stages]]).astype(np.int64)
+            assert len(first) == len(waiting.missing) == len(self.of) + extra
+        start = started(waiting, priority, first, in_gaps)[: len(self.of)]
+        route = moves.route_start, moves.link
+        return Schedule(ticks, moves.piece_block, moves.piece_bytes, start, moves.piece, moves.adds, *route)
+
+    @cached_property
+    def _late_moments(self) -> dict[tuple[int, int], Fraction]:
+        """The moments of ranks that are not ready when their collective is released, by collective and rank."""
+        collectives = self.instance.collectives or ()
+        return {(k, rank): when for k, one in enumerate(collectives) for rank, when in moments(one.ready).items()}
+
+    @cached_property
+    def _own(self) -> BoolArray:
+        """Which transfers bring something of the rank that they leave."""
+        moves, blocks = self.transfers, self.instance.all_blocks[0]
+        origin = blocks.origin[moves.piece_block[moves.piece]]
+        source = self.instance.machine.network.src[moves.link[moves.route_start[:-1]]]
+        found: BoolArray = (origin == EVERYONE) | (origin == source)
+        return found
+
+    def _stages(self, source: IntArray, arrival: IntArray) -> tuple[Stages, list[Fraction]]:
+        """A stage for every rank of a collective that comes after another of which the rank wants something, and the
+        moment before which the rank has not its own part of that."""
+        moves, blocks = self.transfers, self.instance.all_blocks[0]
+        target = self.instance.machine.network.dst[moves.link[moves.route_start[1:] - 1]]
+        goal = blocks.goal[moves.piece_block[moves.piece]]
+        rows: list[tuple[IntArray, IntArray]] = []
+        found: list[Fraction] = []
+        for number, before in self._pairs():
+            there = (self.of == before) & ((goal == target) | (goal == EVERYONE))
+            members = (set(self.instance.parts[k].members) for k in (number, before))
+            for rank in sorted(set.intersection(*members)):
+                coming = np.flatnonzero(there & (target == rank))
+                leaving = np.flatnonzero(self._own & (self.of == number) & (source == rank))
+                if len(coming) and len(leaving):
+                    rows.append((coming, leaving))
+                    found.append(max(self.release[before], self._late_moments.get((before, rank), Fraction(0))))
+        none = np.zeros(0, dtype=np.int64)
+        coming, leaving = (np.concatenate([none, *(row[k] for row in rows)]) for k in (0, 1))
+        of_coming, of_leaving = (
+            np.repeat(np.arange(len(rows)), [len(row[k]) for row in rows]).astype(np.int64) for k in (0, 1)
+        )
+        return Stages(coming, of_coming, arrival[coming], leaving, of_leaving), found
+
+    def _pairs(self) -> list[tuple[int, int]]:
+        """The collectives with those that they come after, at once or by way of others."""
+        after = [one.after or () for one in self.instance.collectives or ()]
+        before: list[set[int]] = [set() for _ in after]
+        for number in in_order(after, range(len(after))):
+            before[number] = set(after[number]).union(*(before[k] for k in after[number]))
+        return [(number, k) for number, row in enumerate(before) for k in sorted(row)]
 
     @cached_property
     def _goals(self) -> IntArray:
@@ -187,47 +264,6 @@ def _joined(rows: Sequence[Transfers]) -> Transfers:
     return Transfers.of_rows(block, size, piece, routes, before=before, priority=priority, adds=adds)
 
 
-def _timed(instance: FabricInstance, moves: Transfers, release: Sequence[Fraction], in_gaps: bool) -> Schedule:
-    """As :func:`synth_models.fabric.scheduling.list_scheduling.timed`, with a moment before which each transfer does
-    not start: those of one moment wait for a transfer on a resource of its own."""
-    machine, count = instance.machine, len(moves.piece)
-    last = max(release, default=Fraction(0))
-    ticks = clock.ticks_per_second(machine, most_seconds(instance, moves) + float(last))
-    hops = hop_times(machine, moves, ticks, False)
-    uses = uses_of(moves.route_start, moves.link, machine.group, hops.offset, hops.duration, in_gaps)
-    followers = followers_of(machine, moves, hops)
-    resources, missing = machine.links + len(machine.group_names), np.diff(moves.before_start)
-    first = np.array([-(-(r * ticks).numerator // (r * ticks).denominator) for r in release], dtype=np.int64)
-    waits = np.flatnonzero((missing == 0) & (first > 0))
-    moments, gate = np.unique(first[waits], return_inverse=True)
-    extra, order = len(moments), np.argsort(gate.reshape(-1), kind="stable")
-    uses = Uses(
-        np.concatenate([uses.row, uses.row[-1] + 1 + np.arange(extra)]),
-        np.concatenate([uses.resource, resources + np.arange(extra)]),
-        np.concatenate([uses.offset, np.zeros(extra, dtype=np.int64)]),
-        np.concatenate([uses.duration, np.ones(extra, dtype=np.int64)]),
-    )
-    followers = Followers(
-        np.concatenate([followers.row, followers.row[-1] + np.cumsum(np.bincount(gate.reshape(-1), minlength=extra))]),
-        np.concatenate([followers.transfer, waits[order]]),
-        np.concatenate([followers.lag, first[waits][order]]),
-    )
-    missing = np.concatenate([missing, np.zeros(extra, dtype=np.int64)])
-    missing[waits] = 1
-    priority = np.concatenate([moves.priority, np.full(extra, moves.priority.min(initial=0) - 1)])
-    kernel = placed_in_gaps if in_gaps else list_scheduled
-    start, in_time = kernel(uses, resources + extra, followers, priority, missing, left() + SLACK_S)
-    if not in_time:
-        raise OutOfTime
-    if np.any(start < 0):
-        raise ValueError("some transfers wait for each other")
-    return Schedule(
-        ticks,
-        moves.piece_block,
-        moves.piece_bytes,
-        start[:count],
-        moves.piece,
-        moves.adds,
-        moves.route_start,
-        moves.link,
-    )
+def _whole(value: Fraction) -> int:
+    """The least whole number that is no less."""
+    return -(-value.numerator // value.denominator)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from synth.network import Network
-from synth_models.fabric.instance import LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY, FabricInstance
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.range_faults import LEAST_BANDWIDTH, MOST_BANDWIDTH, MOST_LATENCY
 
 
 def varied(instance: FabricInstance, bandwidth: float, latency: float, seed: int) -> FabricInstance:

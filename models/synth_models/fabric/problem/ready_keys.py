@@ -1,0 +1,94 @@
+"""What ``ready`` and ``late`` of ``synth make fabric`` mean: a moment for all ranks, a table, or the late ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from synth.errors import Fault, InputError
+from synth.text import amounts
+from synth.text.csv import typed_rows
+from synth.text.input_file import InputFile
+from synth_models.fabric.problem.node_words import nodes_meant
+from synth_models.fabric.problem.ready import MOST_READY
+
+Rows = list[list[float]]
+
+
+def moment(text: str) -> float:
+    """Seconds from 0 to a day. Raises ``ValueError``."""
+    found = amounts.real(text.strip(), "time")
+    if not 0 <= found <= MOST_READY:
+        raise ValueError(f"must be 0 to {MOST_READY:.0f} s (a day)")
+    return found
+
+
+def number_or_file(value: Any) -> Any:
+    """A moment for all ranks, or the file of a table."""
+    if isinstance(value, str) and (value.endswith(".csv") or "/" in value):
+        return InputFile(value)
+    return moment(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
+
+
+def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Rows, list[int]]:
+    """Rows (rank, seconds) of a CSV file ``rank,ready``, and the line of each. Raises :class:`InputError`."""
+
+    def rank(text: str) -> int:
+        try:
+            found = nodes_meant(text.strip(), "rank", names)
+        except InputError as error:
+            raise ValueError("; ".join(fault.message for fault in error.faults)) from None
+        if len(found) != 1 and names is not None:
+            raise ValueError("must be one node, by number or name")
+        return (found or [0])[0]
+
+    rows = typed_rows(file, {"rank": rank, "ready": moment}, ("rank", "ready"), "row", line_key="line")
+    return [[row["rank"], row["ready"]] for row in rows], [row["line"] for row in rows]
+
+
+def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
+    """``3:300us,8-15:1ms`` as rows (rank, seconds). Raises :class:`InputError` naming all that is wrong."""
+    faults: list[Fault] = []
+    rows: Rows = []
+    for part in map(str.strip, text.split(",")):
+        ranks, colon, when = part.rpartition(":")
+        try:
+            if not colon or not ranks:
+                raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
+            seconds = moment(when)
+            rows += [[rank, seconds] for rank in nodes_meant(ranks, "late", names)]
+        except ValueError as error:
+            faults.append(Fault("late", str(error), part, True))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(faults)
+    return rows
+
+
+def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int]) -> tuple[Rows, list[int]]:
+    """``ready`` of the instance, and the line of each row that comes from a file. Raises :class:`InputError`."""
+    lines: list[int] = []
+    rows: Rows = []
+    if isinstance(keys.ready, InputFile):
+        rows, lines = ready_rows(keys.ready, names)
+    elif keys.ready is not None:
+        rows = [[rank, keys.ready] for rank in members]
+    late = [] if keys.late is None else late_rows(keys.late, names)
+    own = {rank for rank, _ in late}
+    kept = [i for i, (rank, _) in enumerate(rows) if rank not in own]
+    return [rows[i] for i in kept] + late, [lines[i] for i in kept] if lines else []
+
+
+def named(fault: Fault, keys: Any, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's ``ready`` as one of the key or of the line that its row comes from."""
+    found = re.fullmatch(r"ready\[(\d+)\](?:\[([01])\])?", fault.path)
+    if found is None:
+        return fault
+    row, column = int(found[1]), found[2]
+    if row >= len(lines):
+        return replace(fault, path="late" if keys.late is not None else "ready")
+    where = f"{keys.ready}, line {lines[row]}"
+    return replace(fault, path=where + ("" if column is None else f", {('rank', 'ready')[int(column)]}"))

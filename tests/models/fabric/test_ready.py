@@ -1,0 +1,244 @@
+"""Ready times: files and keys, the replay, bounds, methods; brute force on tiny machines."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from models.fabric.brute_force import TooLarge, least_seconds
+from models.fabric.slow_replay import replay
+from models.fabric.small_machines import machine, random_schedule, schedule_of
+from models.fabric.small_machines import random_instance as random_small
+from models.fabric.test_brute_force import small_instance
+
+import synth
+from synth.errors import InputError
+from synth.instance import parse
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.scheduling.late_start import late_schedules
+from synth_models.fabric.solution import expanded
+
+LINE: list[Any] = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)]
+REFERENCES = ("direct", "ring", "recursive_doubling", "double_tree", "bruck")
+
+
+def on_a_line(collective: str, late: dict[int, float], size: int = 1, **own: Any) -> FabricInstance:
+    """Ranks 0-1-2 on links of a byte a second."""
+    return machine(3, LINE, collective=collective, bytes=size, ready=list(late.items()), **own)
+
+
+def with_ready(chooser: random.Random, instance: FabricInstance, moments: Any) -> FabricInstance:
+    """The instance with drawn moments for some of its ranks."""
+    some = chooser.sample(list(instance.members), chooser.randint(1, len(instance.members)))
+    return instance.model_copy(update={"ready": [[rank, chooser.choice(moments)] for rank in some]})
+
+
+def test_by_hand() -> None:
+    """Broadcast of a byte along 0-1-2 from moment 5 on: 7. Allgather of 3 bytes where rank 1 comes at 5: what goes
+    from end to end crosses it before, its own arrives at 6. An allreduce of a byte: rank 1 has got both others by then
+    and sends the sum at 5, there at 6; where rank 0 comes at 5, its byte needs two hops to rank 2: 7."""
+    moves = [(5, 0, [0]), (6, 0, [2])]
+    assert check_schedule(on_a_line("broadcast", {0: 5.0}), schedule_of([(0, 1)], moves)).value == 7.0
+    assert least_seconds(on_a_line("allgather", {1: 5.0}, 3)) == 6
+    assert least_seconds(on_a_line("allreduce", {1: 5.0})) == 6
+    assert least_seconds(on_a_line("allreduce", {0: 5.0})) == 7
+    early = [(0, 0, [0], True), (0, 0, [3], True), (5, 0, [1]), (5, 0, [2])]
+    assert check_schedule(on_a_line("allreduce", {1: 5.0}), schedule_of([(0, 1)], early)).value == 6.0
+
+
+def test_a_sum_ends_when_its_root_is_ready() -> None:
+    """Everything has come to rank 1 by moment 1; its own contribution is there at 5."""
+    moves = [(0, 0, [0], True), (0, 0, [3], True)]
+    instance = on_a_line("reduce", {1: 5.0}, root=1)
+    assert check_schedule(instance, schedule_of([(0, 1)], moves)).value == 5.0
+    assert least_seconds(instance) == 5
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
+def test_nobody_sends_before_it_is_ready(collective: str) -> None:
+    moves = {
+        "broadcast": [(4, 0, [0]), (6, 0, [2])],
+        "reduce": [(4, 0, [0], True), (5, 0, [3], True)],
+        "allreduce": [(4, 0, [0], True), (5, 0, [3], True), (7, 0, [1]), (7, 0, [2])],
+    }[collective]
+    own = {"root": 1} if collective == "reduce" else {}
+    verdict = check_schedule(on_a_line(collective, {0: 5.0}, **own), schedule_of([(0, 1)], moves))
+    assert any("of its own before it is ready (5.00 s)" in fault for fault in verdict.faults), verdict.faults
+    assert check_schedule(on_a_line(collective, {0: 4.0}, **own), schedule_of([(0, 1)], moves)).ok
+
+
+def test_a_relay_that_is_not_ready_adds_nothing() -> None:
+    """Rank 1 hands on what rank 0 has summed up, without its own; counted as complete that is a fault."""
+    early = [(0, 0, [0], True), (1, 0, [2], True)]
+    missing = check_schedule(on_a_line("reduce", {1: 5.0}, root=2), schedule_of([(0, 1)], early))
+    assert "contributions lack" in missing.faults[0]
+    twice = [*early, (5, 0, [2], True)]
+    assert (
+        "already has" in check_schedule(on_a_line("reduce", {1: 5.0}, root=2), schedule_of([(0, 1)], twice)).faults[0]
+    )
+
+
+def agreed(seed: int) -> set[str]:
+    """The replay and the oracle on a random schedule with ready times, valid or not; the oracle's faults."""
+    chooser = random.Random(seed)
+    instance = with_ready(chooser, random_small(chooser), [0.0, 0.3, 1.0, 2.5, 7.0])
+    schedule = random_schedule(chooser, instance.on_time)
+    if chooser.random() < 0.5:
+        schedule = next(iter(late_schedules(instance, schedule, instance.on_time)), ("", schedule))[1]
+    verdict, (faults, ticks) = check_schedule(instance, schedule), replay(instance, schedule)
+    assert bool(faults) == bool(verdict.faults), (seed, faults, verdict.faults)
+    assert faults or verdict.value == float_above(Fraction(ticks, schedule.ticks_per_s))
+    return faults
+
+
+def test_replay_against_the_oracle() -> None:
+    seen = Counter(bool(agreed(seed)) for seed in range(40))
+    assert min(seen[True], seen[False]) > 10
+
+
+def retimed(seed: int, seen: Counter[str]) -> None:
+    """Every schedule that is made of a random one for late ranks is valid by the oracle's rules, too."""
+    chooser = random.Random(seed)
+    instance = with_ready(chooser, random_small(chooser), [0.0, 0.3, 1.0, 2.5, 7.0])
+    schedule = random_schedule(chooser, instance.on_time)
+    for words, made in late_schedules(instance, schedule, instance.on_time):
+        faults, _ = replay(instance, made)
+        assert not faults, (seed, words, faults)
+        assert check_schedule(instance, made).ok, (seed, words)
+        seen[words] += 1
+
+
+def test_schedules_timed_again_are_valid() -> None:
+    seen = Counter[str]()
+    for seed in range(40):
+        retimed(seed, seen)
+    assert seen["all of it later"] > 20
+    assert seen["timed again in its own order"] > 10
+
+
+@pytest.mark.slow
+def test_many_schedules_timed_again_are_valid() -> None:
+    for seed in range(60, 2000):
+        retimed(seed, Counter())
+
+
+def brute_forced(seed: int, most_states: int, methods: bool) -> str:
+    """No bound is above the least time, no method below it with whole blocks; what became of it."""
+    chooser = random.Random(seed)
+    instance = with_ready(chooser, small_instance(chooser, 3 if seed % 3 else 4), [0.0, 1.0, 2.0, 5.0])
+    found = strongest(instance, RunOptions())
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+    for name in REFERENCES if methods else ():
+        record = synth.solve(instance, name, time_limit=20)
+        assert record.ok or record["termination"] == "unsupported", record["verified"]["faults"]
+        assert record.value is None or found.seconds <= record.value
+    try:
+        least = least_seconds(instance, most_states=most_states)
+    except TooLarge:
+        return "too large"
+    assert found.seconds <= least, (seed, found.argument, float(found.seconds), float(least))
+    return "tight" if found.seconds == least else "below"
+
+
+def test_brute_force() -> None:
+    seen = Counter(brute_forced(seed, 60, seed % 10 == 0) for seed in range(40))
+    assert seen["tight"] > 5, seen
+    assert seen["too large"] < 20, seen
+
+
+@pytest.mark.slow
+def test_brute_force_of_many() -> None:
+    seen = Counter(brute_forced(seed, 3000, True) for seed in range(40, 400))
+    assert sum(seen.values()) - seen["too large"] > 300, seen
+
+
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("pull", "hierarchical", "flow", "symmetric", "forest")]
+
+
+@pytest.mark.parametrize("method", ["direct", *LONG])
+def test_methods_take_ready_times(method: str) -> None:
+    """Whatever a method makes for ranks that are ready at once, it is timed again; nothing is below the bound."""
+    collective = "alltoall" if method == "flow" else "allreduce"
+    instance = synth.make(
+        "fabric", machine="dgx-a100", boxes=2, gpus=2, collective=collective, bytes=2**20, late="1:1ms"
+    )
+    record = synth.solve(instance, method, time_limit=5)
+    assert record.ok, record["message"]
+    assert record.value >= strongest(instance, RunOptions(2.0)).seconds > 0.001
+
+
+@pytest.mark.slow
+def test_a_late_box_of_256_gpus() -> None:
+    """An allreduce of 1 GiB on 32 boxes, one late by 1 ms: within 5 % of the bound, where waiting costs 19 %."""
+    keys: dict[str, Any] = {"machine": "dgx-h100", "boxes": 32, "collective": "allreduce", "bytes": "1GiB"}
+    instance = synth.make("fabric", **keys, late="0-7:1ms")
+    record, bound = (synth.solve(instance, name, time_limit=120) for name in ("hierarchical", "bound"))
+    assert record.ok
+    assert record.value < 1.05 * bound["bound"]
+
+
+def test_instances_without_ready_times_are_as_before(tmp_path: Path) -> None:
+    instance = synth.make("fabric", network="ring", nodes=4, collective="allgather", bytes=4)
+    assert "ready" not in instance.to_json()
+    assert instance.on_time is instance
+    late = synth.make("fabric", network="ring", nodes=4, collective="allgather", bytes=4, late="3:300us", ready="1us")
+    assert dict(late.ready) == {0: 1e-6, 1: 1e-6, 2: 1e-6, 3: 3e-4}
+    assert late.on_time.ready is None
+    table = tmp_path / "ready.csv"
+    table.write_text("rank,ready\n2,1ms\ngpu1,3\n")
+    named = synth.make("fabric", machine="dgx-a100", collective="allgather", bytes=8, ready=str(table))
+    assert named.ready == ((2, 1e-3), (1, 3.0))
+
+
+FAULTS: list[tuple[Any, str]] = [
+    ([[0, -1.0]], "ready[0][1] = -1.0: must be >= 0"),
+    ([[0, 90_000.0]], "ready[0][1] = 90000.0: must be <= 86400"),
+    ([[0, 1.0], [0, 2.0]], "ready[1] = 0: stands twice"),
+    ([[7, 1.0]], "ready[0] = 7: is no rank that takes part"),
+    ([], "ready = []: must have at least 1 item"),
+    ([[0]], "ready[0]: is missing"),
+]
+
+
+@pytest.mark.parametrize(("ready", "words"), FAULTS)
+def test_bad_ready_times(ready: Any, words: str) -> None:
+    raw = json.loads(on_a_line("allgather", {0: 1.0}, 3).to_json())
+    with pytest.raises(InputError) as caught:
+        parse(raw | {"ready": ready}, FabricInstance, "t")
+    assert words in str(caught.value)
+
+
+def test_bad_keys(tmp_path: Path) -> None:
+    """All at once, with line and key."""
+    table = tmp_path / "ready.csv"
+    table.write_text("rank,ready\n0,-1us\n1,inf\n2,2e5\nx,1us\n")
+    make = {"network": "ring", "nodes": 4, "collective": "allgather", "bytes": 4}
+    with pytest.raises(InputError) as caught:
+        synth.make("fabric", **make, ready=str(table), late="9:1us,3,2:-1us")
+    for words in ("line 2, ready", "line 3, ready", "line 4, ready", "late = '9:1us,3,2:-1us': must be RANK:TIME"):
+        assert words in str(caught.value)
+    table.write_text("rank,ready\n0,1us\n0,2us\n")
+    with pytest.raises(InputError, match=r"ready\.csv, line 3 = 0: stands twice"):
+        synth.make("fabric", **make, ready=str(table))
+
+
+def test_no_quotient_and_several_stay_without() -> None:
+    instance = synth.make("fabric", network="torus", rows=4, cols=4, collective="allgather", bytes=16, late="3:1s")
+    part = synth.solve(instance.on_time, "symmetric", time_limit=5, options={"quotient": "on"})
+    from synth_models.fabric.solution import unpack
+
+    quotient = unpack(instance.on_time, part.packed)
+    assert check_schedule(instance, quotient).faults == [
+        "where ranks are not ready at once only a list of all transfers counts"
+    ]
+    assert check_schedule(instance.on_time, expanded(instance.on_time, quotient)).ok
