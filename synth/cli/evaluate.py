@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -16,6 +16,7 @@ from synth.cli.output import console, table
 from synth.text.visible import visible
 
 if TYPE_CHECKING:
+    from synth.errors import Fault
     from synth.instance import Instance
     from synth.tuning.robustness import Moves
 
@@ -95,7 +96,7 @@ def _table(path: Path) -> Iterator[Asked]:
     import csv
     import io
 
-    from synth.errors import Fault, InputError
+    from synth.errors import InputError
     from synth.text.input_file import InputFile
 
     rows = list(csv.DictReader(io.StringIO(InputFile(path).text)))
@@ -103,20 +104,28 @@ def _table(path: Path) -> Iterator[Asked]:
     if not rows or any(row.get(name) is None for row in rows for name in needed):
         raise InputError(f"must be a table of `synth tune` with the columns {', '.join(needed)}", str(path))
     instances = _instances(path.parent / "instances")
-    wrong = []
-    for line, row in enumerate(rows, 2):
-        if not row["algorithm"] or not (path.parent / Path(row["algorithm"]).name).is_file():
-            wrong.append(Fault(f"line {line}, algorithm", "no such file beside the table", row["algorithm"], True))
-        if (row["collective"], row["bytes"]) not in instances:
-            words = "instances/ beside the table has no such instance"
-            wrong.append(Fault(f"line {line}, bytes", words, row["bytes"], True))
-    if wrong:
+    if wrong := list(_table_faults(path, rows, instances)):
         raise InputError(wrong, str(path))
+    rows = [row for row in rows if not row.get("left")]  # what is left to the library has no file
+    if not rows:
+        raise InputError("leaves every size to the library: no algorithm is there to be tried", str(path))
     for row in rows:
         files = dict.fromkeys(Path(one["algorithm"]).name for one in rows if one["collective"] == row["collective"])
         instance = instances[row["collective"], row["bytes"]]
         form = "msccl" if all(name.endswith(".xml") for name in files) else "mscclpp"
         yield Asked(instance, {name: _moves(path.parent / name, instance) for name in files}, form)
+
+
+def _table_faults(path: Path, rows: list[dict[str, str]], instances: Collection[tuple[str, str]]) -> Iterator[Fault]:
+    """What is missing beside a table."""
+    from synth.errors import Fault
+
+    for line, row in enumerate(rows, 2):
+        file = path.parent / Path(row["algorithm"]).name
+        if not row.get("left") and not (row["algorithm"] and file.is_file()):
+            yield Fault(f"line {line}, algorithm", "no such file beside the table", row["algorithm"], True)
+        if (row["collective"], row["bytes"]) not in instances:
+            yield Fault(f"line {line}, bytes", "instances/ beside the table has no such instance", row["bytes"], True)
 
 
 def _instances(folder: Path) -> dict[tuple[str, str], Instance]:

@@ -87,7 +87,7 @@ def tune(
     from synth.options import read_limit
     from synth.tuning import folder, library_files
     from synth.tuning import tune as search
-    from synth.tuning.reach import in_switches, library, put_in
+    from synth.tuning.reach import known, put_in
     from synth.tuning.sizes import read_sizes
     from synth.tuning.table import left_out
 
@@ -105,15 +105,14 @@ def tune(
     demand_folder("--out", out)
     stopped: list[bool] = []
     rows = search(asked, lambda words: errors.print(words), lambda: _tell_interrupted(stopped))
-    reach = aim.reach or in_switches(rows, asked)
-    if not stopped:
-        put_in(rows, asked, reach)
+    reach = aim.reach or known(asked)
+    put_in(rows, asked, reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files, notes = folder.write(rows, form, out, title, style, asked.version)
     files += library_files.write_every(asked)
     _print(table)
     for row in rows:
-        _tell_row(row, library(reach or ""))
+        _tell_row(row, aim.reach is not None)
     for words in left_out(rows):
         console.print(words)
     _tell(table, files, form, out, asked)
@@ -177,8 +176,9 @@ def _demand_gpu(name: str | None) -> None:
         raise bad_option("--reach", f"must be one of {', '.join(gpus())}", name)
 
 
-def _tell_row(row: Row, software: str) -> None:
-    """What is known of a row beside its table: its interval on a fitted machine, and what the library should reach."""
+def _tell_row(row: Row, all_reach: bool) -> None:
+    """What is known of a row beside its table: its interval on a fitted machine, what the library should reach where
+    that is asked for, and that it is left to it."""
     from synth.text.quantities import shown
 
     size, factor = row.instance_bytes, row.bus_factor
@@ -186,14 +186,14 @@ def _tell_row(row: Row, software: str) -> None:
     if row.within is not None:
         words = f"within the fit's intervals of 95 %, {where}: {row.within.words}"
         console.print(words)
-    if row.reach is not None and factor is not None:
+    if all_reach and row.reach is not None and factor is not None:
         one = row.reach
         seconds = [one.seconds, row.references.get(REPLAYED[one.algorithm]), row.bound]
         model, replayed, most = (shown(size * factor / each if each else None, "bytes/s") for each in seconds)
-        words = f"{where}: {software}'s {one.algorithm}, {one.protocol}, should reach busbw {model}"
-        quicker = row.best is not None and row.best.program is not None and one.seconds < row.best.seconds
-        words += f"; as replayed {replayed}, no algorithm more than {most}"
-        console.print(words + (f"; the file takes longer: leave this size to {software}" if quicker else ""))
+        words = f"{where}: {row.library}'s {one.algorithm}, {one.protocol}, should reach busbw {model}"
+        console.print(words + f"; as replayed {replayed}, no algorithm more than {most}")
+    if row.left:
+        console.print(f"{where}: {row.why_left}: no file is written, this size is left to {row.library}")
 
 
 def _tell(table: Any, files: Sequence[Path], form: str, out: Path, asked: Question) -> None:

@@ -21,13 +21,11 @@ from synth.instance import Instance
 from synth.method import Method
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
+from synth.tuning.explained import COSTLY, EXPLAIN_S, MOST_EXPLAINED
 from synth.tuning.search import (
-    COSTLY,
-    EXPLAIN_S,
     FEW,
     FEW_A_RANK,
     HOPELESS,
-    MOST_EXPLAINED,
     PLANNED_A_RANK,
     TRANSFERS_A_RANK,
     VARIANTS,

@@ -174,6 +174,8 @@ class Lowered:
         self.whole, self.meets = False, True  # meets: the thread blocks of the last plan
         self.crowded: dict[tuple[_Way, bytes, bytes], str] = {}  # pieces and moves that were too many, and why
         self.looped: dict[int | None, tuple[mscclpp.Planned, Dealing]] = {}  # a plan with loops, by chunks a part
+        self._took: dict[int, float] = {}  # seconds of programs that were chosen by time, by identity
+        self._timed: list[Program] = []  # these, so that each keeps its identity
         self.without = f"{transfers.summed}, which {form} knows not" if transfers.summed and form != "mscclpp" else ""
 
     def programs(self, spreads: Sequence[int] | None = None) -> Iterator[Program]:
@@ -212,6 +214,10 @@ class Lowered:
             self.refused = str(refused).splitlines()[0]
         return fits
 
+    def seconds(self, program: Program, instance: Instance) -> float:
+        """The seconds of one of the programs on the instance, which are known where it was chosen by them there."""
+        return self._took[id(program)] if id(program) in self._took else program.seconds(instance)
+
     def _by_time(self, chunks: int | None) -> Generator[Program, None, bool]:
         """The same where steps cost something, by copies, channels and protocols as they are quick."""
         tried = self._tried(chunks)
@@ -235,9 +241,11 @@ class Lowered:
 
         def seconds(program: Program) -> float:
             try:
-                return program.seconds(instance)
+                self._took[id(program)] = program.seconds(instance)
             except InputError:  # no bytes are left of its chunks
                 return math.inf
+            self._timed.append(program)
+            return self._took[id(program)]
 
         several = bool(ways(self.transfers).max(initial=0))
         return Tried(made, seconds, Wish(chunks=chunks), several)

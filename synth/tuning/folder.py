@@ -32,15 +32,17 @@ def write(
     version: Version = NEWEST,
 ) -> tuple[pd.DataFrame, list[Path], list[str]]:
     """Write all into the folder (no figure without a ``style``), plans for a ``version`` of MSCCL++, rows without a
-    schedule as words below the table; the table, the files, and which calls these serve, in words. Raises
-    :class:`InputError` where an algorithm does not pass the check of its executor, and ``OSError``."""
+    schedule as words below the table, and no file of a size that is left to the library; the table, the files, and
+    which calls these serve, in words. Raises :class:`InputError` where an algorithm does not pass the check of its
+    executor, and ``OSError``."""
     made = _Made(form, folder, version)
     chosen = []
     found = [row for row in rows if row.best is not None]
     nodes = int(getattr(rows[0].instance, "hosts", 1))  # of machines that are made of boxes
     for collective, some in groupby(found, key=lambda row: row.collective):
         for one in tables.ranges(list(some)):
-            names = ("", "") if one.best.program is None else made.of(one, one.best.program, collective)
+            program = None if one.rows[0].left else one.best.program
+            names = ("", "") if program is None else made.of(one, program, collective)
             chosen.append((one, *names))
     made.register(rows[0].ranks)
     files = made.files

@@ -19,7 +19,8 @@ class Question:
     records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
     choose by the worst regret on machines so varied, None: by the time on the machine itself; ``any_count``: also what
     serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans;
-    ``costs``: of the form's thread blocks and steps, None for an ideal executor."""
+    ``costs``: of the form's thread blocks and steps, None for an ideal executor; ``patient``: what comes first, for few
+    ranks the references, takes what it takes, and the limit counts from its end."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]
@@ -34,3 +35,4 @@ class Question:
     any_count: bool = False
     version: Version = NEWEST
     costs: CostModel | None = None
+    patient: bool = False

@@ -27,10 +27,10 @@ def library(gpu: str) -> str:
     return "NCCL" if gpu in nccl_reach.data()["gpu"] else "RCCL"
 
 
-def in_switches(rows: Iterable[Row], question: Question) -> str | None:
-    """The GPUs that the costs are of, where the form leaves to ranks what switches may do for the library itself."""
+def known(question: Question) -> str | None:
+    """The GPUs that the costs are of, where their library's own cost model is known."""
     gpu = "" if question.costs is None else question.costs.gpu
-    return gpu if gpu in gpus() and any(row.without for row in rows) else None
+    return gpu if gpu in gpus() else None
 
 
 def put_in(rows: Iterable[Row], question: Question, gpu: str | None) -> None:
@@ -41,7 +41,8 @@ def put_in(rows: Iterable[Row], question: Question, gpu: str | None) -> None:
         if row.collective not in machines:
             machines[row.collective] = _boxes(row, question)
         asked = machines[row.collective]
-        row.reach = None if asked is None or gpu is None else _within_bound(asked, gpu, row)
+        if asked is not None and gpu is not None:
+            row.reach, row.library = _within_bound(asked, gpu, row), library(gpu)
 
 
 def _within_bound(asked: Boxes, gpu: str, row: Row) -> Reach | None:

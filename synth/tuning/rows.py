@@ -12,6 +12,7 @@ from synth.exchange.selection.nccl_reach import Reach
 from synth.exchange.transfers import parts_of
 from synth.instance import Instance
 from synth.records.record import Record
+from synth.text.quantities import shown
 from synth.tuning.intervals import Within, has_intervals, within
 from synth.tuning.robustness import Moves, Variation, as_moves, regrets
 from synth.tuning.runs import whole
@@ -52,7 +53,8 @@ class Scheduled:
 @dataclass
 class Row:
     """One size of one collective: the best candidate in the form, the best schedule (``scheduled`` and by whom), the
-    bound, and beside it the best of every reference in the form; ``refused``: limits of the executor by method;
+    bound, and beside it the best of every reference in the form (``exported``: whatever counts it serves);
+    ``refused``: limits of the executor by method;
     ``without``: what the form leaves to ranks that switches do in the schedule, by method; ``regret``: the most that
     the best loses on machines drawn, to the other candidates there; ``within``: its time and its rival within the
     intervals of a fitted machine; ``reach``: what NCCL or RCCL should reach. ``known``: methods that do the collective
@@ -69,6 +71,7 @@ class Row:
     bound: float | None = None
     bus_factor: float | None = None
     references: dict[str, float] = field(default_factory=dict)
+    exported: dict[str, float] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     rounded: set[str] = field(default_factory=set)  # methods of which no program came without rounding
     without: dict[str, str] = field(default_factory=dict)
@@ -77,6 +80,7 @@ class Row:
     regret: float | None = None
     within: Within | None = None
     reach: Reach | None = None
+    library: str = "NCCL"  # of which ``reach`` is
     known: frozenset[str] = frozenset()
     untried: dict[str, str] = field(default_factory=dict)
     limit: str = ""  # of the executor, that costs more than is tolerated
@@ -115,6 +119,22 @@ class Row:
         return "refused" if name in self.refused else "not lowered"
 
     @property
+    def left(self) -> bool:
+        """Whether the library itself should be quicker than the file, so that none is written for this size."""
+        best, reach = self.best, self.reach
+        return best is not None and best.program is not None and reach is not None and reach.seconds < best.seconds
+
+    @property
+    def why_left(self) -> str:
+        """That it is left to the library, in words; empty where it is not."""
+        if not self.left:
+            return ""
+        assert self.best is not None
+        assert self.reach is not None
+        own, file = shown(self.reach.seconds, "s"), shown(self.best.seconds, "s")
+        return f"{self.library}'s own ({self.reach.algorithm}) {own}; a file would take {file}"
+
+    @property
     def forgone(self) -> Candidate | None:
         """What is quicker than the best and does not serve all even sizes, None where nothing is."""
         assert self.best is not None
@@ -127,6 +147,9 @@ class Row:
 
     def offer(self, one: Candidate, reference: bool) -> None:
         """A candidate. What takes more than :data:`CARRIED` times the best is not kept: programs are large."""
+        name = one.method.split()[0]  # without its parameters
+        if reference:
+            self.exported[name] = min(one.seconds, self.exported.get(name, one.seconds))
         if not self.serves(one):
             if self.uneven is None or one.seconds < self.uneven.seconds:
                 self.uneven = one
@@ -136,8 +159,11 @@ class Row:
         most = self.best.seconds * CARRIED
         self.offered = [other for other in (*self.offered, one) if other.seconds <= most]
         if reference:
-            name = one.method.split()[0]  # without its parameters
             self.references[name] = min(one.seconds, self.references.get(name, one.seconds))
+
+    def has(self, name: str, transfers: int, seconds: float) -> bool:
+        """Whether a method has found a schedule of so many transfers and seconds before, with other parameters."""
+        return any((one.name, one.transfers, one.seconds) == (name, transfers, seconds) for one in self.schedules)
 
     def good(self) -> list[Candidate]:
         """The quickest candidate of every method that takes at most :data:`CARRIED` times the best."""

@@ -1,10 +1,11 @@
 """The search: methods run over sizes, their schedules lowered for a form, and the quickest program of every size.
 
 Every reference (what libraries run) is run and lowered at every size, so that nothing slower than the best of them in
-that form is ever chosen (for plans all but those whose schedule takes more than :data:`SLOWEST` times the best plan and
-has too many moves for a loop); ours at some sizes (*anchors*), from which their programs are carried to the sizes
-between: an algorithm is a shape, and its time at another size is one replay. Whichever wins at a size is run there once
-more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
+that form is ever chosen. For plans, and where steps cost something, those are left out whose schedule takes more than
+:data:`SLOWEST` times the best program and has too many moves for a loop. Ours run at some sizes (*anchors*), from which
+their programs are carried to the sizes between: an algorithm is a shape, and its time at another size is one replay.
+Where steps cost something, so are those of references but the :data:`QUICKEST` of each anchor. Whichever wins at a size
+is run there once more. Of every program the time is a replay of what is written (:mod:`synth.exchange.forms`).
 
 All rows take turns (:mod:`synth.tuning.turns`), phase by phase (:mod:`synth.tuning.phases`). What is left out is named.
 """
@@ -12,10 +13,8 @@ All rows take turns (:mod:`synth.tuning.turns`), phase by phase (:mod:`synth.tun
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 
 from synth.clock.deadline import Clock, stopping
@@ -28,12 +27,12 @@ from synth.exchange.record_export import transfers_of
 from synth.exchange.transfers import Transfers, parts_of
 from synth.family import Family, defaults_for, get_family
 from synth.records.record import Record
-from synth.tuning.costs import costing, tolerated
+from synth.tuning.explained import limit_of, title_of
 from synth.tuning.phases import Act, Phase, not_slower, phases
 from synth.tuning.question import Question
 from synth.tuning.rows import Candidate, Row, Scheduled, bus_factor, choose_robust
 from synth.tuning.runs import RUN_S, kept, recorded, small, taken_over, whole
-from synth.tuning.turns import LEAST_S, Share, Turn, in_turn
+from synth.tuning.turns import Share, Turn, in_turn
 
 ANCHORS = 4  # sizes at which all methods run
 ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ours is looked for
@@ -46,12 +45,11 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an exec
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers
 HOPELESS = 1.1  # times the best program: schedules of ours that take longer are not lowered unless a loop may help, and
 # where pieces had to be rounded, moves of rounded pieces that do
-SLOWEST = 2.0  # the same of references in plans
-MOST_EXPLAINED = 16_000  # of a schedule that is lowered without limits, to see which costs it its time
-EXPLAIN_S = 60.0  # of processor time, beyond which no further limit is lifted
+SLOWEST = 2.0  # the same of references in plans, and where steps cost something
+QUICKEST = 2  # references of an anchor that are lowered anew at the sizes beside it, where steps cost something
+SLOW_AROUND = f"not tried anew, not among the {QUICKEST} quickest references at a size around"
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 FEW_A_RANK = (LOOPED, 1)  # and where steps cost something
-COSTLY = "thread blocks, steps and the launch"
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 LAST = ("pull",)  # searches that take all the time that they are given
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
@@ -62,11 +60,11 @@ def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[]
     """The rows of all collectives and sizes; one of which no schedule ended in time has no ``best``. After a
     ``KeyboardInterrupt`` those that there are, and ``interrupted`` is called (None: it is raised). Raises
     :class:`InputError` where no schedule at all can be run in the form, and as the making of instances does."""
-    until = None if question.seconds is None else counted_now() + question.seconds
+    until = None if question.seconds is None or question.patient else counted_now() + question.seconds
     with collecting_seldom():
         searches = [_Search(question, collective, until, say) for collective in question.collectives]
         try:
-            in_turn([turn for search in searches for turn in search.turns()], until)
+            _run(searches, question)
             for search in searches:
                 search.finish()
         except KeyboardInterrupt:
@@ -80,6 +78,17 @@ def tune(question: Question, say: Say = lambda _: None, interrupted: Callable[[]
         none = [f"no schedule of {row.instance.name} can be run as {question.form}: {row.why_none}" for row in rows]
         raise InputError("\n".join(none))
     return rows
+
+
+def _run(searches: Sequence[_Search], question: Question) -> None:
+    """All that is to be done, within the limit, which counts from the end of the first phase on if that is asked."""
+    turns = [turn for search in searches for turn in search.turns()]
+    if question.patient and question.seconds is not None:
+        in_turn([turn for turn in turns if not turn.phase], None)
+        turns, until = [turn for turn in turns if turn.phase], counted_now() + question.seconds
+        for search in searches:
+            search.until = until
+    in_turn(turns, searches[0].until)
 
 
 def references(question: Question) -> list[Row]:
@@ -152,7 +161,7 @@ class _Search:
             if row.best is not None and self.question.variation is not None:
                 choose_robust(row, self.question.variation, self.question.costs)
             if self._lowers and row.best is not None and not stopped:
-                row.limit = self._limit(row)
+                row.limit = limit_of(row, self.question, self._left())
             if self.question.form not in SERVICES and not stopped:
                 row.reckon_within()
 
@@ -167,32 +176,6 @@ class _Search:
         """All rows, the anchors first."""
         anchors = self._anchors()
         return [*anchors, *(k for k in range(len(self.rows)) if k not in anchors)]
-
-    def _limit(self, row: Row) -> str:
-        """The limit of the executor that costs the row more than its best schedule, in words; empty where it does not.
-        Of all schedules that are quick enough the one of the fewest transfers says it."""
-        assert row.best is not None
-        if row.scheduled is None:  # it came from another size, and nothing ran at its own
-            return ""
-        most = row.scheduled * tolerated(row.instance_bytes)
-        if row.best.seconds <= most:
-            return ""
-        if row.scheduled_by in row.without:
-            return row.without[row.scheduled_by]
-        if self.question.costs is not None:
-            return COSTLY
-        one = min(one for one in row.schedules if one.seconds <= most)
-        title = _title(one.name, dict(one.options))
-        if one.transfers > MOST_EXPLAINED:
-            return f"{title}: {row.refused.get(title, f'{one.transfers:,} moves, too many to lift limits')}"
-        left = self._left()
-        if left is not None and left < LEAST_S:
-            return f"{title}: not known, the time limit has passed"
-        again = replace(self.question, resume=True)
-        found = transfers_of(recorded(again, row.instance, one.name, dict(one.options)))
-        end = time.process_time() + EXPLAIN_S  # however busy the machine is
-        words = costing(found, self.question.form, row.instance, most, lambda: time.process_time() < end)
-        return f"{title}: {words or row.refused.get(title, f'not known after {EXPLAIN_S:g} s')}"
 
     def _anchors(self) -> list[int]:
         """Rows, evenly spread, the first and the last among them; without a program all of them."""
@@ -222,8 +205,17 @@ class _Search:
             if record is not None and record.value is not None:
                 values[name] = record.value
         for name in sorted(values, key=lambda name: values[name]):
+            if not anchor and self.question.costs is not None and self._is_slow_around(row, name):
+                row.untried[name] = SLOW_AROUND
+                continue
             self._try(row, name, {}, True, wide=anchor)
             self._smaller(row, name, True)
+
+    def _is_slow_around(self, row: Row, name: str) -> bool:
+        """Whether a reference is not among the :data:`QUICKEST` at any of the anchors beside the row."""
+        k, anchors = self.rows.index(row), self._anchors()
+        near = (self.rows[max(a for a in anchors if a < k)], self.rows[min(a for a in anchors if a > k)])
+        return all(name not in sorted(one.exported, key=lambda other: one.exported[other])[:QUICKEST] for one in near)
 
     def _ours(self, row: Row, names: list[str]) -> None:
         wanted = [(name, options) for name in names for options in self._variants(name)]
@@ -289,7 +281,7 @@ class _Search:
             if found[-1].transfers <= each * row.ranks:  # it is the same schedule
                 continue
             self._try(row, name, options, reference, wide=False)
-            if not planned and each > LOOPED and _title(name, options) not in row.rounded:
+            if not planned and each > LOOPED and title_of(name, options) not in row.rounded:
                 self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
                 break
 
@@ -306,7 +298,8 @@ class _Search:
 
     def _is_hopeless(self, row: Row, seconds: float, reference: bool) -> bool:
         """Whether a schedule that takes so long is not worth being lowered; the tables have references in XML all."""
-        if row.best is None or not self._lowers or (reference and self.question.form != "mscclpp"):
+        ideal = self.question.costs is None
+        if row.best is None or not self._lowers or (reference and ideal and self.question.form != "mscclpp"):
             return False
         return seconds > row.best.seconds * (SLOWEST if reference else HOPELESS)
 
@@ -324,11 +317,13 @@ class _Search:
     def _try(self, row: Row, name: str, options: Mapping[str, int], reference: bool, wide: bool = True) -> None:
         """Run a method, lower its schedule, and offer what comes out."""
         record = self._record(row, name, options)
-        title = _title(name, options)
+        title = title_of(name, options)
         if record is None or record.value is None or not record["verified"]["ok"]:
             return
         row.bus_factor = row.bus_factor or bus_factor(record)
         count = int(record["verified"]["facts"].get("transfers", 0))
+        if row.has(name, count, record.value):
+            return
         row.schedules.append(Scheduled(count, record.value, name, tuple(options.items())))
         if row.scheduled is None or record.value < row.scheduled:
             row.scheduled, row.scheduled_by = record.value, title
@@ -370,7 +365,9 @@ class _Search:
         least = {1} if self.question.form != "mscclpp" else set()
         tried = lowered.programs() if wide or not known else lowered.programs(sorted(known | least))
         made = (one for one in tried if one.plan is None or not unknown_to(self.question.version, one.plan))
-        best = self._offered(row, (Candidate(title, one.seconds(row.instance), one, record) for one in made), reference)
+        best = self._offered(
+            row, (Candidate(title, lowered.seconds(one, row.instance), one, record) for one in made), reference
+        )
         if lowered.refused:
             row.refused[title] = lowered.refused
         if not lowered.whole:
@@ -438,7 +435,8 @@ class _Search:
         shares = 1 if parts_of(row.collective, 2) == 1 else max(row.ranks, 1)
         for program in one.program.by_protocol(row.instance_bytes // shares):
             with suppress(InputError):  # its chunks would have no bytes
-                row.offer(Candidate(one.method, program.seconds(row.instance), program), False)
+                reference = one.method.split()[0] in self.family.today
+                row.offer(Candidate(one.method, program.seconds(row.instance), program), reference)
 
     def _again(self, anchors: list[int]) -> None:
         """Run at its own size what won by a program of another size."""
@@ -453,8 +451,3 @@ class _Search:
         if row.best is not None and (word or row.best is not self._told.get(row.size)):
             self._told[row.size] = row.best
             self.say(f"{row.instance.name}: {row.best.seconds * 1e6:.6g} us by {row.best.method} {word}".rstrip())
-
-
-def _title(name: str, options: Mapping[str, int]) -> str:
-    """A method with its parameters, in words."""
-    return " ".join([name, *(f"{key}={value}" for key, value in options.items())])

@@ -34,19 +34,23 @@ class Chosen(NamedTuple):
 
 
 def ranges(rows: Sequence[Row]) -> list[Chosen]:
-    """The ranges of one collective, which leave no gap: two that meet do so at the geometric mean of their sizes, the
-    first begins at its least size and the last ends at its greatest."""
+    """The ranges of one collective: two that meet do so at the geometric mean of their sizes, the first begins at its
+    least size and the last ends at its greatest. There is no gap but beside what is left to the library, which is its
+    size alone: a range ends at its last size before it, and begins at its first behind it."""
     groups: list[list[Row]] = []
     for row in rows:
         assert row.best is not None
-        same = groups and groups[-1][-1].best is not None and row.best.program is not None
-        if same and groups[-1][-1].best.program is row.best.program:  # type: ignore[union-attr]
+        if groups and _is_one(groups[-1][-1], row):
             groups[-1].append(row)
         else:
             groups.append([row])
-    ends = [math.isqrt(a[-1].instance_bytes * b[0].instance_bytes) for a, b in pairwise(groups)]
-    lows = [groups[0][0].instance_bytes, *(end + 1 for end in ends)]
-    highs = [*ends, groups[-1][-1].instance_bytes]
+    lows, highs = [groups[0][0].instance_bytes], []
+    for before, after in pairwise(groups):
+        last, first = before[-1].instance_bytes, after[0].instance_bytes
+        apart = before[-1].left or after[0].left
+        highs.append(last if apart else math.isqrt(last * first))
+        lows.append(first if apart else highs[-1] + 1)
+    highs.append(groups[-1][-1].instance_bytes)
     found = []
     for group, low, high in zip(groups, lows, highs, strict=True):
         assert group[0].best is not None
@@ -54,11 +58,20 @@ def ranges(rows: Sequence[Row]) -> list[Chosen]:
     return found
 
 
+def _is_one(before: Row, row: Row) -> bool:
+    """Whether two rows that follow each other run the same program, from one file."""
+    assert before.best is not None
+    assert row.best is not None
+    program = row.best.program
+    return program is not None and before.best.program is program and not (before.left or row.left)
+
+
 def frame(chosen: Sequence[tuple[Chosen, str, str]], form: str, nodes: int) -> pd.DataFrame:
     """A row a size. ``chosen``: every range with the name of its file, and of that for calls in place (empty: none);
     ``chunks``: what a call's count must divide by (:mod:`synth.exchange.counts`); ``uneven_s``: the best of those that
     do not serve all sizes of whole 8 KiB a rank, None where none is quicker. Times are in seconds, bandwidths
-    in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s, 0 where they meet."""
+    in bytes/s as nccl-tests count them (algbw, busbw); ``gap`` is (form_s - bound_s) / form_s, 0 where they meet;
+    ``left``: that a size is left to the library, and why, so that it has no file."""
     rows = [_row(one, row, files, form, nodes) for one, *files in chosen for row in one.rows]
     return pd.DataFrame(rows)
 
@@ -99,6 +112,7 @@ def _row(one: Chosen, row: Row, files: Sequence[str], form: str, nodes: int) -> 
         **({} if row.reach is None else {f"reach_{key}": value for key, value in row.reach._asdict().items()}),
         **({} if row.regret is None else {"worst_regret": row.regret}),
         **_within(row),
+        **({"left": row.why_left} if row.reach is not None else {}),
         "limit": row.limit,
     }
 
@@ -151,7 +165,11 @@ def markdown(table: pd.DataFrame, title: str, below: Sequence[str] = ()) -> str:
     costs = [f"* {shown(row['bytes'], 'bytes')} {row['collective']}, {row['form_over_scheduled']:.3g} times as long as "
              f"{row['scheduled_method']} as scheduled: {row['limit']}"
              for row in table.to_dict("records") if row["limit"]]  # fmt: skip
-    return "\n".join([*lines, *(["", "What limits of the executor cost:", "", *costs] if costs else []),
+    said = table["left"].fillna("") if "left" in table else [""] * len(table)
+    named = zip(table["bytes"], table["collective"], said, strict=True)
+    left = [f"* {shown(size, 'bytes')} {collective}: {words}" for size, collective, words in named if words]
+    return "\n".join([*lines, *(["", "Left to the library, without a file:", "", *left] if left else []),
+                      *(["", "What limits of the executor cost:", "", *costs] if costs else []),
                       *(["", *(f"* {in_cell(words)}" for words in below)] if below else []), ""])  # fmt: skip
 
 
@@ -160,7 +178,8 @@ def _cells(row: Any) -> list[str]:
         value = row[key]
         return "–" if value is None or pd.isna(value) else shown(float(value), unit)
 
-    by = row["method"] + (f" ({row['how']})" if row["how"] else "")
+    left = row.get("left")
+    by = row["method"] + (" (no file)" if isinstance(left, str) and left else f" ({row['how']})" if row["how"] else "")
     rates = [cell(f"{key}_bytes_per_s", "bytes/s") for key in ("algbw", "busbw")]
     gap = "–" if row["gap"] is None or pd.isna(row["gap"]) else percent(float(row["gap"]))
     beside = [row.get(f"{name}_why") or cell(f"{name}_s", "s") for name in ("bound", *BESIDE)]

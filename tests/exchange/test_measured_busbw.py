@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchange.measured_busbw import logs, predicted
+
+from synth_papers.fabric.measured_busbw import logs, predicted
 
 CLOSE = 0.25
 

@@ -1,169 +1,110 @@
-"""What runs on machines that people have, against what was scheduled: the page ``tuned``.
+"""What ``synth tune`` writes for boxes that people have, under the cost model of the executor: the page ``tuned``.
 
-A row a machine, form, collective and size, made by :mod:`synth.tuning`. Rows lie in ``rows.csv`` beside the page, each
+A row a machine, collective and size, made by :mod:`synth.tuning`, beside the best of the algorithms in use under the
+same model, what NCCL expects of itself by its own model, and the bound. Rows lie in ``rows.csv`` beside the page, each
 with the state of the code that made it; a second run takes them over, ``--again`` makes those of other states once
 more.
 """
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
 
-import synth.exchange
-import synth.tuning
-import synth_models.fabric
 from synth.errors import Fault, InputError
-from synth.exchange.machines.completion import Supplied, completed
-from synth.exchange.machines.file import as_raw
-from synth.exchange.machines.formats import read
-from synth.instance import Instance
-from synth.making import make
-from synth.records.optimality import gap
+from synth.exchange.block_costs import costs_for, words_of
+from synth.exchange.executors import EXECUTORS
+from synth.exchange.file_check import MULTIPROCESSORS
+from synth.exchange.forms import executor_of
 from synth.reproduction.collect import Reproduction
-from synth.text.quantities import percent, shown, times
-from synth.tuning import Question, folder, references, tune
-from synth.tuning.search import SLOWEST
-from synth_models.fabric.family import FAMILY
+from synth.text.quantities import shown, times
+from synth.tuning.search import QUICKEST, SLOWEST
+from synth_papers.fabric import measured_busbw, tuned_rows
 from synth_papers.fabric.grid import made
-
-KIB, MIB, GIB = 2**10, 2**20, 2**30
-GOALS = {MIB: 1.15, GIB: 1.05}  # time in the form over time as scheduled, at most
-FORMS = ("msccl:azure", "mscclpp")
-COLLECTIVES = (
-    "allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall", "reduce", "gather", "scatter",
-)  # fmt: skip
-SIZES = (MIB, GIB)
-CAPTION = "Every collective in both forms, a row a machine; the dashed line is the goal. 1 is the best schedule's time."
-LIMIT_S = 3600.0  # of one collective on one machine in one form: busy machines take long
-COLUMNS = (
-    "machine", "form", "collective", "bytes", "method", "how", "form_s", "scheduled_s", "scheduled_method",
-    "form_over_scheduled", "bound_s", "reference", "reference_s", "limit", "code", "reference_code",
-)  # fmt: skip
-TOPO = """\
-\tGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7
-GPU0\t X \tNV2\tNV1\tNV1\tNV2\tSYS\tSYS\tSYS
-GPU1\tNV2\t X \tNV1\tNV2\tSYS\tNV1\tSYS\tSYS
-GPU2\tNV1\tNV1\t X \tNV2\tSYS\tSYS\tNV2\tSYS
-GPU3\tNV1\tNV2\tNV2\t X \tSYS\tSYS\tSYS\tNV1
-GPU4\tNV2\tSYS\tSYS\tSYS\t X \tNV2\tNV1\tNV1
-GPU5\tSYS\tNV1\tSYS\tSYS\tNV2\t X \tNV1\tNV2
-GPU6\tSYS\tSYS\tNV2\tSYS\tNV1\tNV1\t X \tNV2
-GPU7\tSYS\tSYS\tSYS\tNV1\tNV1\tNV2\tNV2\t X
-"""  # `nvidia-smi topo -m` on 8 V100
-KEYS = ("machine", "form", "collective", "bytes")
-DECIDE = (synth.tuning, synth.exchange, synth_models.fabric)  # packages whose code and machines decide what a row says
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A machine by name, in so many boxes."""
-
-    name: str
-    boxes: int = 1
-
-    @property
-    def title(self) -> str:
-        """As the page says it."""
-        return f"{self.name} x{self.boxes}" if self.boxes > 1 else self.name
-
-    def instance(self, collective: str, size: int) -> Instance:
-        """What is asked of it."""
-        if self.name == "topo.txt":
-            return make(FAMILY, {"machine": _from_topo(), "collective": collective, "bytes": str(size)})
-        boxes = {"boxes": str(self.boxes)} if self.boxes > 1 else {}
-        return made(machine=self.name, **boxes, collective=collective, bytes=str(size))
-
-
-MACHINES = (
-    Machine("dgx-a100"),
-    Machine("dgx-h100"),
-    Machine("topo.txt"),
-    Machine("mi250"),
-    Machine("amd16"),
-    Machine("dgx-a100", 2),
-    Machine("dgx-h100", 2),
-    Machine("ndv2"),
-    Machine("ndv2", 2),
-    Machine("dgx2"),
-    Machine("dgx2", 2),
-    Machine("dgx1"),
-    Machine("dgx1", 2),
-    Machine("dgx-b200"),
-    Machine("dgx-b200", 2),
-    Machine("mi250", 2),
-    Machine("amd16", 2),
+from synth_papers.fabric.tuned_rows import (
+    COLLECTIVES,
+    COLUMNS,
+    FORM,
+    GIB,
+    KEYS,
+    LIMIT_S,
+    MACHINES,
+    METHODS,
+    MIB,
+    PARTS,
+    SIZES,
+    Machine,
+    Part,
 )
 
-
-@dataclass(frozen=True)
-class Part:
-    """Rows that are made at once: a machine's collective, in some forms."""
-
-    machine: Machine
-    collective: str
-    forms: tuple[str, ...] = FORMS
-
-    def words(self, form: str) -> set[str]:
-        """What ``--only`` may say to have the part in a form."""
-        both = f"{self.machine.title} {self.collective}"
-        names = {self.machine.title, self.collective, both}
-        return names | {f"{name} {form}" for name in names} | {form}
+SHOWN = (MIB, 64 * MIB, GIB)
+SAME, AHEAD = 1e-9, 0.99
+CAPTION = "Time in the form over the bound: what thread blocks, steps and the launch cost."
 
 
 def reproduce(page: Reproduction) -> None:
-    """Tune what is missing, then the answer, the table of ratios, the rows that miss and every row."""
-    file, state = page.folder / "rows.csv", state_of_the_code()
+    """Tune what is missing, then the answer, the tables and every row."""
+    file, state = page.folder / "rows.csv", tuned_rows.state_of_the_code()
     for part in _chosen(page):
-        if page.references:
-            part = _beaten(page, part, file, state)
         mine, _ = _apart(_stored(file), part)
-        if part.forms and (mine.empty or page.references or (page.again and (mine["code"] != state).any())):
-            now = pd.DataFrame(list(_tuned(page, part, state)), columns=list(COLUMNS))
+        if mine.empty or (page.again and (mine["code"] != state).any()):
+            now = pd.DataFrame(list(tuned_rows.tuned(page, part, state)), columns=list(COLUMNS))
             _, others = _apart(_stored(file), part)  # with what another call has made meanwhile
             rows = in_page_order(pd.concat([others, now], ignore_index=True) if len(others) else now)
             page.table("", rows, file="rows", show=False)  # so that it can be interrupted
     rows = _stored(file)
     page.table("", rows, file="rows", show=False)
+    _tables(page, rows)
+    if not page.quick:
+        page.table("The model beside what nccl-tests printed on these machines", _beside_logs(_measured(page, state)))
+    _notes(page)
+
+
+def _tables(page: Reproduction, rows: pd.DataFrame) -> None:
+    """The answer, the figure and all tables."""
     _answer(page, rows)
-    page.table("Time in the form over time as scheduled: the most of all collectives", _ratios(rows))
-    page.table("What is above 1.05 at 1 GiB or 1.15 at 1 MiB, and the limit that costs it", _missed(rows))
-    page.table(
-        "By collective: the quickest in the form, and the best reference", _in_words(rows), "in-words", linked=True
-    )
-    page.figure(_drawn(rows), "ratios", CAPTION)
+    page.table("Time in the form over the bound: the median of the collectives, and the most", _over_bound(rows))
+    page.table("Time in the form over the best in use: the least of the sizes", _over_use(rows))
+    page.table("Where NCCL's own is quicker than a file, so that none is written", _left(rows))
+    page.table("Most thread blocks and channels of a GPU, and steps of a thread block", _sizes(rows))
+    page.table("Every row", _in_words(rows), "in-words", linked=True)
+    page.figure(_drawn(rows), "over-bound", CAPTION)
     absent = _absent(rows)
     if len(absent):
         page.table("Not tuned yet, so that nothing is said of them", absent)
     page.table("Which state of the code made the rows: first digits of a SHA-256 of its files", _states(rows))
+
+
+def _notes(page: Reproduction) -> None:
+    """How the rows were made."""
+    for machine in dict.fromkeys(machine.name for machine in MACHINES):
+        one = made(machine=machine, collective="allreduce", bytes=str(MIB))
+        page.note(f"{machine}, {words_of(costs_for(one, FORM))}.")
     page.note(
-        "`synth reproduce tuned --again` makes the rows of other states of the code once more. With `--references` it "
-        f"exports their references again, and makes again the rows that these beat. {_exported(rows)}"
+        "In use are what libraries run: NCCL's rings, double trees, PAT, NVLS and CollNet's exchanges (both by ranks, "
+        "for XML knows no sums of switches), direct sends, and MPI's and RCCL's. All are lowered as ours are, with the "
+        "rings, copies, channels and protocols that help, and timed by the same replay, at 1 KiB, 256 KiB, 16 MiB and "
+        f"4 GiB. At a size between two of these the {QUICKEST} quickest of each are lowered anew and the programs of "
+        f"the others timed there; left out is what takes more than {times(SLOWEST)} the best file even as scheduled."
     )
     page.note(
-        "The limit is found by lowering again, with one limit of the executor lifted after the other: the schedule of "
-        "the fewest transfers within the goal. The limit is named whose lifting brings its time within the goal; "
-        "several, where none alone does. Where all lifted together do not, the order of thread blocks costs it. "
-        "Where schedules have too many moves for that, what refuses them is quoted."
+        "NCCL's own is what its cost model (tuning.cc) expects of its quickest algorithm and protocol, NVLS and "
+        "NVLSTree among them where switches add. A row is left to NCCL where that is less than a file would take."
+    )
+    limits = ", ".join(f"{seconds:g} s on {boxes}" for boxes, seconds in LIMIT_S.items())
+    page.note(
+        f"Of ours {' and '.join(METHODS)} run at four sizes within a time by the clock, after all that is in use: "
+        f"{limits} boxes for a collective, on two processors that others used too. `synth reproduce tuned --again` "
+        "makes the rows of other states of the code once more."
     )
     page.note(
-        "`tune` runs every reference too and lowers it the same way. References are left out of plans whose schedule "
-        f"takes more than {times(SLOWEST)} the best plan and has too many moves for a loop. The check of the executor "
-        "replayed every XML and plan, before it was timed and when it was written."
-    )
-    page.note(
-        f"Methods of ours begin within {LIMIT_S:g} s of a collective and form: the best schedule is the best of those."
-    )
-    page.note(
-        "`topo.txt` is what `nvidia-smi topo -m` prints on 8 V100; 25 GB/s an NVLink and 0.7 us are supplied. "
-        "A time in a form is a replay of the exported file, with its thread blocks, channels, steps and loop."
+        "Every XML passed the check of the executor; its thread blocks, channels and steps are counted in the file by "
+        "another parser. `python -m synth_papers.fabric.measured_busbw` prints the model beside public logs of "
+        "nccl-tests on 11 machines."
     )
 
 
@@ -177,212 +118,220 @@ def _stored(file: Path) -> pd.DataFrame:
 def _apart(rows: pd.DataFrame, part: Part) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of a part, and all others."""
     mine = (rows["machine"] == part.machine.title) & (rows["collective"] == part.collective)
-    mine &= rows["form"].isin(part.forms)
     return rows[mine], rows[~mine]
 
 
-def state_of_the_code(packages: Sequence[ModuleType] = DECIDE) -> str:
-    """The state of the code and machines that decide what a row says: twelve hexadecimal digits."""
-    digest = hashlib.sha256()
-    for package in packages:
-        folder = Path(package.__path__[0])
-        for path in sorted(one for suffix in ("py", "json") for one in folder.rglob(f"*.{suffix}")):
-            digest.update(f"{package.__name__} {path.relative_to(folder).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
 def _chosen(page: Reproduction) -> list[Part]:
-    """What to tune: a machine's most wanted collectives first. Raises :class:`InputError` for a part that is neither a
-    machine, nor a collective, nor both, nor these in a form."""
+    """What to tune. Raises :class:`InputError` for a part that is neither a machine, nor a collective, nor both."""
     if page.quick:
-        return [Part(MACHINES[0], COLLECTIVES[0])]
-    parts = [Part(machine, collective) for collective in COLLECTIVES for machine in MACHINES]
-    known = {word for part in parts for form in FORMS for word in part.words(form)}
+        return [PARTS[0]]
+    known = {word for part in PARTS for word in part.words}
     if faults := [Fault("--only", "is no machine, collective or both of this page", word, True)
                   for word in page.only if word not in known]:  # fmt: skip
         raise InputError(faults)
     wanted = set(page.only)
-    chosen = [
-        replace(part, forms=tuple(form for form in FORMS if not wanted or wanted & part.words(form))) for part in parts
-    ]
-    return [part for part in chosen if part.forms]
+    return [part for part in PARTS if not wanted or wanted & part.words]
 
 
 def in_page_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows by machine, collective, form and size, whenever they were made."""
-    places: tuple[list[Any], ...] = ([one.title for one in MACHINES], list(COLLECTIVES), list(FORMS), list(SIZES))
-    columns = ("machine", "collective", "form", "bytes")
-    place = {name: {word: k for k, word in enumerate(words)} for name, words in zip(columns, places, strict=True)}
-    return rows.sort_values(list(columns), key=lambda one: one.map(place[str(one.name)]), ignore_index=True)
+    """The rows by machine, collective and size, whenever they were made."""
+    places: tuple[list[Any], ...] = ([one.title for one in MACHINES], list(COLLECTIVES), list(SIZES))
+    place = {name: {word: k for k, word in enumerate(words)} for name, words in zip(KEYS, places, strict=True)}
+    return rows.sort_values(list(KEYS), key=lambda one: one.map(place[str(one.name)]), ignore_index=True)
 
 
 def _states(rows: pd.DataFrame) -> pd.DataFrame:
     """By which states of the code the rows were made, the one of the most rows first."""
-    found = rows.assign(code=rows["code"].fillna("unknown")).groupby(["code", "machine"], sort=False)["collective"]
-    made = found.agg(lambda some: ", ".join(dict.fromkeys(some))).reset_index()
-    often = rows["code"].fillna("unknown").value_counts()
-    place = {code: k for k, code in enumerate(often.index)}
-    made = made.sort_values("code", key=lambda column: column.map(place), kind="stable", ignore_index=True)
-    return made.rename(columns={"code": "state", "collective": "collectives"})
+    found = rows.groupby(["code", "machine"], sort=False)["collective"]
+    each = found.agg(lambda some: ", ".join(dict.fromkeys(some))).reset_index()
+    place = {code: k for k, code in enumerate(rows["code"].value_counts().index)}
+    each = each.sort_values("code", key=lambda column: column.map(place), kind="stable", ignore_index=True)
+    return each.rename(columns={"code": "state", "collective": "collectives"})
 
 
-def _exported(rows: pd.DataFrame) -> str:
-    """Of how many rows another state of the code exported the references than made the row."""
-    count = int((rows["reference_code"].fillna(rows["code"]).fillna("") != rows["code"].fillna("")).sum())
-    return f"Of {count or 'no'} rows another state than their own exported the references."
-
-
-def _from_topo() -> Any:
-    """The machine of :data:`TOPO` with NVLinks alone, as ``synth tune topo.txt --only NV`` reads it."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "topo.txt"
-        path.write_text(TOPO)
-        return as_raw(completed(read(path), Supplied({"NV": 25e9}, {"": 7e-7}), kinds=["NV"]))
-
-
-def _tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]]:
-    """The rows of a part; all its forms lower the same runs."""
-    machine, collective, codes = part.machine, part.collective, {"code": state, "reference_code": state}
-    with tempfile.TemporaryDirectory() as scratch:
-        for form in part.forms:
-            out = Path(scratch) / form.replace(":", "-")
-            out.mkdir()
-            asked = Question(machine.instance, (collective,), SIZES, form, Path(scratch), LIMIT_S, resume=True)
-            named = {"machine": machine.title, "form": form, "collective": collective}
-            try:
-                table, *_ = folder.write(tune(asked), form, out, machine.title, style=None)
-            except InputError as error:
-                why = str(error).splitlines()[0]
-                page.say(f"{' '.join(named.values())}: {why}")
-                yield from (named | codes | {"bytes": size, "limit": why} for size in SIZES)
-                continue
-            for row in table.to_dict("records"):
-                page.say(f"{' '.join(named.values())} {row['bytes']}: {row['form_over_scheduled']:.4g}")
-                yield named | codes | {str(key): value for key, value in row.items() if key in COLUMNS}
-
-
-def _beaten(page: Reproduction, part: Part, file: Path, state: str) -> Part:
-    """Export the references of the part's rows again where another state of the code did it; the part in those forms
-    that have a row slower than its reference."""
-    beaten = []
-    for form in part.forms:
-        one = replace(part, forms=(form,))
-        mine, others = _apart(_stored(file), one)
-        if not mine.empty and (mine["reference_code"].fillna(mine["code"]) != state).any():
-            mine = _with_references(page, one, mine, state)
-            page.table("", in_page_order(pd.concat([others, mine], ignore_index=True)), file="rows", show=False)
-        if _slower(mine).any():
-            beaten.append(form)
-    return replace(part, forms=tuple(beaten))
-
-
-def _with_references(page: Reproduction, part: Part, mine: pd.DataFrame, state: str) -> pd.DataFrame:
-    """The rows of a part in one form with the quickest of what references are exported as by this code."""
-    with tempfile.TemporaryDirectory() as scratch:
-        asked = Question(part.machine.instance, (part.collective,), SIZES, part.forms[0], Path(scratch), resume=True)
-        found = {row.instance_bytes: row.references for row in references(asked)}
-    quickest = [min(found[size], key=lambda name: found[size][name]) for size in mine["bytes"]]
-    seconds = [found[size][name] for size, name in zip(mine["bytes"], quickest, strict=True)]
-    mine = mine.assign(reference=quickest, reference_s=seconds, reference_code=state)
-    words = " ".join([part.machine.title, part.collective, part.forms[0]])
-    page.say(f"{words}: references {', '.join(quickest)}{'; quicker than a row' if _slower(mine).any() else ''}")
-    return mine
-
-
-def _slower(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether each row is slower than its reference."""
-    return (rows["form_s"] > rows["reference_s"] * (1 + 1e-9)).astype(bool)
+def left(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether NCCL's own is quicker than a file would be, so that none is written."""
+    return rows["nccl_s"].astype(float) < rows["form_s"]
 
 
 def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
     """What the page begins with."""
-    ran = rows.dropna(subset=["form_s"])
-    parts = ["What `synth tune` exports stands beside the best schedule: the ratio is its time over that one's."]
-    for size, goal in sorted(GOALS.items(), reverse=True):
-        some = ran[ran["bytes"] == size]["form_over_scheduled"].astype(float)
-        held = int((some <= goal).sum())
-        parts.append(
-            f"At {shown(float(size), 'bytes')} it is in {held} of {len(some)} rows at most {times(goal)}; "
-            f"the median is {times(float(some.median()))}, the largest {times(float(some.max()))}."
-        )
-    done, asked = len(rows[["machine", "collective"]].drop_duplicates()), len(MACHINES) * len(COLLECTIVES)
-    behind = ran[ran["reference_s"].notna()]
-    slower = int(_slower(behind).sum())
-    when = "as the row's code or later code exports it"
-    parts.append(f"{slower or 'No'} row of {len(behind)} is slower than the best reference, {when}.")
-    if done < asked:
-        parts.append(f"{done} of {asked} pairs of machine and collective are tuned; a table below names the others.")
+    files = rows[~left(rows)]
+    ratio = files["form_s"] / files["reference_s"]
+    slower, ahead = int((ratio > 1 + SAME).sum()), int((ratio <= AHEAD).sum())
+    parts = [
+        f"Under the cost model of the executor {slower or 'none'} of the {len(files)} files that `synth tune` writes "
+        f"is slower than the best of the algorithms in use under the same model; {ahead} are 1 % quicker or more, at "
+        f"most {times(float(1 / ratio.min()))}."
+    ]
+    count = len(rows) - len(files)
+    parts.append(f"{count or 'No'} row{'s' if count != 1 else ''} of {len(rows)} {'are' if count != 1 else 'is'} left "
+                 "to NCCL, whose own is quicker there.")  # fmt: skip
+    for size in SHOWN:
+        some = _bounded(rows[rows["bytes"] == size])
+        parts.append(f"At {shown(float(size), 'bytes')} the median time is {times(float(some.median()))} the bound.")
+    if len(_absent(rows)):
+        done = len(rows[["machine", "collective"]].drop_duplicates())
+        parts.append(f"{done} of {len(PARTS)} pairs of machine and collective are tuned; a table below names the rest.")
     page.opens(" ".join(parts))
 
 
-def _drawn(rows: pd.DataFrame) -> Any:
-    """A panel a size, a row a machine, a mark a collective and form: its ratio, and the goal as a line."""
-    from matplotlib.figure import Figure
+def _bounded(rows: pd.DataFrame) -> pd.Series[float]:
+    """Times in the form over the bounds, where these are known."""
+    return (rows["form_s"] / rows["bound_s"].astype(float)).dropna()
 
-    ran = rows.dropna(subset=["form_s"])
-    names = [one.title for one in MACHINES if one.title in set(ran["machine"])]
-    figure = Figure(figsize=(9, 1.2 + 0.32 * len(names)), layout="constrained")
-    for axes, (size, goal) in zip(figure.subplots(1, len(GOALS), sharey=True), GOALS.items(), strict=True):
-        for k, form in enumerate(FORMS):
-            some = ran[(ran["bytes"] == size) & (ran["form"] == form)]
-            heights = [names.index(name) + 0.3 * (k - 0.5) for name in some["machine"]]
-            axes.plot(some["form_over_scheduled"].astype(float), heights, "os"[k], alpha=0.6, label=form)
-        axes.axvline(goal, color="0.3", linestyle="--", linewidth=1)
-        axes.set(title=shown(float(size), "bytes"), xlabel="time as exported over time as scheduled")
-        axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=len(FORMS))
+
+def _by_machine(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The rows of every machine that has some, in the page's order."""
+    for machine in MACHINES:
+        some = rows[rows["machine"] == machine.title]
+        if len(some):
+            yield machine.title, some
+
+
+def _over_bound(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine, a column a size that is shown: the median of the collectives, and the most."""
+    found = []
+    for title, some in _by_machine(rows):
+        cells = {"machine": title}
+        for size in SHOWN:
+            ratios = _bounded(some[some["bytes"] == size])
+            words = f"{times(float(ratios.median()))}, {times(float(ratios.max()))}" if len(ratios) else "–"
+            cells[shown(float(size), "bytes")] = words
+        found.append(cells)
+    return pd.DataFrame(found)
+
+
+def _over_use(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine and collective: the least and the most of time over the best in use, and where and by whom the
+    least is."""
+    files = rows[~left(rows)]
+    found = []
+    for title, some in _by_machine(files.assign(ratio=files["form_s"] / files["reference_s"])):
+        for collective in dict.fromkeys(some["collective"]):
+            mine = some[some["collective"] == collective]
+            least = mine.loc[mine["ratio"].idxmin()]
+            tied = least["ratio"] > AHEAD
+            by = "" if tied else f"{least['method']}, {shown(float(least['bytes']), 'bytes')}, {least['reference']}"
+            ends = [f"{mine['ratio'].min():.3f}", f"{mine['ratio'].max():.3f}"]
+            found.append([title, collective, len(mine), *ends, by])
+    return pd.DataFrame(found, columns=["machine", "collective", "files", "least", "most", "least: by, at, beside"])
+
+
+def _left(rows: pd.DataFrame) -> pd.DataFrame:
+    """What is left to NCCL."""
+    some = rows[left(rows)]
+    return pd.DataFrame(
+        {
+            "machine": some["machine"],
+            "collective": some["collective"],
+            "size": [shown(float(size), "bytes") for size in some["bytes"]],
+            "NCCL's own": some["nccl"],
+            "takes": [shown(float(one), "s") for one in some["nccl_s"]],
+            "a file would take": [shown(float(one), "s") for one in some["form_s"]],
+        }
+    )
+
+
+def _sizes(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row a machine: the most of what an executor limits."""
+    limits = executor_limits()
+    found = [[title, *(int(some[name].max()) for name in limits)] for title, some in _by_machine(rows)]
+    found.append(["limit of the executor", *limits.values()])
+    return pd.DataFrame(found, columns=["machine", *limits])
+
+
+def executor_limits() -> dict[str, int]:
+    """What the executor takes of thread blocks and channels of a GPU and of steps of a thread block."""
+    one = EXECUTORS[executor_of(FORM)]
+    return {"blocks": MULTIPROCESSORS, "channels": int(one.channels or 0), "steps": int(one.steps or 0)}
+
+
+def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every row for a person."""
+    time, bound, how = rows["form_s"], rows["bound_s"].astype(float), rows["how"].fillna("")
+    return pd.DataFrame(
+        {
+            **{key: rows[key] for key in KEYS[:2]},
+            "size": _words(rows["bytes"], "bytes"),
+            "by": (rows["method"] + " (" + how + ")").str.replace(" ()", "", regex=False),
+            "time": _words(time, "s"),
+            "best in use": rows["reference"] + " " + _words(rows["reference_s"], "s"),
+            "ratio": (time / rows["reference_s"]).map("{:.3f}".format),
+            "NCCL expects": (rows["nccl"].fillna("") + " " + _words(rows["nccl_s"], "s")).str.strip(),
+            "file": left(rows).map({True: "no", False: "yes"}),
+            "bound": _words(bound, "s"),
+            "over bound": (time / bound).map(times, na_action="ignore").fillna("–"),
+            **{name: rows[name] for name in executor_limits()},
+        }
+    )
+
+
+def _words(values: pd.Series[Any], unit: str) -> pd.Series[str]:
+    """Numbers with units, a dash where there is none."""
+    return values.astype(float).map(lambda one: "–" if pd.isna(one) else shown(one, unit))
+
+
+def _drawn(rows: pd.DataFrame) -> Any:
+    """A panel a collective, a line a machine without sums in its switches: time in the form over the bound by size."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    from synth.views.figure_style import looks, size_axis
+
+    figure = Figure(figsize=(12, 6), layout="constrained")
+    titles = [machine.title for machine in MACHINES if machine.collectives == COLLECTIVES]
+    styles = looks(titles)
+    for axes, collective in zip(figure.subplots(2, 4, sharey=True, sharex=True).ravel(), COLLECTIVES, strict=True):
+        for title, some in _by_machine(rows[rows["collective"] == collective]):
+            if title in styles:
+                axes.plot(some["bytes"], some["form_s"] / some["bound_s"].astype(float), **styles[title])
+        size_axis(axes, list(SIZES), 4)
+        axes.set(yscale="log", title=collective, xlabel="size", ylabel="time over the bound")
+        axes.label_outer()
+    drawn = [title for title in titles if (rows["machine"] == title).any()]
+    handles = [Line2D([], [], label=title, **styles[title]) for title in drawn]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
 def _absent(rows: pd.DataFrame) -> pd.DataFrame:
     """Machines with collectives that have no rows, in words."""
     there = set(zip(rows["machine"], rows["collective"], strict=True))
-    missing = {one.title: [name for name in COLLECTIVES if (one.title, name) not in there] for one in MACHINES}
-    words = {title: "all" if len(names) == len(COLLECTIVES) else ", ".join(names) for title, names in missing.items()}
+    missing = {one.title: [name for name in one.collectives if (one.title, name) not in there] for one in MACHINES}
+    number = {one.title: len(one.collectives) for one in MACHINES}
+    words = {title: "all" if len(names) == number[title] else ", ".join(names) for title, names in missing.items()}
     return pd.DataFrame([pair for pair in words.items() if pair[1]], columns=["machine", "collectives"])
 
 
-def _ratios(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a machine, a column a form and size."""
-    ran = rows.dropna(subset=["form_s"])
-    heads = [f"{form}, {shown(float(size), 'bytes')}" for form, size in zip(ran["form"], ran["bytes"], strict=True)]
-    shape = ran.assign(head=heads).pivot_table(
-        index="machine", columns="head", values="form_over_scheduled", aggfunc="max", sort=False
-    )
-    return shape.map(lambda value: "–" if pd.isna(value) else times(value)).reset_index()
+def _measured(page: Reproduction, state: str) -> pd.DataFrame:
+    """What the model says of public logs on machines of the page, taken over where it is there."""
+    file = page.folder / "measured.csv"
+    if file.is_file() and not (page.again and (pd.read_csv(file)["code"] != state).any()):
+        return pd.read_csv(file)
+    names = {(machine.name, str(machine.boxes)) for machine in MACHINES}
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for log in measured_busbw.logs():
+            machine = {"boxes": "1", **log["machine"]}
+            if len(machine) == 2 and (machine["machine"], machine["boxes"]) in names:
+                title = Machine(machine["machine"], int(machine["boxes"])).title
+                said = measured_busbw.predicted(log, Path(scratch))
+                found.append([log["source"], title, log["method"], log["bytes"], log["busbw"], said, state])
+                page.say(f"{log['source']}: {said / log['busbw']:.3f}")
+    rows = pd.DataFrame(found, columns=["source", "machine", "method", "bytes", "measured", "predicted", "code"])
+    page.table("", rows, file="measured", show=False)
+    return rows
 
 
-def _missed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows above the goal of their size, the worst first, and those that no program of the form answers."""
-    over = rows["form_over_scheduled"].astype(float)
-    found = rows[(over > rows["bytes"].map(GOALS)) | rows["form_s"].isna()].sort_values(
-        "form_over_scheduled", ascending=False
-    )
+def _beside_logs(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same for a person."""
     return pd.DataFrame(
         {
-            **{key: found[key] for key in KEYS[:3]},
-            "size": [shown(float(size), "bytes") for size in found["bytes"]],
-            "ratio": ["–" if pd.isna(value) else times(value) for value in found["form_over_scheduled"]],
-            "limit": found["limit"].fillna(""),
+            **{name: rows[name] for name in ("source", "machine", "method")},
+            "size": [shown(float(size), "bytes") for size in rows["bytes"]],
+            **{f"busbw {name}": [shown(float(one), "bytes/s") for one in rows[name]]
+               for name in ("measured", "predicted")},
+            "predicted / measured": [f"{one:.2f}" for one in rows["predicted"] / rows["measured"]],
         }
-    )
-
-
-def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
-    ran = rows.dropna(subset=["form_s"])
-    return pd.DataFrame(
-        {
-            **{key: ran[key] for key in KEYS[:3]},
-            "size": [shown(float(size), "bytes") for size in ran["bytes"]],
-            "by": ran["method"],
-            "time": [shown(value, "s") for value in ran["form_s"]],
-            "as scheduled": [shown(value, "s") for value in ran["scheduled_s"]],
-            "by whom": ran["scheduled_method"],
-            "gap": [percent(gap(one, bound)) for one, bound in zip(ran["form_s"], ran["bound_s"], strict=True)],
-            "best reference": [
-                "–" if pd.isna(value) else f"{name} {shown(value, 's')}"
-                for name, value in zip(ran["reference"], ran["reference_s"], strict=True)
-            ],
-        }
-    )
+    )  # fmt: skip

@@ -97,17 +97,6 @@ def test_the_model_is_named_and_may_be_given(tmp_path: Path) -> None:
     assert times[1] > times[0] > times[2]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("machine", "left"), [("dgx-h100-nvls", True), ("dgx-h100", False)])
-def test_what_nccl_does_quicker_in_its_switches_is_left_to_it(machine: str, left: bool, tmp_path: Path) -> None:
-    """XML knows no sums of switches: a file would take the call from NCCL's NVLS and be slower."""
-    words = ["tune", machine, "--sizes", "256MiB", "-m", "in_network", "-o", str(tmp_path), "--time-limit", "30"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert ("leave this size to NCCL" in " ".join(done.output.split())) == left
-    assert ("switch" in str(pd.read_csv(tmp_path / "table.csv")["limit"][0])) == left
-
-
 @pytest.mark.parametrize(
     ("more", "words"), [(["--gpu", "pascal"], "must be one of volta"), (["--cost", "x=1"], "must be KEY=VALUE")]
 )

@@ -30,7 +30,8 @@ MOST_THRESHOLDS = 16  # bandwidths that are tried as the least of a route; of mo
 MOST_LINKS = 16  # of a route of many that are looked for together
 MOST_EQUAL = 16  # equally quick routes that are compared
 MOST_KEPT = 512  # nodes of a machine whose last links are kept for other sizes and calls
-Searched = tuple[dict[tuple[int, int], FloatArray], dict[tuple[int, int, int], list[tuple[int, int]]]]
+Ends = tuple[int, int, int]  # source, the row of its bandwidth, node
+Searched = tuple[dict[tuple[int, int], FloatArray], dict[Ends, list[tuple[int, int]]], dict[Ends, list[Route]]]
 _SEARCHED: WeakKeyDictionary[Machine, Searched] = WeakKeyDictionary()
 
 
@@ -68,18 +69,19 @@ class Routes:
         self._place = np.full(machine.nodes, -1, dtype=np.int64)
         self._place[machine.ranks] = np.arange(len(machine.ranks))
         self._direct: dict[int, tuple[FloatArray, IntArray]] = {}
-        self._distance, self._last = self._searched() if avoided is None else ({}, {})
+        self._distance, self._last, self._only = self._searched() if avoided is None else ({}, {}, {})
         self._times: list[float] = self._seconds.tolist()
         self._group: list[int] = machine.group.tolist()
         self._matrix: FloatArray | None = None
         self._over: dict[int, FloatArray] = {}
 
     def _searched(self) -> Searched:
-        """What is known of distances and last links: by latency alone, it is the same for all sizes."""
+        """What is known of distances, last links and routes that no other equals: by latency alone, it is the same for
+        all sizes."""
         if self.hop_by_hop:
-            return {}, {}
-        distance, last = _SEARCHED.setdefault(self.machine, ({}, {}))
-        return distance, last if self.machine.nodes <= MOST_KEPT else {}
+            return {}, {}, {}
+        distance, last, only = _SEARCHED.setdefault(self.machine, ({}, {}, {}))
+        return (distance, last, only) if self.machine.nodes <= MOST_KEPT else (distance, {}, {})
 
     @classmethod
     def of(cls, instance: FabricInstance, size: int, avoided: BoolArray | None = None) -> Routes:
@@ -104,7 +106,7 @@ class Routes:
     def direct(self, source: int, target: int) -> Route | None:
         """The least used of the quickest direct routes, None if there is none."""
         found = self.equal(source, target)
-        return min(found, key=self._busy) if found else None
+        return min(found, key=self._busy) if len(found) > 1 else found[0] if found else None
 
     def equal(self, source: int, target: int) -> list[Route]:
         """Up to :data:`MOST_EQUAL` quickest direct routes, all equally quick; among parallel paths those first that
@@ -112,6 +114,9 @@ class Routes:
         times, row = self._from(source)
         if source == target or not np.isfinite(times[target]):
             return []
+        ends = source, int(row[target]), target
+        if ends in self._only:
+            return self._only[ends]
         found: list[Route] = []
         stack: list[tuple[int, Route, tuple[int, ...]]] = [(target, (), (target,))]
         while stack and len(found) < MOST_EQUAL:
@@ -119,11 +124,14 @@ class Routes:
             if node == source:
                 found.append(tail)
                 continue
-            into = [(e, u) for e, u in self._last_links(source, int(row[target]), node) if u not in on]
+            into = [(e, u) for e, u in self._last_links(source, ends[1], node) if u not in on]
             into.sort(key=lambda link: (-self._use(link[0]), -link[0]))  # the least used is on top of the stack
             stack += [(u, (e, *tail), (u, *on)) for e, u in into]
         shortest = min((len(route) for route in found), default=0)
-        return [route for route in found if len(route) == shortest]
+        fewest = [route for route in found if len(route) == shortest]
+        if not stack and len(fewest) == 1:
+            self._only[ends] = fewest
+        return fewest
 
     def _last_links(self, source: int, row: int, node: int) -> list[tuple[int, int]]:
         """The links into ``node``, each with its tail, by which a quickest route from ``source`` may end there."""

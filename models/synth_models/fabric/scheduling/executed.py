@@ -134,20 +134,22 @@ def _ways(instance: FabricInstance, a: Algorithm, at: places.Steps, costs: Costs
     """The routes of all connections, and that of every step that sends."""
     sends = np.flatnonzero(SENDING[a.kind])
     block = at.block[sends]
-    triples = np.stack([a.tb_rank[block], a.tb_send[block], a.tb_channel[block]])
-    found, first, of = np.unique(triples, axis=1, return_index=True, return_inverse=True)
+    channels = int(a.tb_channel.max(initial=0)) + 1
+    keys = (a.tb_rank[block] * a.ranks + a.tb_send[block]) * channels + a.tb_channel[block]
+    found, first, of = np.unique(keys, return_index=True, return_inverse=True)
+    src, dst = np.divmod(found // channels, a.ranks)
     way = np.full(a.steps, -1, dtype=np.int64)
-    way[sends] = of.reshape(-1)
-    amount = np.bincount(of.reshape(-1), weights=a.count[sends], minlength=found.shape[1])
+    way[sends] = of
+    amount = np.bincount(of, weights=a.count[sends], minlength=len(found))
     routes = Routes.of(instance, max(1, instance.bytes // max(a.chunks, 1)))
     chosen: dict[int, list[Route]] = {}
     for k in np.argsort(first, kind="stable").tolist():
-        ends = instance.members[int(found[0, k])], instance.members[int(found[1, k])]
+        ends = instance.members[int(src[k])], instance.members[int(dst[k])]
         direct = routes.direct(*ends)
         chosen[k] = routes.hops(*ends) if direct is None else [direct]
         for route in chosen[k]:
             routes.take(route, int(amount[k]))
-    pairs = [(instance.members[int(src)], instance.members[int(dst)]) for src, dst in found[:2].T]
+    pairs = [(instance.members[u], instance.members[v]) for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
     return links_of(instance, [chosen[k] for k in range(len(pairs))], far_apart(instance, pairs), costs), way
 
 
@@ -159,25 +161,15 @@ def far_apart(instance: FabricInstance, pairs: list[tuple[int, int]]) -> list[bo
 
 def links_of(instance: FabricInstance, ways: list[list[Route]], between: list[bool], costs: Costs) -> Links:
     """What ways over routes (trees among them), one after the other, take of the links."""
-    machine = instance.machine
-    net, group, is_switch = machine.network, machine.group, machine.is_switch
     rows: list[tuple[int, float, float, float]] = []
     start, totals = [0], []
+    known: dict[tuple[tuple[Route, ...], bool], tuple[list[tuple[int, float, float, float]], float]] = {}
     for way, far in zip(ways, between, strict=True):
-        after, after_bytes = 0.0, 0.0
-        for route in way:
-            ranks = [v for e in route for v in (int(net.src[e]), int(net.dst[e])) if not is_switch[v]]
-            share = (costs.net if far else costs.link) * (costs.switch if len(ranks) > 2 else 1.0)
-            least = max(1 / (float(net.bandwidth[e]) * share) for e in route)
-            come: dict[int, float] = {}
-            for e in route:
-                late = come.get(int(net.src[e]), 0.0)
-                resource = int(e) if group[e] < 0 else machine.links + int(group[e])
-                rows.append((resource, after + late, after_bytes, 1 / (float(net.bandwidth[e]) * share)))
-                come[int(net.dst[e])] = max(come.get(int(net.dst[e]), 0.0), late + float(net.latency[e]))
-            after, after_bytes = after + max(come.values()), after_bytes + least
+        if (key := (tuple(way), far)) not in known:
+            known[key] = _uses(instance, way, far, costs)
+        rows += known[key][0]
         start.append(len(rows))
-        totals.append((after, far))
+        totals.append((known[key][1], far))
     links, after_s, after_byte, seconds = zip(*rows, strict=True) if rows else ((), (), (), ())
     latency, apart = zip(*totals, strict=True) if totals else ((), ())
     return Links(
@@ -189,6 +181,28 @@ def links_of(instance: FabricInstance, ways: list[list[Route]], between: list[bo
         np.array(latency, dtype=np.float64),
         np.array(apart, dtype=bool),
     )
+
+
+def _uses(
+    instance: FabricInstance, way: list[Route], far: bool, costs: Costs
+) -> tuple[list[tuple[int, float, float, float]], float]:
+    """The rows of :class:`Links` that a way has, and its latency."""
+    machine = instance.machine
+    net, group, is_switch = machine.network, machine.group, machine.is_switch
+    rows: list[tuple[int, float, float, float]] = []
+    after, after_bytes = 0.0, 0.0
+    for route in way:
+        ranks = [v for e in route for v in (int(net.src[e]), int(net.dst[e])) if not is_switch[v]]
+        share = (costs.net if far else costs.link) * (costs.switch if len(ranks) > 2 else 1.0)
+        least = max(1 / (float(net.bandwidth[e]) * share) for e in route)
+        come: dict[int, float] = {}
+        for e in route:
+            late = come.get(int(net.src[e]), 0.0)
+            resource = int(e) if group[e] < 0 else machine.links + int(group[e])
+            rows.append((resource, after + late, after_bytes, 1 / (float(net.bandwidth[e]) * share)))
+            come[int(net.dst[e])] = max(come.get(int(net.dst[e]), 0.0), late + float(net.latency[e]))
+        after, after_bytes = after + max(come.values()), after_bytes + least
+    return rows, after
 
 
 def _program(a: Algorithm, at: places.Steps, links: Links, way: IntArray, chunk: float, costs: Costs) -> Steps:

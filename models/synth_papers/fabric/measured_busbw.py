@@ -1,6 +1,6 @@
 """What nccl-tests measured on known machines, beside what the costs of thread blocks predict.
 
-``PYTHONPATH=tests python -m exchange.measured_busbw`` prints the table, misses marked.
+``python -m synth_papers.fabric.measured_busbw`` prints the table, misses marked.
 """
 
 from __future__ import annotations
