@@ -136,6 +136,8 @@ def _solution(family: Family, instance: Instance, thing: Any) -> Any:
     if thing is None:
         return None
     if isinstance(thing, Moves):
+        if thing.instance.sha256 != instance.sha256:
+            raise InputError(f"returned moves for the instance {thing.instance.name}, not for {instance.name}")
         return thing.schedule()
     if _is_table(thing):
         return from_table(instance, thing)

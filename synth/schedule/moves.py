@@ -68,8 +68,9 @@ class Moves:
         """Send one piece of a block from a rank to a rank, and return the number of this move, from 0 on.
 
         ``source``, ``target``: numbers or names of ranks. ``block``: whose data it is: the rank that holds it
-        (allgather, gather) or is to get it (reduce_scatter, scatter; in ``xtree`` the node of the shard), the pair
-        (from, to) in an alltoall or demand, nothing where there is one block. ``piece``: which piece of it, from 0 on.
+        (allgather, gather) or is to get it (reduce_scatter, scatter), the pair (from, to) in an alltoall or demand,
+        nothing where there is one block. In an allreduce a rank has its share of the buffer; in ``fabric`` no move need
+        say one, and ``pieces`` are of the whole then. ``piece``: which piece of the block, from 0 on.
 
         ``via``: the nodes between, in order; or ``links``: the numbers of all links. Without either the quickest route
         over switches is found, over ranks where there is no other: these store the piece and send it on.

@@ -15,7 +15,9 @@ from typing import Any
 from synth.errors import Fault, InputError, did_you_mean
 from synth.schedule.moves import Move, Moves, fault
 from synth.schedule.waits import SHOWN, Sent, Waits
+from synth.text.amounts import duration
 
+MOST_TIME = 1e9  # seconds, or timesteps
 NOBODY = -1  # holds a block at first that is a sum: everybody has a contribution
 
 
@@ -105,8 +107,9 @@ def _stuck(moves: Moves, ground: Ground, waits: Waits) -> Iterator[Fault]:
     """Why some moves never begin."""
     for i, ((block, piece), rank) in waits.never_there():
         sums = ground.holder[block] == NOBODY
-        what = "the sum of this piece is never made at" if sums else f"piece {piece} of this block never comes to"
-        yield fault(moves, i, "", f"{what} rank {ground.names[rank]}")
+        name = ground.names[rank]
+        never = f"piece {piece} of this block never comes to rank {name}"
+        yield fault(moves, i, "", f"nothing is added at rank {name}, which has no sum to copy" if sums else never)
     for circle in waits.circles():
         told = ", ".join(map(str, circle[:SHOWN])) + (", …" if len(circle) > SHOWN else "")
         words = f"moves {told} wait for each other" if len(circle) > 1 else "waits for itself"
@@ -220,9 +223,9 @@ def _time(value: Any) -> float | None:
     if value is None:
         return None
     try:
-        time = float(value)
-    except (TypeError, ValueError):
+        time = duration(value) if isinstance(value, str) else float(value)
+    except TypeError:
         raise ValueError("must be a time") from None
-    if isinstance(value, (bool, str)) or not 0 <= time <= 1e9:
-        raise ValueError("must be a time in 0..1e9")
+    if isinstance(value, bool) or not 0 <= time <= MOST_TIME:
+        raise ValueError(f"must be a time in 0..{MOST_TIME:g}")
     return time

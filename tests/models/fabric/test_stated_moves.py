@@ -109,6 +109,24 @@ def test_a_ring_allreduce() -> None:
     assert value(moves) == pytest.approx(6 * (1e-6 + 5e-6), rel=1e-12)
 
 
+def test_one_function_for_both_families() -> None:
+    """The same ring allreduce by shares: 6 steps, of 1 us + 0.25 MB / 50 GB/s each in one of the families."""
+
+    def around(instance: Any) -> synth.Moves:
+        moves = synth.Moves(instance)
+        for step in range(6):
+            for k in range(4):
+                moves.send((k + 1 + step) % 4, (k + 2 + step) % 4, k, adds=step < 3)
+        return moves
+
+    asked = {"network": "ring", "nodes": 4, "collective": "allreduce"}
+    assert value(around(synth.make("fabric", bytes=1_000_000, **asked, **FAST))) == pytest.approx(36e-6, rel=1e-12)
+    assert value(around(synth.make("xtree", chunks=1, **asked))) == 6
+    mixed = around(synth.make("fabric", bytes=1_000_000, **asked))
+    mixed.send(0, 1)
+    assert "a block is a rank's share of the buffer, in all moves" in faults(mixed)[0]
+
+
 def test_sums_that_are_exchanged_wait_for_what_was_stated_before() -> None:
     """Recursive doubling of whole buffers: twice (1 us + 1 MB / 50 GB/s). Where one link is slower, what comes back
     sooner is held back until the slow one has begun: sums still count once."""
@@ -291,9 +309,9 @@ def test_moves_that_never_begin_are_said_once() -> None:
         ("allgather", {"links": [0]}, "its links lead over the nodes 0 1"),
         ("allgather", {"adds": True}, "this collective sums nothing up"),
         ("reduce_scatter", {"block": 2}, "leads over other ranks, where a partial sum would be added"),
-        ("alltoall", {}, "is no block that moves: in alltoall a block is the pair (from, to)"),
-        ("broadcast", {}, "is no block that moves: in broadcast a block is left out: there is one"),
-        ("allreduce", {"block": None}, "the sum of this piece is never made at rank 0"),
+        ("alltoall", {}, "is no block that moves: a block is the pair (from, to)"),
+        ("broadcast", {}, "is no block that moves: a block is left out: there is one"),
+        ("allreduce", {"block": None}, "nothing is added at rank 0, which has no sum to copy"),
     ],
 )
 def test_what_a_move_may_not_be(collective: str, send: dict[str, Any], words: str) -> None:

@@ -36,9 +36,9 @@ def schedule(instance: FabricInstance, moves: Moves, plain: bool = False) -> Sch
     :class:`UnsupportedError` for several collectives. ``plain``: links are served in one way only; moves take the
     quickest way even if that is over ranks; no sum is held back that comes to a rank before what does not wait for it
     has left; the first fault ends it."""
-    ground, sizes = _ground(instance, moves)
-    stated = understood(moves, ground)
-    placed = _placed(instance, moves, stated, sizes, plain)
+    task = _task(instance, moves)
+    stated = understood(moves, task.ground)
+    placed = _placed(instance, moves, stated, task, plain)
     if meet_in_switches(instance, placed.transfers):
         if any(start is not None for start in stated.start):
             raise UnsupportedError("sums that meet in switches are given no start times")
@@ -56,45 +56,61 @@ class _Placed(NamedTuple):
     last: list[int]
 
 
-def _ground(instance: FabricInstance, moves: Moves) -> tuple[Ground, list[list[int]]]:
-    """What the instance asks, and the sizes of all pieces."""
+class _Task(NamedTuple):
+    """What the instance asks: the ``ground``; of every block there the block of the instance (``of``), and the sizes of
+    its pieces."""
+
+    ground: Ground
+    of: list[int]
+    sizes: list[list[int]]
+
+
+def _task(instance: FabricInstance, moves: Moves) -> _Task:
+    """What the instance asks. An allreduce whose moves name blocks has a share of the buffer for every rank."""
     pieces = 1 if moves.pieces is None else moves.pieces
     if not hasattr(pieces, "__index__") or pieces < 1:
         raise InputError([Fault("pieces", "must be a whole number from 1 on", pieces, True)])
-    blocks = instance.blocks
-    origin, goal = blocks.origin.tolist(), blocks.goal.tolist()
-    sizes = [chunks.cut(size, int(pieces)) for size in blocks.bytes.tolist()]
+    blocks, members = instance.blocks, list(instance.members)
+    origin, goal, size = blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist()
+    of = list(range(len(size)))
+    shared = instance.collective == "allreduce" and any(move.block is not None for move in moves.stated)
+    if shared and size:
+        size = chunks.cut(size[0], len(members))
+        origin, goal, of = [EVERYONE] * len(size), members[: len(size)], [0] * len(size)
+    sizes = [chunks.cut(each, int(pieces)) for each in size]
     holder = [NOBODY if rank == EVERYONE else rank for rank in origin]
-    ranks = frozenset(instance.machine.ranks.tolist() if instance.relay else instance.members)
-    names = instance.machine.names
+    ranks = frozenset(instance.machine.ranks.tolist() if instance.relay else members)
+    block = _block_of("shares" if shared else instance.collective, origin, goal)
     adds = instance.collective in ADDING
-    return Ground(names, ranks, _block_of(instance, origin, goal), holder, [len(row) for row in sizes], adds), sizes
+    return _Task(Ground(instance.machine.names, ranks, block, holder, [len(row) for row in sizes], adds), of, sizes)
 
 
-def _block_of(instance: FabricInstance, origin: Sequence[int], goal: Sequence[int]) -> Callable[[Any], int]:
+def _block_of(collective: str, origin: Sequence[int], goal: Sequence[int]) -> Callable[[Any], int]:
     """From what a user calls a block to its number."""
+    held, wanted, pair = "the rank that holds it", "the rank that is to get it", "the pair (from, to)"
     words, keys = {
-        "allgather": ("the rank that holds it", origin), "gather": ("the rank that holds it", origin),
-        "reduce_scatter": ("the rank that is to get it", goal), "scatter": ("the rank that is to get it", goal),
-        "alltoall": ("the pair (from, to)", zip(origin, goal, strict=True)),
-        "demand": ("the pair (from, to)", zip(origin, goal, strict=True)),
-    }.get(instance.collective, ("left out: there is one", [None] * len(origin)))  # fmt: skip
+        **dict.fromkeys(("allgather", "gather"), (held, origin)),
+        **dict.fromkeys(("reduce_scatter", "scatter"), (wanted, goal)),
+        **dict.fromkeys(("alltoall", "demand"), (pair, list(zip(origin, goal, strict=True)))),
+        "shares": ("a rank's share of the buffer, in all moves", goal),
+    }.get(collective, ("left out: there is one", [None] * len(origin)))
     number: dict[Any, int] = {}
     for block, key in enumerate(keys):
         number.setdefault(key, block)
 
     def found(key: Any) -> int:
         if key not in number:
-            raise ValueError(f"is no block that moves: in {instance.collective} a block is {words}")
+            raise ValueError(f"is no block that moves: a block is {words}")
         return number[key]
 
     return found
 
 
-def _placed(instance: FabricInstance, moves: Moves, stated: Stated, sizes: list[list[int]], plain: bool) -> _Placed:
+def _placed(instance: FabricInstance, moves: Moves, stated: Stated, task: _Task, plain: bool) -> _Placed:
     """The moves on routes of the machine, equally quick ones in turn. Raises :class:`InputError`."""
-    block, size = pieces_of(sizes)
-    begin = starts([len(row) for row in sizes]).tolist()
+    block, size = pieces_of(task.sizes)
+    block = np.array(task.of, dtype=np.int64)[block]
+    begin = starts([len(row) for row in task.sizes]).tolist()
     piece = [begin[b] + p for b, p in stated.piece]
     finder = _Finder(instance, int(size.max(initial=1)), plain)
     faults: list[Fault] = []
