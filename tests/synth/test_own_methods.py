@@ -100,6 +100,17 @@ def test_a_function_may_return_moves_a_solution_or_an_outcome() -> None:
     assert record["method_origin"].startswith("test_own_methods.py ")
 
 
+def test_own_methods_are_compared_with_others() -> None:
+    """A function beside a name, or alone; a Method of the user's own is told in a sentence what it may return too."""
+    frame = synth.compare(ring(), [around, "pull"])
+    assert frame.index.tolist() == ["test_own_methods:around", "pull"]
+    assert frame["value"].tolist() == [3, 2]
+    assert synth.compare(ring(), around)["value"].tolist() == [3]
+    odd = synth.Method("mine", "reference", "nothing", "json:dumps")
+    with pytest.raises(synth.InputError, match="method mine: "):
+        synth.solve(ring(), odd)
+
+
 def test_a_functions_record_is_written_and_checked(tmp_path: Path) -> None:
     instance = ring()
     record = synth.solve(instance, around, results=tmp_path)
