@@ -17,6 +17,7 @@ from synth.schedule.moves import Move, Moves, fault
 from synth.schedule.waits import SHOWN, Sent, Waits
 from synth.text.amounts import duration
 
+ROUNDS = 50  # in which sums that come too early are held back
 MOST_TIME = 1e9  # seconds, or timesteps
 NOBODY = -1  # holds a block at first that is a sum: everybody has a contribution
 
@@ -114,6 +115,36 @@ def _stuck(moves: Moves, ground: Ground, waits: Waits) -> Iterator[Fault]:
         told = ", ".join(map(str, circle[:SHOWN])) + (", …" if len(circle) > SHOWN else "")
         words = f"moves {told} wait for each other" if len(circle) > 1 else "waits for itself"
         yield fault(moves, circle[0], "", words)
+
+
+Hops = list[tuple[int, int]]  # of a move, hop after hop: its step, and what else a family keeps of it
+
+
+def settled(
+    moves: Moves, ground: Ground, stated: Stated, placed: Callable[[Sequence[int]], list[Hops]], first: int
+) -> list[Hops]:
+    """The hops of every move in steps, where every partial sum leaves without what it does not wait for. ``placed``:
+    the hops of all moves, none before these steps, of which there is one for every move (at the least ``first``).
+    Raises :class:`InputError` where that cannot be had."""
+    earliest = [first] * len(stated.source)
+    early: list[tuple[int, int]] = []
+    for _ in range(ROUNDS):
+        hops = placed(earliest)
+        left = [row[0][0] for row in hops]
+        early = list(stated.leaving_early([row[-1][0] + 1 for row in hops], left))
+        if not early:
+            return hops
+        if any(stated.start[k] is not None for k, _ in early):
+            break
+        for k, i in early:
+            earliest[k] = max(earliest[k], left[i])
+    raise InputError([early_fault(moves, ground, stated, k, i) for k, i in early])
+
+
+def early_fault(moves: Moves, ground: Ground, stated: Stated, k: int, i: int) -> Fault:
+    """That move k brings a sum before move i has left without it."""
+    words = f"brings its sum to rank {ground.names[stated.target[k]]} before move {i} has left without it"
+    return fault(moves, k, "", f"{words}: let one wait for the other (after), or start it later")
 
 
 @dataclass

@@ -3,7 +3,7 @@ none are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.schedule.moves import Moves, fault
-from synth.schedule.stated import NOBODY, Ground, Stated, understood
+from synth.schedule.stated import NOBODY, ROUNDS, Ground, Stated, early_fault, understood
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.rows import starts
@@ -27,7 +27,6 @@ from synth_models.fabric.solution import Schedule
 
 MOST_TWICE = 20_000  # transfers up to which two ways to serve links in turn are compared
 MOST_HELD = 100_000  # pairs of moves that are looked at in a round
-ROUNDS = 50  # in which sums that come too early are held back
 ADDING = ("reduce", "reduce_scatter")
 
 
@@ -45,7 +44,7 @@ def schedule(instance: FabricInstance, moves: Moves, plain: bool = False) -> Sch
         return timed(instance, placed.transfers)
     fixed = [i for i, start in enumerate(stated.start) if start is not None]
     made = _with_starts(instance, placed, stated, {}) if fixed else _timed(instance, placed.transfers, plain)
-    return _settled(instance, moves, stated, placed, made, plain) if any(stated.adds) else made
+    return _settled(instance, moves, task.ground, stated, placed, made, plain) if any(stated.adds) else made
 
 
 class _Placed(NamedTuple):
@@ -213,7 +212,7 @@ def _with_starts(instance: FabricInstance, placed: _Placed, stated: Stated, earl
 
 
 def _settled(
-    instance: FabricInstance, moves: Moves, stated: Stated, placed: _Placed, made: Schedule, plain: bool
+    instance: FabricInstance, moves: Moves, ground: Ground, stated: Stated, placed: _Placed, made: Schedule, plain: bool
 ) -> Schedule:
     """The schedule in which every partial sum leaves without what it does not wait for. Raises :class:`InputError`."""
     earliest: dict[int, int] = {}
@@ -228,7 +227,7 @@ def _settled(
             first = placed.first[k]
             earliest[first] = max(earliest.get(first, 0), left[i] + 1 - (came[k] - left[k]))
         made = _with_starts(instance, placed, stated, earliest)
-    raise InputError(list(_early(moves, stated, instance.machine.names, early)))
+    raise InputError([early_fault(moves, ground, stated, k, i) for k, i in early])
 
 
 def _times(instance: FabricInstance, placed: _Placed, made: Schedule) -> tuple[list[int], list[int]]:
@@ -239,9 +238,3 @@ def _times(instance: FabricInstance, placed: _Placed, made: Schedule) -> tuple[l
         begin = begin[transfers.route_start[:-1]]
     came = arrivals(instance, transfers, made)
     return begin[placed.first].tolist(), came[placed.last].tolist()
-
-
-def _early(moves: Moves, stated: Stated, names: Sequence[str], early: Sequence[tuple[int, int]]) -> Iterator[Fault]:
-    for k, i in early:
-        words = f"brings its sum to rank {names[stated.target[k]]} before move {i} has left without it"
-        yield fault(moves, k, "", f"{words}: let one wait for the other (after), or start it later")
