@@ -46,8 +46,7 @@ def compare(
     ``evidence`` (the value is that of a replayed schedule, or counted), ``termination`` and ``message``, all as in
     records. Numbers are plain; they are shown with units.
     """
-    if isinstance(methods, str | Method) or callable(methods):
-        methods = [methods]
+    methods = _listed(methods)
     if methods is not None and not all(isinstance(method, str) for method in methods):
         found = [
             solve(
@@ -68,6 +67,10 @@ def compare(
     )
     runs = [] if methods is not None and not methods else expand([instance], request, Path(results or "results")).runs()
     return _raced(runs, results is not None, race=methods is None and not (solver or options))
+
+
+def _listed(methods: AnyMethod | Sequence[AnyMethod] | None) -> Sequence[AnyMethod] | None:
+    return [methods] if isinstance(methods, str | Method) or callable(methods) else methods
 
 
 def _raced(runs: Sequence[Run], keep: bool, race: bool) -> Frame:
