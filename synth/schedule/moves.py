@@ -63,7 +63,7 @@ class Moves:
     def send(
         self, source: Node, target: Node, block: Any = None, piece: int = 0, *, via: Sequence[Node] = (),
         links: Sequence[int] | None = None, adds: bool | None = None, after: Waits | None = None,
-        start: float | None = None, name: str | None = None,
+        start: float | str | None = None, name: str | None = None,
     ) -> int:  # fmt: skip
         """Send one piece of a block from a rank to a rank, and return the number of this move, from 0 on.
 

@@ -117,6 +117,18 @@ def _stuck(moves: Moves, ground: Ground, waits: Waits) -> Iterator[Fault]:
         yield fault(moves, circle[0], "", words)
 
 
+def demand_arrived(moves: Moves, stated: Stated, came: Sequence[float], left: Sequence[float]) -> None:
+    """Raises :class:`InputError` for moves whose given start is before what they wait for has arrived. ``came``,
+    ``left``: when each arrives and starts."""
+    faults = []
+    for i, start in enumerate(stated.start):
+        late = None if start is None else next((k for k in stated.waits[i] if came[k] > left[i]), None)
+        if late is not None:
+            faults.append(fault(moves, i, "start", f"is before move {late}, which it waits for, has arrived", start))
+    if faults:
+        raise InputError(faults)
+
+
 Hops = list[tuple[int, int]]  # of a move, hop after hop: its step, and what else a family keeps of it
 
 
@@ -130,8 +142,9 @@ def settled(
     early: list[tuple[int, int]] = []
     for _ in range(ROUNDS):
         hops = placed(earliest)
-        left = [row[0][0] for row in hops]
-        early = list(stated.leaving_early([row[-1][0] + 1 for row in hops], left))
+        left, came = [row[0][0] for row in hops], [row[-1][0] + 1 for row in hops]
+        demand_arrived(moves, stated, came, left)
+        early = list(stated.leaving_early(came, left))
         if not early:
             return hops
         if any(stated.start[k] is not None for k, _ in early):

@@ -11,7 +11,7 @@ import numpy as np
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.schedule.moves import Moves, fault
-from synth.schedule.stated import NOBODY, ROUNDS, Ground, Stated, early_fault, understood
+from synth.schedule.stated import NOBODY, ROUNDS, Ground, Stated, demand_arrived, early_fault, understood
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.rows import starts
@@ -44,6 +44,9 @@ def schedule(instance: FabricInstance, moves: Moves, plain: bool = False) -> Sch
         return timed(instance, placed.transfers)
     fixed = [i for i, start in enumerate(stated.start) if start is not None]
     made = _with_starts(instance, placed, stated, {}) if fixed else _timed(instance, placed.transfers, plain)
+    if fixed:
+        left, came = _times(instance, placed, made)
+        demand_arrived(moves, stated, came, left)
     return _settled(instance, moves, task.ground, stated, placed, made, plain) if any(stated.adds) else made
 
 
