@@ -173,6 +173,11 @@ def _of_type(thing: Any) -> str:
     return "None" if thing is None else f"something of type {type(thing).__name__}"
 
 
+def called(method: Method, function: Callable[..., Any], instance: Instance, options: RunOptions) -> Any:
+    """What the function returns, as it stands: for whoever hands it on to :func:`outcome`."""
+    return function(*_arguments(method, function, instance, options))
+
+
 def _arguments(
     method: Method, function: Callable[..., Any], instance: Instance, options: RunOptions
 ) -> tuple[Any, ...]:

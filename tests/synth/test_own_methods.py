@@ -237,3 +237,31 @@ def test_the_command_takes_a_file_with_one_function_and_says_what_fails(tmp_path
     assert "Traceback" in stored["stderr"]
     done = run("solve", "ring4.json", "-m", "two.py", cwd=tmp_path, code=2)
     assert "two.py: has rings, nothing: name one function, two.py:FUNCTION" in done.stderr
+
+
+LATE = """
+import itertools
+
+import synth
+
+
+def direct(instance):
+    moves = synth.Moves(instance)
+    for source, target in itertools.permutations(range(4), 2):
+        moves.send(source, target, source)
+    return moves
+"""
+
+
+@pytest.mark.parametrize("late", [{}, {"late": "3:10us"}])
+def test_a_file_of_the_instance_alone_also_where_a_rank_is_late(late: dict[str, str], tmp_path: Path) -> None:
+    """Four ranks that send their data straight to all others; with a rank that is ready later, after that."""
+    how: dict[str, Any] = {"network": "full", "nodes": 4, "bandwidth": "25GB/s", "latency": "1us", **late}
+    made = synth.make("fabric", collective="allgather", bytes="1MiB", **how)
+    (tmp_path / "four.json").write_text(made.to_json())
+    (tmp_path / "own_late.py").write_text(LATE)
+    instance = synth.read(tmp_path / "four.json")
+    record = synth.solve(instance, "own_late.py:direct", time_limit=20)
+    assert record.value is not None
+    assert synth.check(record, instance).ok
+    assert (record.value > 20e-6) is bool(late)

@@ -23,6 +23,7 @@ from synth.errors import SizeLimitError, UnsupportedError
 from synth.family import get_family
 from synth.method import Method, Outcome, Target, load
 from synth.options import RunOptions
+from synth.plugins.returned import called, outcome
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_quicker
@@ -191,13 +192,14 @@ def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outc
     timed again for when they are ready."""
     function = method.load()
     if instance.ready is None:
-        return function(instance, options)
+        plain: Outcome = called(method, function, instance, options)
+        return plain
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")
     for twin in chain([instance.on_time], slower_twins(incumbent)):
         own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")
         try:
             with own.in_time():
-                found = function(twin, own)
+                found = outcome(method, function, twin, own)
         except (UnsupportedError, SizeLimitError):
             if twin is instance.on_time:
                 raise
