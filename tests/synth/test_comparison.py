@@ -73,7 +73,12 @@ def test_options_go_to_the_methods_that_know_them_and_own_methods_are_taken(tmp_
     with pytest.raises(synth.InputError, match="unknown parameter 'pieces'"):
         synth.compare(pair(), ("ring", "direct"), options={"pieces": 1})
     own = synth.Method("mine", "reference", "", "synth_models.fabric.references.direct:solve")
-    assert list(synth.compare(pair(), ("direct", own)).index) == ["direct", "mine"]
+
+    def as_direct(instance: synth.Instance) -> object:
+        return synth.solve(instance, "direct").solution()
+
+    assert list(synth.compare(pair(), ("direct", own, as_direct)).index) == ["direct", "mine", "as_direct"]
+    assert synth.compare(pair(), as_direct)["value_s"].tolist() == pytest.approx([1e-6])
 
 
 def test_pandas_does_with_it_what_it_does() -> None:
