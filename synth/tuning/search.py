@@ -39,7 +39,7 @@ ENOUGH = 0.005  # a gap: of what is as near to its bound no other schedule of ou
 LONGER_S, MUCH = 60.0, 1.5  # of a run that is made once more, and how many times the time it had
 NO_TIME, NEAR_BOUND = "not tried in the time", f"not tried, {ENOUGH:.1%} above the bound at most"
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {  # few rounds: an executor's loop repeats them
-    "forest": ({}, *({"chunks": count} for count in (1, 2, 4, 16, 64))),
+    "forest": ({}, *({"chunks": count} for count in (1, 2, 4, 8, 16, 64))),
     "flow": ({}, {"chunks": 1}, {"chunks": 4}),
 }
 FEW = "transfers"  # the parameter of methods that cuts a schedule into so few chunks that it has no more transfers

@@ -292,5 +292,5 @@ def test_schedules_that_are_too_large_are_made_of_fewer_transfers(
     search = _Search(question, "allreduce", None, lambda _: None)
     search._ours(search.rows[0], ["forest"])
     assert [one["transfers"] for one in asked if "transfers" in one] == [each * 4 for each in tried]
-    chunked = [{"chunks": count} for count in (1, 2, 4, 16, 64)]
+    chunked = [{"chunks": count} for count in (1, 2, 4, 8, 16, 64)]
     assert [one for one in asked if "transfers" not in one] == [{}, *chunked]
