@@ -65,7 +65,7 @@ def test_the_page_counts_its_rows(rows: pd.DataFrame, text: str) -> None:
     written = rows[~left(rows)]
     ratio = written["form_s"] / written["reference_s"]
     assert f"none of the {len(written)} files" in text
-    assert f"{int((ratio <= 0.99).sum())} are 1 % quicker or more" in text
+    assert f"{int((ratio <= 0.99).sum())} are quicker by 1 % or more" in text
     count = len(rows) - len(written)
     assert re.search(rf"{count or 'No'} rows? of {len(rows)} (is|are) left to NCCL", text)
     assert text.split("## Where NCCL's own is quicker")[1].split("\n## ")[0].count("\n| dgx") == count
