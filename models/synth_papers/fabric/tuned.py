@@ -116,7 +116,7 @@ def _notes(page: Reproduction) -> None:
     )
     limits = ", ".join(f"{seconds:g} s on {boxes}" for boxes, seconds in LIMIT_S.items())
     page.note(
-        f"Of ours {' and '.join(METHODS)} run at four sizes within a time by the clock, after all that is in use: "
+        f"Of ours {', '.join(METHODS)} run at four sizes within a time by the clock, after all that is in use: "
         f"{limits} boxes for a collective. The two processors had much else to do. `synth reproduce tuned --again` "
         "makes the rows of other states of the code once more."
     )
