@@ -55,8 +55,8 @@ Capability = Literal[
 @dataclass(frozen=True)
 class Page:
     """A page of ``synth reproduce`` by its name; ``target`` takes a
-    :class:`synth.reproduction.collect.Reproduction` and fills it; ``in_parts``: it knows ``--only``, ``--again`` and
-    ``--references``."""
+    :class:`synth.reproduction.collect.Reproduction` and fills it; ``in_parts``: it knows ``--only`` and
+    ``--again``."""
 
     name: str
     title: str

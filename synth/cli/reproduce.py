@@ -43,14 +43,11 @@ class Parts:
     """What of a page is made now."""
 
     only: Annotated[
-        list[str] | None, typer.Option(help="tuned: a machine, collective, form, or several (repeat): no other row.")
+        list[str] | None, typer.Option(help="tuned: a machine, collective, or several (repeat): no other row.")
     ] = None
     again: Annotated[bool, typer.Option("--again", help="tuned: rows that another state of the code made, too.")] = (
         False
     )
-    references: Annotated[
-        bool, typer.Option("--references", help="tuned: references exported again, and rows that they beat made again.")
-    ] = False
     stored: Annotated[
         bool,
         typer.Option("--from-stored", help="Solve nothing: answer and pictures again, from the page's own tables."),
@@ -58,7 +55,7 @@ class Parts:
 
     def demand_known(self, page: Page) -> None:
         """Raises :class:`InputError` where a page has no parts."""
-        asked = {"only": self.only, "again": self.again, "references": self.references}
+        asked = {"only": self.only, "again": self.again}
         given = [f"--{name}" for name, value in asked.items() if value]
         if given and not page.in_parts:
             raise InputError([Fault(name, f"page {page.name} is not made in parts") for name in given])
@@ -112,7 +109,6 @@ def reproduce(
                 style,
                 tuple(parts.only or ()),
                 parts.again,
-                parts.references,
             ),
             folder / f"{name}.md",
         )

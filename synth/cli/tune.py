@@ -87,7 +87,7 @@ def tune(
     from synth.options import read_limit
     from synth.tuning import folder, library_files
     from synth.tuning import tune as search
-    from synth.tuning.reach import known, put_in
+    from synth.tuning.reach import in_switches, put_in
     from synth.tuning.sizes import read_sizes
     from synth.tuning.table import left_out
 
@@ -105,7 +105,7 @@ def tune(
     demand_folder("--out", out)
     stopped: list[bool] = []
     rows = search(asked, lambda words: errors.print(words), lambda: _tell_interrupted(stopped))
-    reach = aim.reach or known(asked)
+    reach = aim.reach or in_switches(rows, asked)
     put_in(rows, asked, reach)
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files, notes = folder.write(rows, form, out, title, style, asked.version)

@@ -62,7 +62,7 @@ class Reproduction:
     ``folder`` takes figures and tables, ``instances`` is where the shipped instance files are, ``data`` where real
     data may lie (optional), ``quick`` asks for the short form, ``say`` gets a line per finished part, ``jobs`` programs
     run at once, ``style`` is that of the figures. Of a page in parts: ``only`` those to make (empty: all), ``again``
-    also those that another state of the code has made, ``references`` what they are compared with.
+    also those that another state of the code has made.
     """
 
     folder: Path
@@ -74,7 +74,6 @@ class Reproduction:
     style: FigureStyle = SCREEN_STYLE
     only: tuple[str, ...] = ()
     again: bool = False
-    references: bool = False
     comparisons: list[Comparison] = field(default_factory=list)
     errata: list[Erratum] = field(default_factory=list)
     tables: list[tuple[str, pd.DataFrame]] = field(default_factory=list)

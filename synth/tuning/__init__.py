@@ -6,6 +6,6 @@ sizes, ``table`` is what it says, ``folder`` is what it writes.
 
 from synth.tuning.question import Question
 from synth.tuning.rows import Row
-from synth.tuning.search import references, tune
+from synth.tuning.search import tune
 
-__all__ = ["Question", "Row", "references", "tune"]
+__all__ = ["Question", "Row", "tune"]

@@ -10,6 +10,7 @@ from synth import api
 from synth.exchange.selection import nccl_reach, rccl_reach
 from synth.exchange.selection.machine_rates import of_one_domain, rates
 from synth.exchange.selection.nccl_reach import ROUNDS, Boxes, Reach
+from synth.instance import Instance
 from synth.tuning.question import Question
 from synth.tuning.rows import Row
 
@@ -27,10 +28,16 @@ def library(gpu: str) -> str:
     return "NCCL" if gpu in nccl_reach.data()["gpu"] else "RCCL"
 
 
-def known(question: Question) -> str | None:
-    """The GPUs that the costs are of, where their library's own cost model is known."""
+def in_switches(rows: Iterable[Row], question: Question) -> str | None:
+    """The GPUs that the costs are of, where the machine's switches add, which the library itself has them do, and its
+    own cost model is known."""
     gpu = "" if question.costs is None else question.costs.gpu
-    return gpu if gpu in gpus() else None
+    return gpu if gpu in gpus() and any(_adds(row.instance) for row in rows) else None
+
+
+def _adds(instance: Instance) -> bool:
+    abilities = getattr(getattr(instance, "machine", None), "abilities", None)
+    return abilities is not None and bool(abilities.adds.any())
 
 
 def put_in(rows: Iterable[Row], question: Question, gpu: str | None) -> None:

@@ -91,12 +91,6 @@ def _run(searches: Sequence[_Search], question: Question) -> None:
     in_turn(turns, searches[0].until)
 
 
-def references(question: Question) -> list[Row]:
-    """The rows with references alone, which run and are lowered as :func:`tune` does it."""
-    with collecting_seldom():
-        return [row for name in question.collectives for row in _Search(question, name, None, lambda _: None).known()]
-
-
 class _Search:
     """One collective over all sizes."""
 
@@ -164,13 +158,6 @@ class _Search:
                 row.limit = limit_of(row, self.question, self._left())
             if self.question.form not in SERVICES and not stopped:
                 row.reckon_within()
-
-    def known(self) -> list[Row]:
-        """The rows with references alone."""
-        for k in self._in_turn():
-            row = self.rows[k]
-            self._references(row, k in self._anchors(), [name for name, published in self._methods(row) if published])
-        return self.rows
 
     def _in_turn(self) -> list[int]:
         """All rows, the anchors first."""

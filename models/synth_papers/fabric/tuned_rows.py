@@ -32,7 +32,7 @@ COLLECTIVES = (
 )  # fmt: skip
 IN_SWITCHES = COLLECTIVES[:3]  # which NVLS does
 SIZES = tuple(4**power * KIB for power in range(12))
-METHODS = ("hierarchical", "forest")  # of ours
+METHODS = ("flow", "hierarchical", "forest")  # of ours
 LIMIT_S = {1: 20.0, 2: 30.0, 4: 60.0}  # of ours for a collective, by boxes, after all that is in use
 COLUMNS = (
     "machine", "collective", "bytes", "method", "how", "form_s", "reference", "reference_s", "nccl", "nccl_s",

@@ -1,4 +1,5 @@
-"""What the page `tuned` promises of its rows: bounds below, references no quicker; and its counts are theirs."""
+"""What the page `tuned` promises of its rows: no file slower than what is in use or than NCCL's own, bounds below,
+within the executor's limits; and its counts are theirs."""
 
 from __future__ import annotations
 
@@ -13,63 +14,62 @@ from published import PUBLISHED
 
 from synth.errors import InputError
 from synth.reproduction.collect import Reproduction
-from synth.tuning import Question, Row, references
-from synth.tuning.costs import tolerated
-from synth_papers.fabric import tuned
-from synth_papers.fabric.tuned import COLLECTIVES, FORMS, GOALS, MACHINES, MIB, SIZES, TOPO, Machine, Part
+from synth_papers.fabric import tuned, tuned_rows
+from synth_papers.fabric.tuned import ADDING, executor_limits, expected, left
+from synth_papers.fabric.tuned_rows import COLLECTIVES, MACHINES, PARTS, SIZES, Part
 
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return pd.read_csv(PUBLISHED / "tuned/rows.csv")
+    return pd.read_csv(PUBLISHED / "tuned/rows.csv", keep_default_na=False, na_values=[""])
 
 
-def test_every_question_has_a_row_or_is_said_to_have_none(rows: pd.DataFrame) -> None:
-    text = (PUBLISHED / "tuned.md").read_text()
-    found = list(zip(rows["machine"], rows["form"], rows["collective"], rows["bytes"], strict=True))
+@pytest.fixture(scope="module")
+def text() -> str:
+    return (PUBLISHED / "tuned.md").read_text()
+
+
+def test_every_part_has_all_its_rows_or_is_said_to_have_none(rows: pd.DataFrame, text: str) -> None:
+    found = list(zip(rows["machine"], rows["collective"], rows["bytes"], strict=True))
     assert len(found) == len(set(found))
     absent: dict[str, list[str]] = {}
-    for machine in MACHINES:
-        for what in COLLECTIVES:
-            some = [(machine.title, form, what, size) in found for form in FORMS for size in SIZES]
-            assert all(some) or not any(some)
-            if not any(some):
-                absent.setdefault(machine.title, []).append(what)
+    for part in PARTS:
+        some = [(part.machine.title, part.collective, size) in found for size in SIZES]
+        assert all(some) or not any(some)
+        if not any(some):
+            absent.setdefault(part.machine.title, []).append(part.collective)
+    assert len(found) == len(SIZES) * (len(PARTS) - sum(map(len, absent.values())))
     assert ("Not tuned yet" in text) == bool(absent)
     for title, names in absent.items():
-        said = "all" if len(names) == len(COLLECTIVES) else ", ".join(names)
+        every = next(machine.collectives for machine in MACHINES if machine.title == title)
+        said = "all" if len(names) == len(every) else ", ".join(names)
         assert re.search(rf"^\| {re.escape(title)} +\| {said} +\|$", text.split("## Not tuned yet")[1], re.M)
 
 
-def test_every_row_above_its_goal_has_a_reason(rows: pd.DataFrame) -> None:
-    over = rows[rows["form_over_scheduled"] > rows["bytes"].map(GOALS)]
-    assert over["limit"].fillna("").str.len().gt(0).all()
-    assert {size: tolerated(size) for size in SIZES} == GOALS
+def test_no_file_is_slower_than_what_is_in_use_or_below_its_bound(rows: pd.DataFrame) -> None:
+    assert rows["form_s"].notna().all()
+    assert rows["reference_s"].notna().all()
+    assert (rows["form_s"] <= rows["reference_s"] * (1 + 1e-9)).all()
+    assert not (rows["form_s"] < rows["bound_s"] * (1 - 1e-9)).any()
+    written = rows[~left(rows)]
+    in_switches = written[written["machine"].isin(ADDING)]
+    assert (in_switches["form_s"] <= in_switches["nccl_s"].fillna(float("inf"))).all()
 
 
-def test_no_row_is_below_its_bound_or_slower_than_a_reference(rows: pd.DataFrame) -> None:
-    for row in rows.dropna(subset=["form_s"]).to_dict("records"):
-        assert row["form_s"] >= row["bound_s"] * (1 - 1e-9)
-        assert row["form_s"] <= row["reference_s"] * (1 + 1e-9)
-        assert row["form_over_scheduled"] == pytest.approx(row["form_s"] / row["scheduled_s"])
-        assert row["scheduled_s"] >= row["bound_s"] * (1 - 1e-9)
+def test_every_file_is_within_the_executor_s_limits(rows: pd.DataFrame) -> None:
+    for name, most in executor_limits().items():
+        assert rows[name].between(1, most).all()
 
 
-def test_the_page_counts_what_misses(rows: pd.DataFrame) -> None:
-    text = (PUBLISHED / "tuned.md").read_text()
-    for size, goal in GOALS.items():
-        some = rows[rows["bytes"] == size]["form_over_scheduled"].dropna()
-        assert f"in {int((some <= goal).sum())} of {len(some)} rows at most" in text
-    over = rows[rows["form_over_scheduled"] > rows["bytes"].map(GOALS)]
-    missed = text.split("\n## ")[2]
-    assert missed.count("\n| ") == len(over) + int(rows["form_s"].isna().sum()) + 1  # and the head
-
-
-def test_topo_txt_is_a_dgx1() -> None:
-    """As many NVLinks as `nvidia-smi` prints: NV1 and NV2 of every pair, both ways."""
-    network = Machine("topo.txt").instance("allreduce", 2**20).machine.network  # type: ignore[attr-defined]
-    links = sum(int(word[2:]) for word in TOPO.split() if word[:2] == "NV")
-    assert network.bandwidth.sum() == pytest.approx(links * 25e9)
+def test_the_page_counts_its_rows(rows: pd.DataFrame, text: str) -> None:
+    written = rows[~left(rows)]
+    ratio = written["form_s"] / written["reference_s"]
+    assert f"none of the {len(written)} files" in text
+    assert f"{int((ratio <= 0.99).sum())} are quicker by 1 % or more" in text
+    count = len(rows) - len(written)
+    assert re.search(rf"{count or 'No'} rows? of {len(rows)} (is|are) left to NCCL", text)
+    assert text.split("## Where NCCL's own is quicker")[1].split("\n## ")[0].count("\n| dgx") == count
+    assert f"expects less than the file's time in {int(expected(written).sum()) or 'none'} of the others" in text
 
 
 @pytest.fixture
@@ -78,101 +78,50 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     asked: list[str] = []
 
     def invented(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]]:
-        machine, what = part.machine, part.collective
-        asked.append(" ".join([machine.title, what, *(part.forms if part.forms != FORMS else ())]))
-        for form in reversed(part.forms):
-            for size in reversed(SIZES):
-                yield {
-                    "machine": machine.title, "form": form, "collective": what, "bytes": size, "method": "ring",
-                    "form_s": 2.0, "scheduled_s": 2.0, "scheduled_method": "ring", "form_over_scheduled": 1.0,
-                    "bound_s": 1.0, "reference": "ring", "reference_s": 2.0, "code": state, "reference_code": state,
-                }  # fmt: skip
+        asked.append(f"{part.machine.title} {part.collective}")
+        for size in reversed(SIZES):
+            large = part.machine.title in ADDING and size == SIZES[-1]
+            yield {
+                "machine": part.machine.title, "collective": part.collective, "bytes": size, "method": "ring",
+                "form_s": 2.0, "reference": "ring", "reference_s": 2.0, "nccl": "NVLS, Simple", "bound_s": 1.0,
+                "nccl_s": 1.5 if large else 3.0, "blocks": 2, "channels": 1, "steps": 4, "code": state,
+            }  # fmt: skip
 
-    monkeypatch.setattr(tuned, "_tuned", invented)
+    monkeypatch.setattr(tuned_rows, "tuned", invented)
 
-    def make(state: str, *only: str, **flags: bool) -> tuple[list[str], pd.DataFrame, Any]:
-        monkeypatch.setattr(tuned, "state_of_the_code", lambda: state)
+    def make(state: str, *only: str, **flags: bool) -> tuple[list[str], pd.DataFrame, dict[str, Any]]:
+        monkeypatch.setattr(tuned_rows, "state_of_the_code", lambda: state)
+        monkeypatch.setattr(tuned, "_measured", lambda *_: pd.DataFrame({name: [] for name in tuned.MEASURED}))
         asked.clear()
         page = Reproduction(tmp_path / "tuned", only=only, **flags)
         tuned.reproduce(page)
-        states = next(table for title, table in page.tables if title.startswith("Which state"))
-        return list(asked), pd.read_csv(tmp_path / "tuned/rows.csv"), states
+        return list(asked), pd.read_csv(tmp_path / "tuned/rows.csv"), {title[:5]: table for title, table in page.tables}
 
     return make
 
 
 @pytest.mark.long
 def test_the_page_is_made_in_parts_by_the_command_itself(made: Any) -> None:
-    asked, rows, states = made("aaaa", "dgx-h100 x2 broadcast", "topo.txt")
-    assert asked[0] == "topo.txt allreduce"
-    assert set(asked) == {"dgx-h100 x2 broadcast", *(f"topo.txt {name}" for name in COLLECTIVES)}
-    assert set(states["state"]) == {"aaaa"}
-    assert made("aaaa", "topo.txt", again=True)[0] == []  # resumed: nothing is left to do
-    assert made("bbbb", "topo.txt")[0] == []  # rows of another state are taken over, unless
-    asked, rows, states = made("bbbb", "topo.txt allgather", "allreduce", again=True)
-    assert sorted(asked) == sorted([*(f"{one.title} allreduce" for one in MACHINES), "topo.txt allgather"])
+    asked, rows, tables = made("aaaa", "dgx-h100 x2 broadcast", "dgx-a100")
+    assert asked[0] == "dgx-a100 allreduce"
+    assert set(asked) == {"dgx-h100 x2 broadcast", *(f"dgx-a100 {name}" for name in COLLECTIVES)}
+    assert set(tables["Which"]["state"]) == {"aaaa"}
+    assert list(rows["bytes"]) == list(SIZES) * len(asked)
+    assert made("aaaa", "dgx-a100", again=True)[0] == []  # resumed: nothing is left to do
+    assert made("bbbb", "dgx-a100")[0] == []  # rows of another state are taken over, unless
+    asked, rows, tables = made("bbbb", "dgx-a100 allgather", "allreduce", again=True)
+    assert sorted(asked) == sorted([*(f"{one.title} allreduce" for one in MACHINES), "dgx-a100 allgather"])
     assert set(rows[rows["code"] == "aaaa"]["collective"]) == set(COLLECTIVES) - {"allreduce", "allgather"}
-    old = states[states["state"] == "aaaa"].set_index("machine")["collectives"]
-    assert old["topo.txt"] == ", ".join(name for name in COLLECTIVES if name not in ("allreduce", "allgather"))
+    old = tables["Which"][tables["Which"]["state"] == "aaaa"].set_index("machine")["collectives"]
+    assert old["dgx-a100"] == ", ".join(name for name in COLLECTIVES if name not in ("allreduce", "allgather"))
 
 
 @pytest.mark.long
-def test_a_part_may_be_one_form_alone(made: Any) -> None:
-    made("aaaa", "topo.txt broadcast")
-    assert made("bbbb", "topo.txt broadcast mscclpp", again=True)[0] == ["topo.txt broadcast mscclpp"]
-    asked, rows, _ = made("bbbb", "topo.txt mscclpp", again=True)
-    assert asked[0] == "topo.txt allreduce mscclpp"
-    assert "topo.txt broadcast mscclpp" not in asked
-    assert set(rows[rows["code"] == "aaaa"]["form"]) == {"msccl:azure"}
-
-
-@pytest.mark.long
-def test_references_are_exported_again_and_rows_that_they_beat_made_again(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the plans one size is beaten; the other rows keep what they were made by, and name the references' code."""
-    made("aaaa", "topo.txt broadcast")
-    seen = []
-
-    def exported(asked: Question) -> list[Row]:
-        seen.append(asked.form)
-        rows = [Row(asked.make("broadcast", size), "broadcast", size) for size in SIZES]
-        for row in rows:
-            row.references = {"ring": 3.0, "double_tree": 1.5 if asked.form == "mscclpp" and row.size == MIB else 2.5}
-        return rows
-
-    monkeypatch.setattr(tuned, "references", exported)
-    asked, rows, _ = made("bbbb", "topo.txt broadcast", references=True)
-    assert seen == list(FORMS)
-    assert asked == ["topo.txt broadcast mscclpp"]
-    xml = rows[rows["form"] == "msccl:azure"]
-    assert set(xml["code"]) == {"aaaa"}
-    assert set(rows["reference_code"]) == {"bbbb"}
-    assert xml["reference_s"].tolist() == [2.5, 2.5]
-    assert set(xml["reference"]) == {"double_tree"}
-    assert made("bbbb", "topo.txt broadcast", references=True)[0] == []
-    assert seen == list(FORMS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("machine", ["dgx-a100", "dgx1", "topo.txt"])
-def test_no_row_is_slower_than_a_reference_exported_now(machine: str, rows: pd.DataFrame, tmp_path: Path) -> None:
-    """By the code as it is, whichever made the rows."""
-    one = next(one for one in MACHINES if one.title == machine)
-    for form in FORMS:
-        for found in references(Question(one.instance, COLLECTIVES, SIZES, form, tmp_path, resume=True)):
-            mine = rows[(rows["machine"] == machine) & (rows["form"] == form) & (rows["bytes"] == found.size)]
-            [seconds] = mine[mine["collective"] == found.collective]["form_s"]
-            assert seconds <= min(found.references.values()) * (1 + 1e-9), (form, found.collective, found.size)
-
-
-@pytest.mark.long
-def test_rows_stand_in_the_page_s_order_whenever_they_were_made(made: Any) -> None:
-    made("aaaa", "topo.txt broadcast")
-    _, rows, _ = made("aaaa", "dgx-a100 allgather", "dgx-a100 allreduce")
-    found = list(zip(rows["machine"], rows["collective"], rows["form"], rows["bytes"], strict=True))
-    pairs = [("dgx-a100", "allreduce"), ("dgx-a100", "allgather"), ("topo.txt", "broadcast")]
-    assert found == [(*pair, form, size) for pair in pairs for form in FORMS for size in SIZES]
+def test_what_nccl_does_quicker_in_switches_is_left_to_it(made: Any) -> None:
+    """The greatest size of the machine whose switches add; of no other, whatever NCCL's model expects."""
+    _, rows, tables = made("aaaa", "dgx-h100-nvls allgather", "dgx-h100 allgather")
+    assert rows[left(rows)][["machine", "bytes"]].to_numpy().tolist() == [["dgx-h100-nvls", SIZES[-1]]]
+    assert tables["Where"]["takes"].tolist() == ["1.50 s"]
 
 
 def test_a_part_that_is_none_is_refused(made: Any) -> None:
@@ -181,5 +130,5 @@ def test_a_part_that_is_none_is_refused(made: Any) -> None:
 
 
 def test_the_state_of_the_code_is_that_of_its_files() -> None:
-    assert tuned.state_of_the_code() == tuned.state_of_the_code()
-    assert len(tuned.state_of_the_code()) == 12
+    assert tuned_rows.state_of_the_code() == tuned_rows.state_of_the_code()
+    assert len(tuned_rows.state_of_the_code()) == 12
