@@ -10,11 +10,11 @@ Every record is accepted, refused (with the first fault found) or not covered (w
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: texts of
-more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; several
-collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth; switches that store and add, buffer,
-do not copy or limit streams; fabric's steps, sum_rates, near_goals and timed_prices; xtree's relaxations; harvest's
-delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's
-butterflies and prices of rounds. Harvest's bounds are checked in verify_harvest.py beside it.
+more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; ready times;
+several collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth; switches that store and add,
+buffer, do not copy or limit streams; fabric's steps, sum_rates, near_goals and timed_prices; xtree's relaxations;
+harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings;
+bine's butterflies and prices of rounds. Harvest's bounds are checked in verify_harvest.py beside it.
 """
 
 import ast
@@ -566,6 +566,7 @@ class Fabric(Network):
         self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
         collective, M = data["collective"], whole(data["bytes"], 1, 2**62, "bytes")
         cover(collective != "several", "several collectives")
+        cover(not data.get("ready"), "ready times")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")
         if collective == "demand":

@@ -29,11 +29,12 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
-from synth_models.fabric.plans.slower_twin import slower_twins
+from synth_models.fabric.plans.twins import rooted_twins, slower_twins
 from synth_models.fabric.problem.reach import knows
 from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.late_start import late_schedules
+from synth_models.fabric.scheduling.mirrored import up_and_down
 from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
@@ -188,14 +189,14 @@ def lifted(method: Method) -> Callable[[FabricInstance, RunOptions], Outcome]:
 
 
 def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outcome:
-    """The method's schedule for ranks that are all ready at once, and then for links that late ranks leave slower, each
-    timed again for when they are ready."""
+    """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
+    ready at once, each timed again for when they are."""
     function = method.load()
     if instance.ready is None:
         plain: Outcome = called(method, function, instance, options)
         return plain
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")
-    for twin in chain([instance.on_time], slower_twins(incumbent)):
+    for twin in chain([instance.on_time], rooted_twins(incumbent), slower_twins(incumbent)):
         own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")
         try:
             with own.in_time():
@@ -206,8 +207,11 @@ def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outc
             continue
         found.take_over(own.held)
         first = found if twin is instance.on_time else first
-        if found.solution is not None:
-            for words, made in late_schedules(instance, expanded(twin, found.solution), twin):
+        made_for, whole = twin, None if found.solution is None else expanded(twin, found.solution)
+        if whole is not None and twin.collective != instance.collective:
+            made_for, whole = instance.on_time, up_and_down(instance.on_time, whole)
+        if whole is not None:
+            for words, made in late_schedules(instance, whole, made_for):
                 incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
     ended, told = "finished" if first.termination == "optimal" else first.termination, incumbent.told or first.message
     return replace(first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by)

@@ -232,7 +232,52 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"collectives": [BOTH[0], BOTH[1] | {"late": 1}]}, "collectives[1].late: unknown key"),
     ({"collectives": [BOTH[0], BOTH[1] | {"collective": "several"}]}, "collectives[1].collective = 'several'"),
     ({"collectives": [BOTH[0], BOTH[1] | {"collective": "demand"}]}, "collectives[1].demand: is missing"),
+    ({"ready": [[0, 1.0]]}, "ready: belongs into the entries"),
+    ({"collectives": [BOTH[0], BOTH[1] | {"ready": [[0, -1.0]]}]}, "collectives[1].ready[0][1] = -1.0: must be >= 0"),
+    ({"collectives": [BOTH[0], BOTH[1] | {"ready": [[2, 1.0]]}]}, "collectives[1].ready[0] = 2: is no rank"),
+    (
+        {"collectives": [BOTH[0], BOTH[1] | {"after": [2]}]},
+        "collectives[1].after = 2: no such collective: there are 0..1",
+    ),
+    ({"collectives": [BOTH[0], BOTH[1] | {"after": [1]}]}, "collectives[1].after = 1: names the collective itself"),
+    ({"collectives": [BOTH[0], BOTH[1] | {"after": [0, 0]}]}, "collectives[1].after = 0: stands twice"),
+    (
+        {"collectives": [BOTH[0] | {"after": [1]}, BOTH[1] | {"after": [0]}]},
+        "collectives[0].after: wait for each other: collectives 0, 1",
+    ),
 ]
+
+
+def test_one_behind_the_other() -> None:
+    """The first ends at rank 1 at 5.5; rank 0 wants nothing of it, and sends of the second at once. From rank 1 on the
+    second starts then: 5.5 + 2, which the bound says too."""
+    back = [BOTH[0], BOTH[1] | {"root": 1, "after": [0]}]
+    whole = [BOTH[0] | {"release": 2.0}, back[1]]
+    moves = [(0, 4), (1, 2)], [(3, 0, [0]), (11, 1, [1])], 2
+    assert check_schedule(several(back, ONE_LINK), schedule_of(*moves)).value == 7.5
+    early = schedule_of(moves[0], [(3, 0, [0]), (10, 1, [1])], 2)
+    fault = "collective 1 (b), counted within it: transfer 0, link 1 (1->0) at tick 10 (5.00 s): node 1 sends piece 0"
+    assert fault in check_schedule(several(back, ONE_LINK), early).faults[0]
+    assert strongest(several(back, ONE_LINK), RunOptions(10.0)).seconds == Fraction(15, 2)
+    same = [BOTH[0], BOTH[1] | {"after": [0]}]
+    assert check_schedule(several(same, ONE_LINK), on_one_link(2, 0)).value == 6.0
+    for name in ("together", "pull"):
+        assert synth.solve(several(whole, ONE_LINK), name, time_limit=10).value == 8.0
+
+
+def test_a_table_with_order(tmp_path: Path) -> None:
+    """Names or numbers in ``after``, late ranks in ``late``; what is wrong by line and column, all at once."""
+    table = tmp_path / "operations.csv"
+    table.write_text('collective,bytes,name,late,after\nallgather,4,a,"3:300us,0:1us",\nalltoall,4,,,a\n')
+    made = synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    assert made.collectives[0].ready == ((3, 3e-4), (0, 1e-6))
+    assert made.collectives[1].after == (0,)
+    table.write_text("collective,bytes,name,late,after\nallgather,4,a,3:-1us,\nalltoall,4,b,x,\n")
+    with pytest.raises(InputError, match=r"(?s)line 2, late.*line 3, late"):
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    table.write_text("collective,bytes,name,late,after\nallgather,4,a,,b\nalltoall,4,b,,a\n")
+    with pytest.raises(InputError, match="line 2, after: wait for each other: collectives 0, 1"):
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
 
 
 @pytest.mark.parametrize(("change", "words"), FAULTS, ids=lambda value: value if isinstance(value, str) else "")

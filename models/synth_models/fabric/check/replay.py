@@ -129,22 +129,7 @@ def _check_several(
     facts: dict[str, Any] = {"transfers": schedule.transfers, "pieces": len(schedule.piece_block)}
     faults = _Faults()
     faults.take(_shape_faults(instance, schedule))
-    ended: dict[int, IntArray] = {}
-    for number in () if faults.count else in_order([one.after or () for one in collectives], range(len(collectives))):
-        one, whole = collectives[number], instance.parts[number]
-        try:
-            part, _ = part_of(instance, schedule, number)
-        except ValueError as error:
-            faults.take(iter([f"{called(number, one)}: {error}"]))
-            continue
-        before = [ended[k] for k in one.after or () if k in ended]
-        ready = np.maximum.reduce([_moments(whole, one, part.ticks_per_s), *before])
-        verdict = _check_one(whole, part, ready)
-        faults.take(f"{called(number, one)}, counted within it: {fault}" for fault in verdict.faults)
-        for key in ("longest_chain", "redundant_arrivals"):
-            facts[key] = max(facts.get(key, 0), verdict.facts.get(key, 0))
-        if verdict.ok:
-            ended[number] = _ended(whole, part, hops_of(whole, part), ready)
+    ended = {} if faults.count else _each_in_order(instance, schedule, collectives, faults, facts)
     if faults.count:
         return Verdict(None, facts, faults.told())
     hops = hops_of(instance, schedule)
@@ -160,6 +145,34 @@ def _check_several(
     ends = [Fraction(int(tick), schedule.ticks_per_s) for tick in last]
     facts["ends_s"] = [float_above(end) for end in ends]
     return Verdict(float_above(objective_of(ends, collectives, instance.objective)), facts, [])
+
+
+def _each_in_order(
+    instance: FabricInstance,
+    schedule: Schedule,
+    collectives: Sequence[OneCollective],
+    faults: _Faults,
+    facts: dict[str, Any],
+) -> dict[int, IntArray]:
+    """Replay each collective alone, behind those that it comes after; the tick at which each node has all that it wants
+    of it, where there is no fault. Faults and facts are added to what is there."""
+    ended: dict[int, IntArray] = {}
+    for number in in_order([one.after or () for one in collectives], range(len(collectives))):
+        one, whole = collectives[number], instance.parts[number]
+        try:
+            part, _ = part_of(instance, schedule, number)
+        except ValueError as error:
+            faults.take(iter([f"{called(number, one)}: {error}"]))
+            continue
+        before = [ended[k] for k in one.after or () if k in ended]
+        ready = np.maximum.reduce([_moments(whole, one, part.ticks_per_s), *before])
+        verdict = _check_one(whole, part, ready)
+        faults.take(f"{called(number, one)}, counted within it: {fault}" for fault in verdict.faults)
+        for key in ("longest_chain", "redundant_arrivals"):
+            facts[key] = max(facts.get(key, 0), verdict.facts.get(key, 0))
+        if verdict.ok:
+            ended[number] = _ended(whole, part, hops_of(whole, part), ready)
+    return ended
 
 
 def _moments(part: FabricInstance, one: OneCollective, ticks_per_s: int) -> IntArray:

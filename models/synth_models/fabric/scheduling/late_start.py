@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil, lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +76,7 @@ def late_schedules(
 
 def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator[tuple[str, Schedule]]:
     """The transfers, whose priorities are the starts that they had, in several orders; of many in one."""
-    last_moment = float(max(moments(instance.ready).values(), default=0))
-    ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, moves) + last_moment)
+    ticks = _ticks(instance, moves)
     times, uses, resources = occupied(instance, moves, ticks, False)
     followers = _followers(waits, times, len(moves.piece))
     missing = np.bincount(followers.transfer, minlength=len(moves.piece)).astype(np.int64)
@@ -100,6 +100,15 @@ def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator
             route = moves.route_start, moves.link
             made = Schedule(ticks, moves.piece_block, moves.piece_bytes, start, moves.piece, moves.adds, *route)
             yield f"timed again {words}{', in gaps' if in_gaps else ''}", made
+
+
+def _ticks(instance: FabricInstance, moves: Transfers) -> int:
+    """Ticks a second in which ready times are whole, too, if they fit."""
+    late = moments(instance.ready).values()
+    seconds = most_seconds(instance, moves) + float(max(late, default=0))
+    ticks = clock.ticks_per_second(instance.machine, seconds)
+    finer = lcm(ticks, *(moment.denominator for moment in late))
+    return finer if finer * max(1, ceil(seconds)) <= clock.ROOM else ticks
 
 
 def shifted(instance: FabricInstance, schedule: Schedule) -> Schedule | None:

@@ -103,15 +103,21 @@ def timed_one_way(instance: FabricInstance, there: FabricInstance, transfers: Tr
 def there_and_back(instance: FabricInstance, down: Transfers) -> Schedule | None:
     """An allreduce that sums up as ``down`` spreads, with time reversed, and then spreads: one timetable for both.
     ``None`` where the machine is not the same backwards."""
+    if opposite(instance.machine) is None:
+        return None
+    return up_and_down(instance, timed(instance, down, in_cells=True))
+
+
+def up_and_down(instance: FabricInstance, found: Schedule) -> Schedule | None:
+    """The same from the broadcast's schedule."""
     twin = opposite(instance.machine)
     if twin is None:
         return None
-    found = timed(instance, down, in_cells=True)
     turned = replace(found, link=twin[found.link])
-    up = mirrored(reversed_instance(instance), replace(down, link=twin[down.link]), turned)
+    up = mirrored(reversed_instance(instance), Transfers.of_schedule(turned), turned)
     if up is None:
         return None
-    came = int(arrivals(instance, down, found).max(initial=0))
+    came = int(arrivals(instance, Transfers.of_schedule(found), found).max(initial=0))
     return Schedule(
         found.ticks_per_s, found.piece_block, found.piece_bytes, np.concatenate([up.start, found.start + came]),
         np.concatenate([up.piece, found.piece]), np.concatenate([up.adds, found.adds]),

@@ -31,6 +31,8 @@ class Breakable:
     def __init__(self, instance: FabricInstance) -> None:
         if instance.collectives is not None:
             raise InputError("synth drill takes one collective; the instance has several")
+        if instance.ready is not None:
+            raise InputError("synth drill takes ranks that are all ready at once; the instance has ready times")
         self.instance = instance
         self.machine = instance.machine
 

@@ -6,12 +6,13 @@ from collections import Counter
 
 import numpy as np
 
-from synth.text.quantities import BYTES, SECONDS, count, percent, shown
+from synth.text.quantities import BYTES, SECONDS, count, counted, percent, shown
 from synth.text.visible import visible
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.failures import in_words
-from synth_models.fabric.problem.several import WEIGHTED_ENDS, called
+from synth_models.fabric.problem.ready import moments
+from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, called
 from synth_models.fabric.solution import MOST_EXPANDED, Quotient, Schedule, expanded
 
 MAX_LINES = 40
@@ -33,7 +34,7 @@ def describe(instance: FabricInstance, schedule: Schedule | Quotient) -> str:
     ]
     if hops.wrong_count:  # a schedule that the check refuses
         return "\n".join(lines) + "\nsome routes are none: synth check says which"
-    lines += _ends(instance, schedule, hops)
+    lines += [*_late(instance), *_ends(instance, schedule, hops)]
     lines += _busiest(instance, schedule, hops.ticks[hops.span], int(hops.arrive.max()))
     lines.append(LEGEND + ("; + is added to what is there" if schedule.adds.any() else ""))
     first = np.argsort(schedule.start, kind="stable")[:MAX_LINES]
@@ -80,7 +81,7 @@ def _ends(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[str]
     np.maximum.at(last, of[hops.owner], hops.arrive)
     lines = [
         f"{visible(called(number, one))}: {part.collective} of {shown(one.bytes, BYTES)} "
-        f"over {len(part.members)} ranks, "
+        f"over {len(part.members)} ranks, {_behind(one)}"
         f"released at {shown(one.release, SECONDS)}, priority {one.priority}, "
         f"ends at {_time(schedule, int(last[number]))}"
         for number, (one, part) in enumerate(zip(instance.collectives, instance.parts, strict=True))
@@ -88,6 +89,20 @@ def _ends(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[str]
     more = [f"… {count(len(lines) - MAX_LINES)} more collectives"] if len(lines) > MAX_LINES else []
     told = "the mean of their ends, weighted by priority" if instance.objective == WEIGHTED_ENDS else "the last end"
     return [*lines[:MAX_LINES], *more, f"minimised: {told}"]
+
+
+def _behind(one: OneCollective) -> str:
+    """What it comes after, and how many of its ranks are late."""
+    after = f"after {', '.join(map(str, one.after))}, " if one.after else ""
+    return after + (f"{len(one.ready)} ranks ready later, " if one.ready else "")
+
+
+def _late(instance: FabricInstance) -> list[str]:
+    """How many ranks are not ready at once, and when the last is."""
+    late = moments(instance.ready)
+    if not late:
+        return []
+    return [f"{counted(len(late), 'rank')} not ready at once, the last at {shown(float(max(late.values())), SECONDS)}"]
 
 
 def _busiest(instance: FabricInstance, schedule: Schedule, took: np.ndarray, ticks: int) -> list[str]:

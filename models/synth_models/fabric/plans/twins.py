@@ -1,4 +1,8 @@
-"""The instance without ready times, its late ranks with slower links out instead, in proportion to the time left."""
+"""Plainer questions than an instance with ready times, whose schedules can be timed again for it.
+
+* All ranks are ready at once, and links that late ranks leave are slower, in proportion to the time that is left.
+* A broadcast from the rank that is ready last: with time reversed it sums up there, before that rank is ready.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,20 @@ from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem.ready import moments
 
 NEAR = Fraction(21, 20)  # times that bound
+MUCH = Fraction(1, 5)  # of the time
 FINEST = 1000  # a share's denominator
 LEAST = Fraction(1, 50)  # of a rank's time: what is less is no reason to plan otherwise
+
+
+def rooted_twins(incumbent: Incumbent) -> Iterator[FabricInstance]:
+    """The broadcast from the one rank of an allreduce that is ready last, if much of the time is over by then."""
+    instance, time = incumbent.instance, incumbent.time
+    last = sorted(((moment, rank) for rank, moment in moments(instance.ready).items()), reverse=True)
+    if instance.collective != "allreduce" or not time or not last or last[0][0] < time * MUCH:
+        return
+    if len(last) == 1 or last[1][0] < last[0][0]:
+        values = {key: getattr(instance.on_time, key) for key in FabricInstance.model_fields}
+        yield FabricInstance.model_construct(**values | {"collective": "broadcast", "root": last[0][1]})
 
 
 def slower_twins(incumbent: Incumbent) -> Iterator[FabricInstance]:
