@@ -57,7 +57,8 @@ def _list_names(name: str, given: dict[str, Any]) -> None:
     family = get_family(name)
     if not family.can("planning"):
         raise bad_option("--names", "is for families whose machines name their nodes", name)
-    instance: Any = make_instance(family, ANY | given)
+    machine = {key: value for key, value in given.items() if key not in (*ANY, "collectives", "demand")}
+    instance: Any = make_instance(family, ANY | machine)
     typer.echo("number,name,kind,box")
     for row in instance.numbering:
         typer.echo(",".join(map(str, row)))

@@ -34,6 +34,7 @@ RANK_WORDS = ("rank", "gpu", "npu", "host", "node", "accelerator")
 FARTHEST = 1e9  # of a position
 Position = tuple[float, float]
 FEW = 3  # examples that a note names
+_COMMENTS, _QUOTED = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)+"), re.compile(r'\s*"([^"]*)"\s*')
 _COLUMN = re.compile(r"\s*([a-z]+)\s*(?:[\[(]\s*([A-Za-zµμ/]+)\s*[\])])?\s*")
 
 
@@ -207,7 +208,7 @@ def _demand_sense(rows: list[Row]) -> None:
 def _lines_of(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, list[str]]]]:
     """Names and units of the columns, and the numbers and cells of the lines below. Raises :class:`InputError`."""
     try:
-        text = text.lstrip("\ufeff")
+        text = _without_comments(text)
         sign = _separator(text.lstrip("\n").partition("\n")[0])
         reader = csv.reader(io.StringIO(text), delimiter=sign, skipinitialspace=True, strict=True)
         lines = [(reader.line_num, row) for row in reader if row]
@@ -378,9 +379,16 @@ def _bare(cell: str) -> bool:
     return True
 
 
-def columns_of(line: str) -> list[tuple[str, str]]:
-    """Names and units of a header line."""
-    return [_column(cell) for cell in line.split(_separator(line), MOST_COLUMNS)[:MOST_COLUMNS]]
+def columns_of(text: str) -> list[tuple[str, str]]:
+    """Names and units of the header line of a text."""
+    line = _without_comments(text).lstrip("\n").partition("\n")[0]
+    cells = line.split(_separator(line), MOST_COLUMNS)[:MOST_COLUMNS]
+    return [_column(_QUOTED.sub(r"\1", cell)) for cell in cells]
+
+
+def _without_comments(text: str) -> str:
+    """The text with the comments before its header blank, so that lines keep their numbers."""
+    return _COMMENTS.sub(lambda found: "\n" * found[0].count("\n"), text.lstrip("\ufeff"), count=1)
 
 
 def _separator(line: str) -> str:

@@ -99,7 +99,7 @@ def outcome(method: Method, function: Callable[..., Any], instance: Instance, op
     """What the method's function makes of the instance. Raises, where the method is somebody else's,
     :class:`InputError` for what it may not return and for what its code raises; errors that say why there is no
     solution pass."""
-    if method.origin is None:  # ours: trusted, and whatever it raises is a fault of ours
+    if method.origin is None and method.target.partition(".")[0] in OUR_PACKAGES:  # what ours raises is our fault
         made: Outcome = function(instance, options)
         return made
     arguments = _arguments(method, function, instance, options)
@@ -136,6 +136,8 @@ def _solution(family: Family, instance: Instance, thing: Any) -> Any:
     if thing is None:
         return None
     if isinstance(thing, Moves):
+        if thing.instance.sha256 != instance.sha256:
+            raise InputError(f"returned moves for the instance {thing.instance.name}, not for {instance.name}")
         return thing.schedule()
     if _is_table(thing):
         return from_table(instance, thing)

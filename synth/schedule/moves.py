@@ -39,8 +39,8 @@ class Moves:
     """What a method of your own sends, in the order in which it is to go where several want a link.
 
     ``pieces``: equal pieces that every block is cut into (default 1; in family ``xtree`` the instance's chunks). Return
-    the moves from your method, or make a solution of them at once by :meth:`schedule`. Families ``fabric`` and
-    ``xtree`` take them.
+    the moves from your method, or make a solution of them at once by :meth:`schedule`. Families ``fabric``, ``xtree``
+    and ``bine`` take them.
 
     >>> import synth
     >>> instance = synth.make("xtree", network="ring", nodes=3, chunks=1)
@@ -63,13 +63,15 @@ class Moves:
     def send(
         self, source: Node, target: Node, block: Any = None, piece: int = 0, *, via: Sequence[Node] = (),
         links: Sequence[int] | None = None, adds: bool | None = None, after: Waits | None = None,
-        start: float | None = None, name: str | None = None,
+        start: float | str | None = None, name: str | None = None,
     ) -> int:  # fmt: skip
         """Send one piece of a block from a rank to a rank, and return the number of this move, from 0 on.
 
         ``source``, ``target``: numbers or names of ranks. ``block``: whose data it is: the rank that holds it
-        (allgather, gather) or is to get it (reduce_scatter, scatter; in ``xtree`` the node of the shard), the pair
-        (from, to) in an alltoall or demand, nothing where there is one block. ``piece``: which piece of it, from 0 on.
+        (allgather, gather) or is to get it (reduce_scatter, scatter), the pair (from, to) in an alltoall or demand,
+        nothing where there is one block. In an allreduce a rank has its share of the buffer; in ``fabric`` no move need
+        say one, and ``pieces`` are of the whole then; ``bine`` numbers its blocks, of an alltoall they are pairs.
+        ``piece``: which piece of the block, from 0 on.
 
         ``via``: the nodes between, in order; or ``links``: the numbers of all links. Without either the quickest route
         over switches is found, over ranks where there is no other: these store the piece and send it on.
@@ -77,8 +79,9 @@ class Moves:
         ``adds``: the target adds what comes to its own partial sum; by default so in a reduce and a reduce_scatter,
         while in an allreduce a copy of the sum is sent. ``after``: numbers or names of moves that must have arrived. By
         default a copy waits for what brings it, and a partial sum for all that is added at its source; where ranks
-        exchange sums, for what was stated before and is not at the target by then. ``start``: seconds, in ``xtree`` the
-        timestep from 1 on; it is kept exactly, and moves without one are fitted in.
+        exchange sums, for what was stated before and is not at the target by then. ``start``: seconds, or
+        their text with a unit; in ``xtree`` the timestep from 1 on, in ``bine`` the round from 0 on. It is kept
+        exactly, and moves without one are fitted in.
         """
         frame = sys._getframe(1)
         here = frame.f_code.co_filename, frame.f_lineno

@@ -15,7 +15,10 @@ from typing import Any
 from synth.errors import Fault, InputError, did_you_mean
 from synth.schedule.moves import Move, Moves, fault
 from synth.schedule.waits import SHOWN, Sent, Waits
+from synth.text.amounts import duration
 
+ROUNDS = 50  # in which sums that come too early are held back
+MOST_TIME = 1e9  # seconds, or timesteps
 NOBODY = -1  # holds a block at first that is a sum: everybody has a contribution
 
 
@@ -105,12 +108,56 @@ def _stuck(moves: Moves, ground: Ground, waits: Waits) -> Iterator[Fault]:
     """Why some moves never begin."""
     for i, ((block, piece), rank) in waits.never_there():
         sums = ground.holder[block] == NOBODY
-        what = "the sum of this piece is never made at" if sums else f"piece {piece} of this block never comes to"
-        yield fault(moves, i, "", f"{what} rank {ground.names[rank]}")
+        name = ground.names[rank]
+        never = f"piece {piece} of this block never comes to rank {name}"
+        yield fault(moves, i, "", f"nothing is added at rank {name}, which has no sum to copy" if sums else never)
     for circle in waits.circles():
         told = ", ".join(map(str, circle[:SHOWN])) + (", …" if len(circle) > SHOWN else "")
         words = f"moves {told} wait for each other" if len(circle) > 1 else "waits for itself"
         yield fault(moves, circle[0], "", words)
+
+
+def demand_arrived(moves: Moves, stated: Stated, came: Sequence[float], left: Sequence[float]) -> None:
+    """Raises :class:`InputError` for moves whose given start is before what they wait for has arrived. ``came``,
+    ``left``: when each arrives and starts."""
+    faults = []
+    for i, start in enumerate(stated.start):
+        late = None if start is None else next((k for k in stated.waits[i] if came[k] > left[i]), None)
+        if late is not None:
+            faults.append(fault(moves, i, "start", f"is before move {late}, which it waits for, has arrived", start))
+    if faults:
+        raise InputError(faults)
+
+
+Hops = list[tuple[int, int]]  # of a move, hop after hop: its step, and what else a family keeps of it
+
+
+def settled(
+    moves: Moves, ground: Ground, stated: Stated, placed: Callable[[Sequence[int]], list[Hops]], first: int
+) -> list[Hops]:
+    """The hops of every move in steps, where every partial sum leaves without what it does not wait for. ``placed``:
+    the hops of all moves, none before these steps, of which there is one for every move (at the least ``first``).
+    Raises :class:`InputError` where that cannot be had."""
+    earliest = [first] * len(stated.source)
+    early: list[tuple[int, int]] = []
+    for _ in range(ROUNDS):
+        hops = placed(earliest)
+        left, came = [row[0][0] for row in hops], [row[-1][0] + 1 for row in hops]
+        demand_arrived(moves, stated, came, left)
+        early = list(stated.leaving_early(came, left))
+        if not early:
+            return hops
+        if any(stated.start[k] is not None for k, _ in early):
+            break
+        for k, i in early:
+            earliest[k] = max(earliest[k], left[i])
+    raise InputError([early_fault(moves, ground, stated, k, i) for k, i in early])
+
+
+def early_fault(moves: Moves, ground: Ground, stated: Stated, k: int, i: int) -> Fault:
+    """That move k brings a sum before move i has left without it."""
+    words = f"brings its sum to rank {ground.names[stated.target[k]]} before move {i} has left without it"
+    return fault(moves, k, "", f"{words}: let one wait for the other (after), or start it later")
 
 
 @dataclass
@@ -220,9 +267,9 @@ def _time(value: Any) -> float | None:
     if value is None:
         return None
     try:
-        time = float(value)
-    except (TypeError, ValueError):
+        time = duration(value) if isinstance(value, str) else float(value)
+    except TypeError:
         raise ValueError("must be a time") from None
-    if isinstance(value, (bool, str)) or not 0 <= time <= 1e9:
-        raise ValueError("must be a time in 0..1e9")
+    if isinstance(value, bool) or not 0 <= time <= MOST_TIME:
+        raise ValueError(f"must be a time in 0..{MOST_TIME:g}")
     return time

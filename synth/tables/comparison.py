@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -20,13 +21,14 @@ from synth.records.optimality import gap as gap_between
 from synth.records.record import Record
 from synth.tables.frame import COLUMNS, Frame, maker_of, numbers
 
+AnyMethod = str | Method | Callable[..., Any]  # a name, or one of your own
 TELLING = ("value", "bound", "gap", "proof")
 OTHERS = ("kind", "solver", "evidence", "termination", "message")
 
 
 def compare(
     instance: Instance,
-    methods: str | Method | Sequence[str | Method] | None = None,
+    methods: AnyMethod | Sequence[AnyMethod] | None = None,
     *,
     solver: str | None = None,
     time_limit: str | float | None = 60.0,
@@ -44,8 +46,7 @@ def compare(
     ``evidence`` (the value is that of a replayed schedule, or counted), ``termination`` and ``message``, all as in
     records. Numbers are plain; they are shown with units.
     """
-    if isinstance(methods, str | Method):
-        methods = [methods]
+    methods = _listed(methods)
     if methods is not None and not all(isinstance(method, str) for method in methods):
         found = [
             solve(
@@ -66,6 +67,10 @@ def compare(
     )
     runs = [] if methods is not None and not methods else expand([instance], request, Path(results or "results")).runs()
     return _raced(runs, results is not None, race=methods is None and not (solver or options))
+
+
+def _listed(methods: AnyMethod | Sequence[AnyMethod] | None) -> Sequence[AnyMethod] | None:
+    return [methods] if isinstance(methods, str | Method) or callable(methods) else methods
 
 
 def _raced(runs: Sequence[Run], keep: bool, race: bool) -> Frame:

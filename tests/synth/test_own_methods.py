@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run
 
 import synth
 from synth.family import get_family
@@ -97,6 +98,17 @@ def test_a_function_may_return_moves_a_solution_or_an_outcome() -> None:
     record = synth.solve(instance, around)
     assert record["method"] == "test_own_methods:around"
     assert record["method_origin"].startswith("test_own_methods.py ")
+
+
+def test_own_methods_are_compared_with_others() -> None:
+    """A function beside a name, or alone; a Method of the user's own is told in a sentence what it may return too."""
+    frame = synth.compare(ring(), [around, "pull"])
+    assert frame.index.tolist() == ["test_own_methods:around", "pull"]
+    assert frame["value"].tolist() == [3, 2]
+    assert synth.compare(ring(), around)["value"].tolist() == [3]
+    odd = synth.Method("mine", "reference", "nothing", "json:dumps")
+    with pytest.raises(synth.InputError, match="method mine: "):
+        synth.solve(ring(), odd)
 
 
 def test_a_functions_record_is_written_and_checked(tmp_path: Path) -> None:
@@ -193,3 +205,35 @@ def test_a_solution_of_wrong_columns_is_a_sentence() -> None:
     odd = dataclasses.replace(schedule, link=schedule.link[:-1])
     with pytest.raises(synth.InputError, match="which is no solution of xtree"):
         synth.solve(ring(), lambda instance: odd)
+
+
+FILE = """import synth
+
+
+def rings(instance):
+    moves = synth.Moves(instance)
+    for node in range(4):
+        for step in range(3):
+            moves.send((node + step) % 4, (node + step + 1) % 4, node)
+    return moves
+"""
+FAILING = FILE.replace("(node + step) % 4", "[0, 1, 2][node]") + "\n\ndef nothing(instance, options):\n    pass\n"
+
+
+@pytest.mark.long
+def test_the_command_takes_a_file_with_one_function_and_says_what_fails(tmp_path: Path) -> None:
+    """A file alone where it has one function; of failing ones a sentence each, and the traceback in the record."""
+    (tmp_path / "ring4.json").write_text(ring().to_json())
+    (tmp_path / "one.py").write_text(FILE)
+    (tmp_path / "two.py").write_text(FAILING)
+    run("solve", "ring4.json", "-m", "one.py", cwd=tmp_path)
+    [record] = tmp_path.glob("results/xtree/*/one@rings.json")
+    assert json.loads(record.read_text())["objective"]["value"] == 3
+    done = run("solve", "ring4.json", "-m", "two.py:rings", "-m", "two.py:nothing", cwd=tmp_path, code=1)
+    assert "error: two.py, line 8, in rings: IndexError: list index out of range\n" in done.stderr
+    assert "error: returned None: it may return synth.Moves, an Outcome" in done.stderr
+    stored = json.loads(record.with_name("two@rings.json").read_text())
+    assert stored["termination"] == "error"
+    assert "Traceback" in stored["stderr"]
+    done = run("solve", "ring4.json", "-m", "two.py", cwd=tmp_path, code=2)
+    assert "two.py: has rings, nothing: name one function, two.py:FUNCTION" in done.stderr

@@ -37,6 +37,7 @@ FAMILY = Family(
         "check_messages",
         suited="instance:suited",
         from_table="views.from_table:from_table",
+        moves="parts.stated_moves:schedule",
         size="instance:size",
         papers=_PAGES,
         export="views.transfers:transfers",

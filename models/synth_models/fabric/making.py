@@ -149,6 +149,9 @@ class FabricKeys(NetworkKeys):
     gpus: Annotated[tuple[Count, ...] | None, BeforeValidator(_gpus)] = Field(
         None, description="GPUs of a box, or of every box in turn such as 4+6 (default: all that the machine has)"
     )
+    domain: Count | None = Field(
+        None, description="with a machine file: boxes of one NVLink domain, whose NVSwitches are one (GB200 NVL72: 18)"
+    )
     leaf: Count | None = Field(
         None, description="boxes that a leaf switch joins: the boxes' switches become a fat tree of leaves and spines"
     )
@@ -241,7 +244,7 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", *OF_BOXES[:5], *_RATES, "network", "links", "switches"]
+        first = ["machine", *OF_BOXES[:6], *_RATES, "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
@@ -266,7 +269,7 @@ class FabricKeys(NetworkKeys):
     @classmethod
     def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         faults = list(super().faults_in(values))
-        for key in (*OF_BOXES[:5], *_RATES):
+        for key in (*OF_BOXES[:6], *_RATES):
             if key in values:
                 faults.append(Fault(key, "has no meaning without machine", values[key], True))
         for key in ("bandwidth", "latency"):

@@ -13,9 +13,8 @@ ALWAYS_READ = "a table with the first line src,dst,bandwidth (links CSV) always 
 
 
 def looks_like(text: str) -> bool:
-    """Whether the first line is such a header."""
-    header = columns_of(text.lstrip("\ufeff\n").partition("\n")[0])
-    return {"src", "dst"} <= {name for name, _ in header}
+    """Whether the first line is such a header, comments aside."""
+    return {"src", "dst"} <= {name for name, _ in columns_of(text)}
 
 
 def read(text: str, name: str, hints: Hints = NO_HINTS) -> Machine:

@@ -185,6 +185,44 @@ def test_a_port_without_a_rate_is_filled_where_boxes_are_joined() -> None:
     assert instance(raw, boxes=2, bandwidth="NET=5GB/s").network == made.network  # type: ignore[attr-defined]
 
 
+TRAY = "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tNIC3\n" + "".join(
+    f"{own}\t" + "\t".join(
+        " X " if own == other else "NV18" if own[0] == other[0] == "G" else "PIX" if own[3] == other[3] else "SYS"
+        for other in (*(f"GPU{g}" for g in range(4)), *(f"NIC{g}" for g in range(4)))
+    ) + "\n"
+    for own in (*(f"GPU{g}" for g in range(4)), *(f"NIC{g}" for g in range(4)))
+)  # fmt: skip
+OF_TRAY = Supplied({"NV": 50 * GB, "PIX": 63 * GB, "NET": 50 * GB}, {"NV": 0.35e-6, "PIX": 0.325e-6, "NET": 0.65e-6})
+
+
+def test_a_domain_of_nvlinks_spans_boxes_that_are_read() -> None:
+    """Trays of a GB200 NVL72 as nvidia-smi shows one: value by value those of the machine by name."""
+    raw = as_raw(completed(read_text(TRAY, "tray.txt"), OF_TRAY, 1, ("NV", "PIX", "NET")))
+    for boxes, keys in ((3, {}), (18, {}), (20, {}), (36, {"leaf": 9})):
+        read_in = instance(raw, boxes=boxes, domain=18, rails=True, **keys)
+        named = instance("gb200-nvl72", boxes=boxes, **keys)
+        switches = [sum("nvswitch" in name for name in one.machine.names) for one in (read_in, named)]  # type: ignore[attr-defined]
+        assert switches == [-(-boxes // 18)] * 2
+        assert (read_in.hosts, read_in.boxes) == (named.hosts, named.boxes)  # type: ignore[attr-defined]
+    for collective, method in (("alltoall", "direct"), ("allreduce", "ring"), ("broadcast", "double_tree")):
+        both = {"boxes": 4, "collective": collective, "bytes": "1MiB"}
+        read_in = synth.make("fabric", machine=raw, domain=18, rails=True, **both)
+        named = synth.make("fabric", machine="gb200-nvl72", **both)
+        values = [synth.solve(one, method).value for one in (read_in, named)]
+        assert values[0] == pytest.approx(values[1], rel=1e-9)
+
+
+def test_a_domain_needs_a_switch_of_nvlinks() -> None:
+    for machine, words in (
+        (as_raw(alone("mi250-topo.txt")), "domain = 2: there is no switch of NVLinks that boxes could share"),
+        ("gb200-nvl72", "domain = 2: is for machine files"),
+    ):
+        with pytest.raises(InputError, match=words):
+            instance(machine, domain=2)
+    with pytest.raises(InputError, match="domain = 2: has no meaning without machine"):
+        synth.make("fabric", network="ring", nodes=4, domain=2, collective="allreduce", bytes="1GiB")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -289,6 +289,7 @@ def test_nodes_that_are_not_there(keys: dict[str, object], words: str, tmp_path:
     ("words", "lines"),
     [
         (["links=links.csv"], ["0,a,rank,", "1,b,rank,", "2,c,rank,"]),
+        (["links=links.csv", "collective=several", "collectives=g.csv", "bytes=1MiB"], ["0,a,rank,", "2,c,rank,"]),
         (["machine=dgx1"], ["0,gpu0,rank,0"]),
         (["machine=dgx-h100*1+dgx-a100", "gpus=1"], ["0,0/gpu0,rank,0", "1,1/gpu0,rank,1", "4,1/nvswitch,switch,"]),
     ],

@@ -109,6 +109,24 @@ def test_a_ring_allreduce() -> None:
     assert value(moves) == pytest.approx(6 * (1e-6 + 5e-6), rel=1e-12)
 
 
+def test_one_function_for_both_families() -> None:
+    """The same ring allreduce by shares: 6 steps, of 1 us + 0.25 MB / 50 GB/s each in one of the families."""
+
+    def around(instance: Any) -> synth.Moves:
+        moves = synth.Moves(instance)
+        for step in range(6):
+            for k in range(4):
+                moves.send((k + 1 + step) % 4, (k + 2 + step) % 4, k, adds=step < 3)
+        return moves
+
+    asked = {"network": "ring", "nodes": 4, "collective": "allreduce"}
+    assert value(around(synth.make("fabric", bytes=1_000_000, **asked, **FAST))) == pytest.approx(36e-6, rel=1e-12)
+    assert value(around(synth.make("xtree", chunks=1, **asked))) == 6
+    mixed = around(synth.make("fabric", bytes=1_000_000, **asked))
+    mixed.send(0, 1)
+    assert "a block is a rank's share of the buffer, in all moves" in faults(mixed)[0]
+
+
 def test_sums_that_are_exchanged_wait_for_what_was_stated_before() -> None:
     """Recursive doubling of whole buffers: twice (1 us + 1 MB / 50 GB/s). Where one link is slower, what comes back
     sooner is held back until the slow one has begun: sums still count once."""
@@ -163,6 +181,25 @@ def test_starts_are_kept_and_all_else_is_fitted_in() -> None:
     assert record["verified"]["faults"]
 
 
+def test_a_start_before_the_piece_is_there_is_named() -> None:
+    """From 0 over 1 to 2, 21 us each; and the same in timesteps."""
+    instance = synth.make("fabric", network="line", nodes=3, collective="broadcast", bytes=1_000_000, **FAST)
+    for start, late in (("21us", False), (21e-6, False), ("20us", True)):
+        moves = synth.Moves(instance)
+        moves.send(1, 2, start=start)
+        moves.send(0, 1)
+        if late:
+            [fault] = faults(moves)
+            assert fault.endswith("start = 2e-05: is before move 1, which it waits for, has arrived")
+        else:
+            assert value(moves) == pytest.approx(42e-6, rel=1e-12)
+    moves = synth.Moves(synth.make("xtree", network="line", nodes=3, chunks=1))
+    moves.send(1, 2, 0, start=1)
+    moves.send(0, 1, 0)
+    [fault] = faults(moves)
+    assert "start = 1.0: is before move 1" in fault
+
+
 def trees_of(instance: FabricInstance, rng: random.Random, pieces: int) -> synth.Moves:
     """Random spanning trees, one a piece of each block; sums go up, copies down; the list in any order."""
     reduces, root = instance.collective in ("reduce", "reduce_scatter"), instance.the_root
@@ -201,7 +238,7 @@ def test_random_trees_survive_a_replay_by_hand(seed: int) -> None:
     replayed(instance, moves.schedule())
     value(moves)
     for k, move in enumerate(moves.stated):  # some given starts, late enough to be kept by all
-        if rng.random() < 0.2:
+        if rng.random() < 0.2 and move.source == (instance.the_root if move.block is None else move.block):
             moves.stated[k] = move._replace(start=1.0 + k)
     if collective in ("broadcast", "allgather"):
         last = moves.schedule()
@@ -291,9 +328,9 @@ def test_moves_that_never_begin_are_said_once() -> None:
         ("allgather", {"links": [0]}, "its links lead over the nodes 0 1"),
         ("allgather", {"adds": True}, "this collective sums nothing up"),
         ("reduce_scatter", {"block": 2}, "leads over other ranks, where a partial sum would be added"),
-        ("alltoall", {}, "is no block that moves: in alltoall a block is the pair (from, to)"),
-        ("broadcast", {}, "is no block that moves: in broadcast a block is left out: there is one"),
-        ("allreduce", {"block": None}, "the sum of this piece is never made at rank 0"),
+        ("alltoall", {}, "is no block that moves: a block is the pair (from, to)"),
+        ("broadcast", {}, "is no block that moves: a block is left out: there is one"),
+        ("allreduce", {"block": None}, "nothing is added at rank 0, which has no sum to copy"),
     ],
 )
 def test_what_a_move_may_not_be(collective: str, send: dict[str, Any], words: str) -> None:

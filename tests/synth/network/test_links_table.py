@@ -190,3 +190,15 @@ def test_positions_of_a_graph_are_where_its_nodes_are_drawn() -> None:
     graph.nodes[0]["pos"] = "here"
     with pytest.raises(InputError, match=r"node 0, pos.*two numbers"):
         synth.make("fabric", links=graph, collective="allgather", bytes="1MiB")
+
+
+def test_comments_before_the_header_and_cells_in_quotes(tmp_path: Path) -> None:
+    """As people begin a file and as spreadsheets write it, through every door; faults keep their lines."""
+    rows = [("a", "b", "25GB/s", "1us"), ("b", "a", "25GB/s", "1us")]
+    plain = "\n".join(",".join(row) for row in (("src", "dst", "bandwidth", "latency"), *rows)) + "\n"
+    quoted = "\n".join(",".join(f'"{cell}"' for cell in line.split(",")) for line in plain.splitlines()) + "\n"
+    expected = list(doors(plain, tmp_path))
+    for text in (f"# my links\n\n  # one way a line\n{plain}", quoted, f"\ufeff# mine\n{quoted}"):
+        assert list(doors(text, tmp_path)) == expected
+    with pytest.raises(InputError, match=r"line 4, bandwidth = 'fast'"):
+        read_text(f"# mine\n# too\n{plain}".replace("25GB/s", "fast", 1), "links.csv")

@@ -19,12 +19,12 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.problem.box_cluster import Above, Box, Cluster
 from synth_models.fabric.problem.box_data import MachineFile, MachineLink, machine_file, machine_names
 from synth_models.fabric.problem.box_machine import demand_no_tree, sizes
-from synth_models.fabric.problem.link_classes import Stated, What, concerning, meant
+from synth_models.fabric.problem.link_classes import CALLED, Stated, What, concerning, meant
 from synth_models.fabric.problem.stated_box import WHATS, Asked, box_of, classed_links, with_asked
 
 MOST_NODES = 65_536
 OF_TREE = ("leaf", "rails", "oversubscription", "spines")
-OF_BOXES = ("boxes", "gpus", *OF_TREE)
+OF_BOXES = ("boxes", "gpus", "domain", *OF_TREE)
 KEYS_OF_SPECS: tuple[tuple[What, str], ...] = (("bandwidth", "bandwidths"), ("latency", "latencies"))
 CLASSES = ("nic", "nvlink", "xgmi", "pcie")  # of links, which have keys of their own
 Described = MachineFile | dict[str, Any]  # boxes as data, or what a machine file holds
@@ -154,6 +154,9 @@ def source_of(machine: Any) -> str:
 def expanded(machine: Any, asked: Asked) -> Expanded:
     """The network of a machine. Raises :class:`InputError`."""
     if isinstance(machine, str):
+        if "domain" in asked.own:
+            words = f"is for machine files, which do not say it; {machine} is what its data say"
+            raise InputError([Fault("domain", words, asked.own["domain"], True)])
         return _of_name(machine, asked)
     if isinstance(machine, Mixture):
         if "boxes" in asked.own:
@@ -240,11 +243,22 @@ def _data(parts: Sequence[tuple[str, Described, int]], asked: Asked) -> tuple[li
         own = replace(asked, numbers={what: concerning(asked.numbers.get(what, {}), kinds) for what in WHATS})
         with _said_of(label):
             made, told = _with_numbers(part, own) if isinstance(part, MachineFile) else box_of(part, own, several)
-        data.append(made)
+        data.append(_of_domain(made, asked.own["domain"], label) if "domain" in asked.own else made)
         notes += [note for note in told if note not in notes]
     if several:
         data = _with_shared(data, [isinstance(part, MachineFile) for _, part, _ in parts], asked)
     return data, notes
+
+
+def _of_domain(data: MachineFile, boxes: int, label: str) -> MachineFile:
+    """Boxes whose NVSwitches are those of one NVLink domain of so many boxes. Raises :class:`InputError`."""
+    linked = (link for link in data.links if (link.kind or data.inner).casefold() in CALLED["nvlink"])
+    shared = {end for link in linked for end in (link.src, link.dst)} & {*data.switches, *data.domain_switches}
+    if not shared:
+        words = "there is no switch of NVLinks that boxes could share (--nvlinks switch where a file leaves it open)"
+        raise InputError([Fault(", ".join(filter(None, (label, "domain"))), words, boxes, True)])
+    own = tuple(name for name in data.switches if name not in shared)
+    return MachineFile(**dict(data) | {"domain": boxes, "domain_switches": tuple(sorted(shared)), "switches": own})
 
 
 def _of_boxes(parts: Sequence[tuple[str, Described, int]], asked: Asked) -> Expanded:

@@ -41,6 +41,7 @@ def _place(keys: Any, network: Mapping[str, Any]) -> str:
         own = {key: getattr(keys, key) for key in keys.given}
         asked = asked_of(own)
         words = [f"x{own['boxes']}"] if (own.get("boxes") or 1) > 1 else []
+        words += [f"domain{own['domain']}"] if own.get("domain") else []
         tree: dict[str, Any] = {key: own.get(key) for key in ("gpus", "leaf", "rails", "oversubscription", "spines")}
         tree |= {"bandwidths": asked.numbers["bandwidth"], "latencies": asked.numbers["latency"]}
         return "-".join([_plain(name_of(keys.machine))[:60], *words, *Variant(**tree).words])

@@ -3,7 +3,7 @@ none are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from synth.errors import Fault, InputError, UnsupportedError
 from synth.schedule.moves import Moves, fault
-from synth.schedule.stated import NOBODY, Ground, Stated, understood
+from synth.schedule.stated import NOBODY, ROUNDS, Ground, Stated, demand_arrived, early_fault, understood
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.rows import starts
@@ -27,7 +27,6 @@ from synth_models.fabric.solution import Schedule
 
 MOST_TWICE = 20_000  # transfers up to which two ways to serve links in turn are compared
 MOST_HELD = 100_000  # pairs of moves that are looked at in a round
-ROUNDS = 50  # in which sums that come too early are held back
 ADDING = ("reduce", "reduce_scatter")
 
 
@@ -36,16 +35,19 @@ def schedule(instance: FabricInstance, moves: Moves, plain: bool = False) -> Sch
     :class:`UnsupportedError` for several collectives. ``plain``: links are served in one way only; moves take the
     quickest way even if that is over ranks; no sum is held back that comes to a rank before what does not wait for it
     has left; the first fault ends it."""
-    ground, sizes = _ground(instance, moves)
-    stated = understood(moves, ground)
-    placed = _placed(instance, moves, stated, sizes, plain)
+    task = _task(instance, moves)
+    stated = understood(moves, task.ground)
+    placed = _placed(instance, moves, stated, task, plain)
     if meet_in_switches(instance, placed.transfers):
         if any(start is not None for start in stated.start):
             raise UnsupportedError("sums that meet in switches are given no start times")
         return timed(instance, placed.transfers)
     fixed = [i for i, start in enumerate(stated.start) if start is not None]
     made = _with_starts(instance, placed, stated, {}) if fixed else _timed(instance, placed.transfers, plain)
-    return _settled(instance, moves, stated, placed, made, plain) if any(stated.adds) else made
+    if fixed:
+        left, came = _times(instance, placed, made)
+        demand_arrived(moves, stated, came, left)
+    return _settled(instance, moves, task.ground, stated, placed, made, plain) if any(stated.adds) else made
 
 
 class _Placed(NamedTuple):
@@ -56,45 +58,61 @@ class _Placed(NamedTuple):
     last: list[int]
 
 
-def _ground(instance: FabricInstance, moves: Moves) -> tuple[Ground, list[list[int]]]:
-    """What the instance asks, and the sizes of all pieces."""
+class _Task(NamedTuple):
+    """What the instance asks: the ``ground``; of every block there the block of the instance (``of``), and the sizes of
+    its pieces."""
+
+    ground: Ground
+    of: list[int]
+    sizes: list[list[int]]
+
+
+def _task(instance: FabricInstance, moves: Moves) -> _Task:
+    """What the instance asks. An allreduce whose moves name blocks has a share of the buffer for every rank."""
     pieces = 1 if moves.pieces is None else moves.pieces
     if not hasattr(pieces, "__index__") or pieces < 1:
         raise InputError([Fault("pieces", "must be a whole number from 1 on", pieces, True)])
-    blocks = instance.blocks
-    origin, goal = blocks.origin.tolist(), blocks.goal.tolist()
-    sizes = [chunks.cut(size, int(pieces)) for size in blocks.bytes.tolist()]
+    blocks, members = instance.blocks, list(instance.members)
+    origin, goal, size = blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist()
+    of = list(range(len(size)))
+    shared = instance.collective == "allreduce" and any(move.block is not None for move in moves.stated)
+    if shared and size:
+        size = chunks.cut(size[0], len(members))
+        origin, goal, of = [EVERYONE] * len(size), members[: len(size)], [0] * len(size)
+    sizes = [chunks.cut(each, int(pieces)) for each in size]
     holder = [NOBODY if rank == EVERYONE else rank for rank in origin]
-    ranks = frozenset(instance.machine.ranks.tolist() if instance.relay else instance.members)
-    names = instance.machine.names
+    ranks = frozenset(instance.machine.ranks.tolist() if instance.relay else members)
+    block = _block_of("shares" if shared else instance.collective, origin, goal)
     adds = instance.collective in ADDING
-    return Ground(names, ranks, _block_of(instance, origin, goal), holder, [len(row) for row in sizes], adds), sizes
+    return _Task(Ground(instance.machine.names, ranks, block, holder, [len(row) for row in sizes], adds), of, sizes)
 
 
-def _block_of(instance: FabricInstance, origin: Sequence[int], goal: Sequence[int]) -> Callable[[Any], int]:
+def _block_of(collective: str, origin: Sequence[int], goal: Sequence[int]) -> Callable[[Any], int]:
     """From what a user calls a block to its number."""
+    held, wanted, pair = "the rank that holds it", "the rank that is to get it", "the pair (from, to)"
     words, keys = {
-        "allgather": ("the rank that holds it", origin), "gather": ("the rank that holds it", origin),
-        "reduce_scatter": ("the rank that is to get it", goal), "scatter": ("the rank that is to get it", goal),
-        "alltoall": ("the pair (from, to)", zip(origin, goal, strict=True)),
-        "demand": ("the pair (from, to)", zip(origin, goal, strict=True)),
-    }.get(instance.collective, ("left out: there is one", [None] * len(origin)))  # fmt: skip
+        **dict.fromkeys(("allgather", "gather"), (held, origin)),
+        **dict.fromkeys(("reduce_scatter", "scatter"), (wanted, goal)),
+        **dict.fromkeys(("alltoall", "demand"), (pair, list(zip(origin, goal, strict=True)))),
+        "shares": ("a rank's share of the buffer, in all moves", goal),
+    }.get(collective, ("left out: there is one", [None] * len(origin)))
     number: dict[Any, int] = {}
     for block, key in enumerate(keys):
         number.setdefault(key, block)
 
     def found(key: Any) -> int:
         if key not in number:
-            raise ValueError(f"is no block that moves: in {instance.collective} a block is {words}")
+            raise ValueError(f"is no block that moves: a block is {words}")
         return number[key]
 
     return found
 
 
-def _placed(instance: FabricInstance, moves: Moves, stated: Stated, sizes: list[list[int]], plain: bool) -> _Placed:
+def _placed(instance: FabricInstance, moves: Moves, stated: Stated, task: _Task, plain: bool) -> _Placed:
     """The moves on routes of the machine, equally quick ones in turn. Raises :class:`InputError`."""
-    block, size = pieces_of(sizes)
-    begin = starts([len(row) for row in sizes]).tolist()
+    block, size = pieces_of(task.sizes)
+    block = np.array(task.of, dtype=np.int64)[block]
+    begin = starts([len(row) for row in task.sizes]).tolist()
     piece = [begin[b] + p for b, p in stated.piece]
     finder = _Finder(instance, int(size.max(initial=1)), plain)
     faults: list[Fault] = []
@@ -197,7 +215,7 @@ def _with_starts(instance: FabricInstance, placed: _Placed, stated: Stated, earl
 
 
 def _settled(
-    instance: FabricInstance, moves: Moves, stated: Stated, placed: _Placed, made: Schedule, plain: bool
+    instance: FabricInstance, moves: Moves, ground: Ground, stated: Stated, placed: _Placed, made: Schedule, plain: bool
 ) -> Schedule:
     """The schedule in which every partial sum leaves without what it does not wait for. Raises :class:`InputError`."""
     earliest: dict[int, int] = {}
@@ -212,7 +230,7 @@ def _settled(
             first = placed.first[k]
             earliest[first] = max(earliest.get(first, 0), left[i] + 1 - (came[k] - left[k]))
         made = _with_starts(instance, placed, stated, earliest)
-    raise InputError(list(_early(moves, stated, instance.machine.names, early)))
+    raise InputError([early_fault(moves, ground, stated, k, i) for k, i in early])
 
 
 def _times(instance: FabricInstance, placed: _Placed, made: Schedule) -> tuple[list[int], list[int]]:
@@ -223,9 +241,3 @@ def _times(instance: FabricInstance, placed: _Placed, made: Schedule) -> tuple[l
         begin = begin[transfers.route_start[:-1]]
     came = arrivals(instance, transfers, made)
     return begin[placed.first].tolist(), came[placed.last].tolist()
-
-
-def _early(moves: Moves, stated: Stated, names: Sequence[str], early: Sequence[tuple[int, int]]) -> Iterator[Fault]:
-    for k, i in early:
-        words = f"brings its sum to rank {names[stated.target[k]]} before move {i} has left without it"
-        yield fault(moves, k, "", f"{words}: let one wait for the other (after), or start it later")

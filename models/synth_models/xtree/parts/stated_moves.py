@@ -10,12 +10,10 @@ from itertools import pairwise
 from synth.errors import Fault, InputError
 from synth.schedule import Schedule
 from synth.schedule.moves import Moves, fault
-from synth.schedule.stated import NOBODY, Ground, Stated, understood
+from synth.schedule.stated import NOBODY, Ground, Hops, Stated, settled, understood
 from synth_models.xtree.instance import XTreeInstance
 
 _Way = list[list[int]]  # hop after hop, the links that may carry it
-_Hops = list[tuple[int, int]]  # the timestep and link of each
-ROUNDS = 50  # in which sums that come too early are held back
 
 
 def schedule(instance: XTreeInstance, moves: Moves) -> Schedule:
@@ -25,9 +23,10 @@ def schedule(instance: XTreeInstance, moves: Moves) -> Schedule:
         words = f"is the instance's number of chunks: {instance.chunks}"
         raise InputError([Fault("pieces", words, moves.pieces, True)])
     names = [instance.topology.name(v) for v in range(instance.topology.nodes)]
-    stated = understood(moves, _ground(instance, names))
+    ground = _ground(instance, names)
+    stated = understood(moves, ground)
     ways = _ways(instance, moves, stated, names)
-    hops = _settled(moves, stated, ways, names)
+    hops = settled(moves, ground, stated, lambda earliest: _placed(stated, ways, earliest), 1)
     rows = [
         (step, link, node * instance.chunks + chunk, adds)
         for row, (node, chunk), adds in zip(hops, stated.piece, stated.adds, strict=True)
@@ -35,24 +34,6 @@ def schedule(instance: XTreeInstance, moves: Moves) -> Schedule:
     ]
     columns: tuple[Sequence[int], ...] = tuple(zip(*rows, strict=True)) if rows else ((), (), (), ())
     return Schedule.of(*(list(column) for column in columns))
-
-
-def _settled(moves: Moves, stated: Stated, ways: Sequence[_Way], names: Sequence[str]) -> list[_Hops]:
-    """The hops of every move, where every partial sum leaves without what it does not wait for. Raises
-    :class:`InputError` where that cannot be had."""
-    earliest = [1] * len(ways)
-    early: list[tuple[int, int]] = []
-    for _ in range(ROUNDS):
-        hops = _placed(stated, ways, earliest)
-        left = [row[0][0] for row in hops]
-        early = list(stated.leaving_early([row[-1][0] + 1 for row in hops], left))
-        if not early:
-            return hops
-        if any(stated.start[k] is not None for k, _ in early):
-            break
-        for k, i in early:
-            earliest[k] = max(earliest[k], left[i])
-    raise InputError([_early(moves, stated, names, k, i) for k, i in early])
 
 
 def _ground(instance: XTreeInstance, names: Sequence[str]) -> Ground:
@@ -133,11 +114,11 @@ def _shortest(source: int, target: int, after: dict[int, list[int]], names: Sequ
     return path[::-1]
 
 
-def _placed(stated: Stated, ways: Sequence[_Way], earliest: Sequence[int]) -> list[_Hops]:
+def _placed(stated: Stated, ways: Sequence[_Way], earliest: Sequence[int]) -> list[Hops]:
     """Of every move timestep and link of every hop, each as early as a link is free; those that say theirs first."""
     busy: set[tuple[int, int]] = set()  # link and timestep
     free: dict[int, int] = {}  # of every link the first timestep that may be free
-    hops: list[_Hops] = [[] for _ in ways]
+    hops: list[Hops] = [[] for _ in ways]
 
     def take(i: int, begin: int, kept: bool) -> None:
         for links in ways[i]:
@@ -168,8 +149,3 @@ def _first(busy: set[tuple[int, int]], free: dict[int, int], link: int, begin: i
     while (link, step) in busy:
         step += 1
     return step
-
-
-def _early(moves: Moves, stated: Stated, names: Sequence[str], k: int, i: int) -> Fault:
-    words = f"brings its sum to {names[stated.target[k]]} before move {i} has left without it"
-    return fault(moves, k, "", f"{words}: let one wait for the other (after), or start it later")
