@@ -91,6 +91,7 @@ FAMILY = Family(
              _PAGES + ".tuned:reproduce", in_parts=True),
         Page("several", "Several collectives at once, beside one after the other",
              "What libraries run on one stream, beside ours", _PAGES + ".several:reproduce"),
+        Page("late", "One rank joins an allreduce late", "StragglAR (2025) beside ours", _PAGES + ".late:reproduce"),
         Page("drill", "Every single failure of a machine, before it happens",
              "Beside it the bounds that our records prove", _PAGES + ".drill:reproduce"),
         Page("outside", "Simulators of others beside our replay",

@@ -61,8 +61,8 @@ def started(
 ) -> IntArray:
     """Start ticks of the transfers in this order of priority, none before its tick in ``first``; shape (transfers,).
 
-    ``in_gaps``, ``in_order`` as in :func:`synth_models.fabric.scheduling.list_scheduling.timed`. Raises ``ValueError`` where some
-    wait for each other, :class:`OutOfTime` where that would take longer than the time limit in force.
+    ``in_gaps``, ``in_order`` as in :func:`synth_models.fabric.scheduling.list_scheduling.timed`. Raises ``ValueError``
+    where some wait for each other, :class:`OutOfTime` where that would take longer than the time limit in force.
     """
     count, later = len(priority), np.flatnonzero(first > 0)
     moments, gate = np.unique(first[later], return_inverse=True)

@@ -1,10 +1,10 @@
 """Method ``late_rank`` (reference): an allreduce that one rank joins later than all others.
 
-StragglAR (Devraj, Ding, Kumar, Kleinberg, Singh, 2025, arXiv 2505.23523): while they wait, the n - 1 others add up among
-themselves, each its share; then the late rank meets them in turn, and whoever has a whole piece spreads it while the
-late rank goes on (:mod:`synth_models.fabric.references.late_rank.rounds`). Of a power of two the rounds are
-StragglAR's, of other numbers ours, which are fewer at 12, 48, 96 and 192 ranks. Here what the others have added up goes
-to the late rank before it is ready, so that it sends whole pieces.
+StragglAR (Devraj, Ding, Kumar, Kleinberg, Singh, 2025, arXiv 2505.23523): while they wait, the n - 1 others add up
+among themselves, each its share; then the late rank meets them in turn, and whoever has a whole piece spreads it while
+the late rank goes on (:mod:`synth_models.fabric.references.late_rank.rounds`). Of a power of two the rounds are
+StragglAR's, of other numbers ours, which are fewer at 12, 48, 96 and 192 ranks. Here what the others have added up
+goes to the late rank before it is ready, so that it sends whole pieces.
 
 With direct routes between all (latency a, bandwidth b a rank) R rounds of C pieces of M bytes end at most
 ``R (M / (C b) + a)`` behind the moment at which the late rank is ready, R at least ``C + ceil(log2 n) - 1``; its own
