@@ -8,12 +8,13 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
-_FOLDERS = ("ring",)  # references of more than one file
+_FOLDERS = ("ring", "late_rank")  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _QUOTIENT = Parameter(
     "quotient", read_flag, None, "keep one origin's transfers and the symmetries only; default: where all are too many"
 )
+_SHARES = Parameter("chunks", read_int(1), None, "pieces a rank; default: the best of several")
 _TRANSFERS = Parameter(
     "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
 )
@@ -90,6 +91,7 @@ FAMILY = Family(
              _PAGES + ".tuned:reproduce", in_parts=True),
         Page("several", "Several collectives at once, beside one after the other",
              "What libraries run on one stream, beside ours", _PAGES + ".several:reproduce"),
+        Page("late", "One rank joins an allreduce late", "StragglAR (2025) beside ours", _PAGES + ".late:reproduce"),
         Page("drill", "Every single failure of a machine, before it happens",
              "Beside it the bounds that our records prove", _PAGES + ".drill:reproduce"),
         Page("outside", "Simulators of others beside our replay",
@@ -130,6 +132,7 @@ FAMILY = Family(
         _reference("recursive_doubling", "recursive doubling and halving (MPI)", _TRANSFERS),
         _raced_reference("one_after_another", "several collectives in turn, each by the best method for it alone"),
         _raced_reference("together", "several collectives side by side, timed again on shared links (ours)"),
+        _reference("late_rank", "one rank joins an allreduce late: StragglAR's rounds, and fewer (ours)", _SHARES),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
         _raced_reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)",
                          repeats=True),

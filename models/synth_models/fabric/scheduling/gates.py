@@ -10,7 +10,7 @@ from synth.arrays import IntArray
 from synth.clock.deadline import SLACK_S, OutOfTime, left
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.followers import Followers
-from synth_models.fabric.scheduling.list_scheduling import list_scheduled, placed_in_gaps
+from synth_models.fabric.scheduling.list_scheduling import list_scheduled, list_scheduled_in_order, placed_in_gaps
 from synth_models.fabric.scheduling.reservations import Uses
 
 
@@ -56,11 +56,13 @@ def with_stages(waiting: Waiting, stages: Stages) -> Waiting:
     return Waiting(uses, resources + extra, Followers(rows, after[order], lag[order]), missing.astype(np.int64))
 
 
-def started(waiting: Waiting, priority: IntArray, first: IntArray, in_gaps: bool) -> IntArray:
+def started(
+    waiting: Waiting, priority: IntArray, first: IntArray, in_gaps: bool = False, in_order: bool = False
+) -> IntArray:
     """Start ticks of the transfers in this order of priority, none before its tick in ``first``; shape (transfers,).
 
-    ``in_gaps`` as in :func:`synth_models.fabric.scheduling.list_scheduling.timed`. Raises ``ValueError`` where some
-    wait for each other, :class:`OutOfTime` where that would take longer than the time limit in force.
+    ``in_gaps``, ``in_order`` as in :func:`synth_models.fabric.scheduling.list_scheduling.timed`. Raises ``ValueError``
+    where some wait for each other, :class:`OutOfTime` where that would take longer than the time limit in force.
     """
     count, later = len(priority), np.flatnonzero(first > 0)
     moments, gate = np.unique(first[later], return_inverse=True)
@@ -81,8 +83,9 @@ def started(waiting: Waiting, priority: IntArray, first: IntArray, in_gaps: bool
     missing = np.concatenate([missing, np.zeros(extra, dtype=np.int64)])
     missing[later] += 1
     priority = np.concatenate([priority, np.full(extra, priority.min(initial=0) - 1)])
-    kernel = placed_in_gaps if in_gaps else list_scheduled
-    start, in_time = kernel(uses, resources + extra, followers, priority, missing, left() + SLACK_S)
+    kernel = placed_in_gaps if in_gaps else list_scheduled_in_order if in_order else list_scheduled
+    order = np.argsort(priority, kind="stable") if in_order else priority
+    start, in_time = kernel(uses, resources + extra, followers, order, missing, left() + SLACK_S)
     if not in_time:
         raise OutOfTime
     if np.any(start < 0):

@@ -27,7 +27,7 @@ from synth_models.fabric.scheduling.gates import Waiting, started
 from synth_models.fabric.scheduling.gathering import HopTimes
 from synth_models.fabric.scheduling.hop_times import hop_times
 from synth_models.fabric.scheduling.lighter_roots import lighter_roots
-from synth_models.fabric.scheduling.list_scheduling import most_seconds, occupied
+from synth_models.fabric.scheduling.list_scheduling import followers_of, most_seconds, occupied
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import MOST_TICKS, Schedule
 
@@ -109,6 +109,17 @@ def _ticks(instance: FabricInstance, moves: Transfers) -> int:
     ticks = clock.ticks_per_second(instance.machine, seconds)
     finer = lcm(ticks, *(moment.denominator for moment in late))
     return finer if finer * max(1, ceil(seconds)) <= clock.ROOM else ticks
+
+
+def timed_late(instance: FabricInstance, moves: Transfers) -> Schedule:
+    """The transfers, on every link in the order of their priorities, none before the rank that it leaves has its own
+    part of it. Raises as :func:`started`."""
+    ticks = _ticks(instance, moves)
+    times, uses, resources = occupied(instance, moves, ticks, False)
+    waiting = Waiting(uses, resources, followers_of(instance.machine, moves, times), np.diff(moves.before_start))
+    start = started(waiting, moves.priority, first_ticks(instance, moves, times, ticks), in_order=True)
+    route = moves.route_start, moves.link
+    return Schedule(ticks, moves.piece_block, moves.piece_bytes, start, moves.piece, moves.adds, *route)
 
 
 def shifted(instance: FabricInstance, schedule: Schedule) -> Schedule | None:

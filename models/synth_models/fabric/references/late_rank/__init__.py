@@ -1,0 +1,1 @@
+"""Method ``late_rank``: an allreduce that one rank joins late."""
