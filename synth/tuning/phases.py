@@ -17,7 +17,7 @@ from synth.tuning.rows import Row
 from synth.tuning.turns import HALF
 
 MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
-LITTLE = 0.15  # of the time that is left, for the bounds
+LITTLE, MUCH = 0.15, 0.75  # of the time that is left, for the bounds, and for ours that the clock cut
 SLOWER = "not tried, proven to be slower than the best here"
 
 
@@ -46,7 +46,7 @@ def phases(published: list[str], own: list[str], bounds: list[str], ranks: int) 
     if ranks <= MOST_PUBLISHED_FIRST:
         return [bound, Phase(Act.REFERENCES, published, yields=True), first, others]
     references = (Phase(Act.REFERENCES, names, yields=True) for names in (published[:1], published[1:]))
-    longer, again = Phase(Act.LONGER, own[:1]), Phase(Act.LONGER, bounds)
+    longer, again = Phase(Act.LONGER, own[:1], MUCH), Phase(Act.LONGER, bounds)
     return [first, bound, longer, next(references), others, next(references), longer, again]
 
 
