@@ -1,9 +1,9 @@
 """What is done for a row, phase by phase, and which part of the time that is left each phase has.
 
-The bound is asked early: it is cheap, and what is near it needs nothing more. Of few ranks the references come next, of
-more than :data:`MOST_PUBLISHED_FIRST` the first of ours comes before all, and again where the clock cut it; the first
-reference, the others of ours and the other references follow, and at last bounds that the clock cut. References and
-bounds leave to others what is behind their phase's part.
+The bound is asked early: it is cheap, and what is near it needs nothing more. Of few ranks the references come next,
+then the first of ours for every row, then the others. Of more than :data:`MOST_PUBLISHED_FIRST` the first of ours comes
+before all, and again where the clock cut it; the first reference, the others of ours and the other references follow,
+and at last bounds that the clock cut. References and bounds leave to others what is behind their phase's part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from synth.tuning.rows import Row
 from synth.tuning.turns import HALF
 
 MOST_PUBLISHED_FIRST = 64  # ranks up to which references come first: they take no time
-LITTLE = 0.15  # of the time that is left, for the bounds
+LITTLE, MUCH = 0.15, 0.75  # of the time that is left, for the bounds, and for ours that the clock cut
 SLOWER = "not tried, proven to be slower than the best here"
 
 
@@ -42,11 +42,11 @@ class Phase(NamedTuple):
 def phases(published: list[str], own: list[str], bounds: list[str], ranks: int) -> list[Phase]:
     """The phases of a row among so many ranks: what libraries run, ours, and its bound."""
     bound = Phase(Act.BOUND, bounds, LITTLE, yields=True)
+    first, others = Phase(Act.OURS, own[:1]), Phase(Act.OURS, own[1:])
     if ranks <= MOST_PUBLISHED_FIRST:
-        return [bound, Phase(Act.REFERENCES, published, yields=True), Phase(Act.OURS, own)]
-    first, longer = Phase(Act.OURS, own[:1]), Phase(Act.LONGER, own[:1])
+        return [bound, Phase(Act.REFERENCES, published, yields=True), first, others]
     references = (Phase(Act.REFERENCES, names, yields=True) for names in (published[:1], published[1:]))
-    others, again = Phase(Act.OURS, own[1:]), Phase(Act.LONGER, bounds)
+    longer, again = Phase(Act.LONGER, own[:1], MUCH), Phase(Act.LONGER, bounds)
     return [first, bound, longer, next(references), others, next(references), longer, again]
 
 
