@@ -146,7 +146,9 @@ class FabricInstance(Instance):
         if self.ready is None:
             return self
         values = {key: getattr(self, key) for key in type(self).model_fields if key != "ready"}
-        return FabricInstance.model_construct(**values)
+        made = FabricInstance.model_construct(**values)
+        made.__dict__["machine"] = self.machine  # which may be another than the file's, made in memory
+        return made
 
     @cached_property
     def boxes(self) -> list[tuple[int, ...]]:

@@ -177,6 +177,17 @@ def test_methods_take_ready_times(method: str) -> None:
     assert record.value >= strongest(instance, RunOptions(2.0)).seconds > 0.001
 
 
+@pytest.mark.long
+def test_sums_form_where_one_rank_is_late() -> None:
+    """Four ranks, 1 MB at 1 GB/s, one late by 10 ms: all others' sum waits there, and 1 ms is left to send the whole;
+    who begins when it comes needs two."""
+    keys: dict[str, Any] = {"network": "star", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
+    instance = synth.make("fabric", **keys, collective="allreduce", bytes=10**6, late="0:10ms")
+    record = synth.solve(instance, "double_tree", time_limit=20)
+    assert record.ok
+    assert 0.011 <= strongest(instance, RunOptions(5.0)).seconds <= record.value < 0.0113
+
+
 @pytest.mark.slow
 def test_a_late_box_of_256_gpus() -> None:
     """An allreduce of 1 GiB on 32 boxes, one late by 1 ms: within 5 % of the bound, where waiting costs 19 %."""

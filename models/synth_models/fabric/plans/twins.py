@@ -28,7 +28,9 @@ def rooted_twins(incumbent: Incumbent) -> Iterator[FabricInstance]:
         return
     if len(last) == 1 or last[1][0] < last[0][0]:
         values = {key: getattr(instance.on_time, key) for key in FabricInstance.model_fields}
-        yield FabricInstance.model_construct(**values | {"collective": "broadcast", "root": last[0][1]})
+        made = FabricInstance.model_construct(**values | {"collective": "broadcast", "root": last[0][1]})
+        made.__dict__["machine"] = instance.machine
+        yield made
 
 
 def slower_twins(incumbent: Incumbent) -> Iterator[FabricInstance]:

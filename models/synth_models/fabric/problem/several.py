@@ -76,7 +76,9 @@ def with_ready(part: Any, ready: Ready | None) -> Any:
     if not ready:
         return part
     values = {key: getattr(part, key) for key in type(part).model_fields}
-    return type(part).model_construct(**values | {"ready": ready})
+    made = type(part).model_construct(**values | {"ready": ready})
+    made.__dict__["machine"] = part.machine
+    return made
 
 
 def called(number: int, one: OneCollective) -> str:
