@@ -33,7 +33,6 @@ from synth_models.fabric.references.hierarchical.share_weights import (
     Dealt,
     dealt_out,
     evenly_numbered,
-    in_turn,
     least_busy,
     whole_shares,
 )
@@ -89,13 +88,6 @@ def test_shares_are_helped_only_where_that_saves_time() -> None:
     assert least_busy(down, 0 * down, np.zeros(2)) == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
     alike = np.ones((2, HELPED))
     assert least_busy(alike, alike, np.zeros(2)) == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
-
-
-def test_ways_in_turn() -> None:
-    """Both ways fill one link: one after the other takes as long. Where each fills a link of its own it does not."""
-    one, weight = np.array([[1.0], [0.0]]), np.array([1.0])
-    assert in_turn(one, one, weight)
-    assert not in_turn(one, one[::-1], weight)
 
 
 def test_pieces_of_helped_shares_are_dealt_out_too() -> None:

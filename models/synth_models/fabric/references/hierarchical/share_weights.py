@@ -21,7 +21,7 @@ from synth.solvers.lp import INTERIOR, linprog
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.gossip import windows
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.references.hierarchical.tuned import ALONE, BUSIEST, HELP, TOGETHER
+from synth_models.fabric.references.hierarchical.tuned import ALONE, BUSIEST, HELP
 from synth_models.fabric.scheduling.transfers import Transfers
 
 HELPED = 3  # ways: not, and two; around and beside slow links are two more
@@ -81,12 +81,6 @@ def lost_seconds(instance: FabricInstance) -> FloatArray:
     lost = begin + left
     found: FloatArray = np.where(lost < UNREACHABLE, lost / links.ticks, 0.0)
     return found
-
-
-def in_turn(down: FloatArray, up: FloatArray, weight: FloatArray) -> bool:
-    """Whether the two ways one after the other take no longer than together, but for a little."""
-    first, second, both = (float((way @ weight).max(initial=0.0)) for way in (down, up, down + up))
-    return first + second <= TOGETHER * both
 
 
 @dataclass(frozen=True, eq=False)

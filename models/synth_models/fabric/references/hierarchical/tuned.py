@@ -26,7 +26,6 @@ BEHIND = 16  # parts of all turns: sums at home earlier, one part of so many, fo
 ALONE = 0.1  # of the two ways together: the busiest link of one way evened out for that of both
 HELP = 0.01  # of the busiest link's time: shares without help for evener links
 BUSIEST = 8  # links compared when a piece is dealt out: evener ones for time
-TOGETHER = 1.005  # times both ways together: one after the other tried for time
 
 LEAD = 16  # rounds by which the root's box prefers what leaves it: other boxes sooner for its own ranks
 HANDED = 8  # rounds of two trees until the root's box passes on what it was handed: idle ends for fewer collisions

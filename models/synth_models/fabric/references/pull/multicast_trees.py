@@ -25,13 +25,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.references.pull.tree_search import cut_blocks
-from synth_models.fabric.references.pull.tuned import (
-    COPIES_WORTH,
-    COPYING_WORK,
-    MOST_COPIED_CHUNKS,
-    MOST_COPIES,
-    THRIFT,
-)
+from synth_models.fabric.references.pull.tuned import COPYING_WORK, MOST_COPIED_CHUNKS, MOST_COPIES, THRIFT
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.transfers import Transfers
@@ -107,7 +101,7 @@ def offer_multicast(incumbent: Incumbent) -> None:
             took.append((_try(incumbent, trees, chunks, thrift), thrift))
         now = min(took)[0]
         if chunks >= 8:
-            if now > before * COPIES_WORTH:
+            if now > before:
                 return
             thrifts = (min(took)[1],)
         before = min(before, now)

@@ -21,4 +21,3 @@ THRIFT = (1e4, 30.0, 0.0)  # weights of links used against time, in copying tree
 MOST_COPIED_CHUNKS = 64  # pieces a block, copied in switches: a finer pipeline for time
 MOST_COPIES = 60_000  # hops of such a schedule: a finer pipeline for time
 COPYING_WORK = 4e8  # looks at a link that the trees of such a schedule take: larger machines for time
-COPIES_WORTH = 0.998  # of the seconds before: more such pieces tried for time
