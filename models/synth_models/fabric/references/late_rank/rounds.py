@@ -55,19 +55,23 @@ def by_halves(n: int, pieces: int) -> Rounds:
     for t in range(least_rounds(n, pieces)):
         meets = t % m if t < pieces else m
         oldest = held.pop(t - k, None)
-        free = range(k, m) if oldest is None else oldest
-        taken = {rank for holders in held.values() for rank in holders} if oldest is None else {meets}
-        found = []
-        for piece, a, b in _exchanges(held, [b for b in free if b not in taken], t, k, m, pieces):
-            found.append(Given(piece, a, b))
+        free = _fresh(held, k, m) if oldest is None else [b for b in oldest if b != meets]
+        found = _exchanges(held, free, t, k, m, pieces)
+        for piece, _, b in found:
             held[piece].append(b)
-            if oldest is not None and a != m:
-                found.append(Given(t - k, b, a))
+        if oldest is not None:
+            found += [Given(t - k, b, a) for _, a, b in found if a != m]
         if t < pieces:
             found.append(Given(t, m, meets))
             held[t] = [meets] if t < pieces - 1 else [meets, m]
         rounds.append(found)
     return rounds
+
+
+def _fresh(held: dict[int, list[int]], k: int, m: int) -> list[int]:
+    """The ranks that hold nothing yet, but for those that meet the source first."""
+    taken = {rank for holders in held.values() for rank in holders}
+    return [rank for rank in range(k, m) if rank not in taken]
 
 
 def _exchanges(held: dict[int, list[int]], free: list[int], t: int, k: int, m: int, pieces: int) -> list[Given]:
