@@ -22,7 +22,7 @@ PRINTED = {
 LATE_S = 0.01
 RATE, LATENCY_S, SIZE = 450 * 2**30, 3e-6, 2**30
 MOST_BEST = 64  # ranks up to which all numbers of pieces are tried
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 
 
 def reproduce(page: Reproduction) -> None:

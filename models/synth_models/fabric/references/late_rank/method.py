@@ -34,6 +34,7 @@ from synth_models.fabric.scheduling.transfers import Transfers
 MOST_RANKS = 256
 MOST_TRANSFERS = 300_000
 SHARES = (1, 2, 4, 8, 16, 32)  # pieces a rank, of which the best is kept
+SEARCHING = 0.5  # of the time that is left, for fewer rounds of one number of pieces
 MOST_RUNS, FEW_RUNS = 400, 2  # of flows with other random numbers, for the first schedule and for others
 
 
@@ -55,7 +56,7 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
             break
         if many > MOST_TRANSFERS:
             raise SizeLimitError(f"{many} transfers: at most {MOST_TRANSFERS} are made")
-        rounds = _rounds(len(instance.members), len(sizes), int(share > 1), options)
+        rounds = _rounds(len(instance.members), len(sizes), int(share > 1), options.part(SEARCHING))
         told = f"{len(rounds)} rounds of {len(sizes)} pieces"
         incumbent.offer(timed_late(instance, _transfers(instance, late, others, sizes, rounds)), told)
     return Outcome("finished", solution=incumbent.best, message=incumbent.told)
