@@ -97,7 +97,8 @@ def solve(
     given = {key: as_text(value) for key, value in (options or {}).items()}
     solver, parameters = method_options(family, chosen, solver, given)
     run = RunOptions(given_limit(time_limit), given_gap(gap), threads, seed, solver, parameters)
-    record = execute(instance, chosen, run, function)
+    lifted = None if function is None else function_of(family, chosen, function)
+    record = execute(instance, chosen, run, lifted)
     if results is None:
         return record
     question = asked(chosen.parameters, parameters)

@@ -131,10 +131,13 @@ class Family:
         return self.methods[name]
 
 
-def function_of(family: Family, method: Method) -> Callable[[Any, RunOptions], Outcome]:
-    """What runs the method on an instance of the family."""
+def function_of(
+    family: Family, method: Method, at_hand: Callable[..., Any] | None = None
+) -> Callable[[Any, RunOptions], Outcome]:
+    """What runs the method on an instance of the family; ``at_hand``: its function, where it need not be loaded."""
+    own = at_hand or method.load()
     function: Callable[[Any, RunOptions], Outcome]
-    function = family.capability("lifted")(method) if family.can("lifted") else method.load()
+    function = family.capability("lifted")(method, own) if family.can("lifted") else own
     return function
 
 

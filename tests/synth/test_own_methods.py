@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -265,3 +266,18 @@ def test_a_file_of_the_instance_alone_also_where_a_rank_is_late(late: dict[str, 
     assert record.value is not None
     assert synth.check(record, instance).ok
     assert (record.value > 20e-6) is bool(late)
+
+
+def test_a_function_at_hand_where_a_rank_is_late() -> None:
+    """As of a file: it plans for ranks that are all ready, and the plan is timed again."""
+
+    def direct(instance: Instance) -> synth.Moves:
+        moves = synth.Moves(instance)
+        for source, target in itertools.permutations(range(4), 2):
+            moves.send(source, target, source)
+        return moves
+
+    how: dict[str, Any] = {"network": "full", "nodes": 4, "bandwidth": "25GB/s", "latency": "1us", "late": "3:10us"}
+    record = synth.solve(synth.make("fabric", collective="allgather", bytes="1MiB", **how), direct)
+    assert record["verified"]["ok"]
+    assert record.value == pytest.approx(10e-6 + 1e-6 + 2**20 / 4 / 25e9)

@@ -184,15 +184,14 @@ def race(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
     return _ended(incumbent, found, lent)
 
 
-def lifted(method: Method) -> Callable[[FabricInstance, RunOptions], Outcome]:
-    """The method's function, which may leave ready times to :func:`_late`."""
-    return method.load() if method.kind == "bound" else partial(_late, method)
+def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance, RunOptions], Outcome]:
+    """The method's ``own`` function, which may leave ready times to :func:`_late`."""
+    return own if method.kind == "bound" else partial(_late, method, own)
 
 
-def _late(method: Method, instance: FabricInstance, options: RunOptions) -> Outcome:
+def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
     """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
     ready at once, each timed again for when they are."""
-    function = method.load()
     if instance.ready is None or method.name in KNOW_READY:
         plain: Outcome = called(method, function, instance, options)
         return plain
