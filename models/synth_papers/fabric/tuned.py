@@ -80,7 +80,9 @@ def _tables(page: Reproduction, rows: pd.DataFrame) -> None:
     absent = _absent(rows)
     if len(absent):
         page.table("Not tuned yet, so that nothing is said of them", absent)
-    page.table("Which state of the code made the rows: first digits of a SHA-256 of its files", _states(rows))
+    page.table(
+        "Which state of the code made the rows (of a SHA-256 of its files), and what of ours it tried", _states(rows)
+    )
 
 
 def _costs() -> pd.DataFrame:
@@ -161,7 +163,7 @@ def in_page_order(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _states(rows: pd.DataFrame) -> pd.DataFrame:
     """By which states of the code the rows were made, the one of the most rows first."""
-    found = rows.groupby(["code", "machine"], sort=False)["collective"]
+    found = rows.fillna({"ours": "none"}).groupby(["code", "ours", "machine"], sort=False)["collective"]
     each = found.agg(lambda some: ", ".join(dict.fromkeys(some))).reset_index()
     place = {code: k for k, code in enumerate(rows["code"].value_counts().index)}
     each = each.sort_values("code", key=lambda column: column.map(place), kind="stable", ignore_index=True)

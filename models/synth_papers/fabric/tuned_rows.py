@@ -19,10 +19,12 @@ from synth.errors import InputError
 from synth.exchange import msccl_xml
 from synth.exchange.block_costs import costs_for
 from synth.exchange.file_check import check_file
+from synth.family import defaults_for
 from synth.instance import Instance
 from synth.reproduction.collect import Reproduction
 from synth.tuning import Question, Row, tune
 from synth.tuning.reach import gpus, put_in
+from synth_models.fabric.family import FAMILY
 from synth_papers.fabric.grid import made
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -33,10 +35,10 @@ COLLECTIVES = (
 IN_SWITCHES = COLLECTIVES[:3]  # which NVLS does
 SIZES = tuple(4**power * KIB for power in range(12))
 METHODS = ("flow", "hierarchical", "forest")  # of ours
-LIMIT_S = {1: 20.0, 2: 30.0, 4: 60.0}  # of ours for a collective, by boxes, after all that is in use
+LIMIT_S = {1: 30.0, 2: 90.0, 4: 120.0}  # of ours for a collective, by boxes, after all that is in use
 COLUMNS = (
     "machine", "collective", "bytes", "method", "how", "form_s", "reference", "reference_s", "nccl", "nccl_s",
-    "bound_s", "blocks", "channels", "steps", "untried", "code",
+    "bound_s", "blocks", "channels", "steps", "untried", "ours", "code",
 )  # fmt: skip
 KEYS = ("machine", "collective", "bytes")
 DECIDE = (synth.tuning, synth.exchange, synth_models.fabric)  # packages whose code and machines decide what a row says
@@ -111,7 +113,13 @@ def tuned(page: Reproduction, part: Part, state: str) -> Iterator[dict[str, Any]
         put_in(found, asked, costs.gpu if costs is not None and costs.gpu in gpus() else None)
         for row in found:
             page.say(f"{machine.title} {collective} {row.size}")
-            yield {"machine": machine.title, "collective": collective, "code": state, **_said(row, Path(scratch))}
+            made_by = {"ours": ours(row.instance), "code": state}
+            yield {"machine": machine.title, "collective": collective, **made_by, **_said(row, Path(scratch))}
+
+
+def ours(instance: Instance) -> str:
+    """The methods of ours that suit an instance."""
+    return ", ".join(name for name in METHODS if name in defaults_for(FAMILY, instance))
 
 
 def _said(row: Row, scratch: Path) -> dict[str, Any]:

@@ -84,7 +84,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             yield {
                 "machine": part.machine.title, "collective": part.collective, "bytes": size, "method": "ring",
                 "form_s": 2.0, "reference": "ring", "reference_s": 2.0, "nccl": "NVLS, Simple", "bound_s": 1.0,
-                "nccl_s": 1.5 if large else 3.0, "blocks": 2, "channels": 1, "steps": 4, "code": state,
+                "nccl_s": 1.5 if large else 3.0, "blocks": 2, "channels": 1, "steps": 4, "ours": "forest",
+                "code": state,
             }  # fmt: skip
 
     monkeypatch.setattr(tuned_rows, "tuned", invented)
