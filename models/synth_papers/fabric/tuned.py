@@ -118,9 +118,9 @@ def _notes(page: Reproduction) -> None:
     )
     limits = ", ".join(f"{seconds:g} s on {boxes}" for boxes, seconds in LIMIT_S.items())
     page.note(
-        f"Of ours {', '.join(METHODS)} run at four sizes within a time by the clock, after all that is in use: "
-        f"{limits} boxes for a collective. The two processors had much else to do. `synth reproduce tuned --again` "
-        "makes the rows of other states of the code once more."
+        f"Of ours {', '.join(METHODS)} run at four sizes, after all that is in use. A collective has at most {limits} "
+        "boxes for them, by the clock. The two processors had much else to do. `synth reproduce tuned --again` makes "
+        "the rows of other states of the code once more."
     )
     page.note(
         "Every XML passed the check of the executor; its thread blocks, channels and steps are counted in the file by "
