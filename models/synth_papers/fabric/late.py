@@ -86,8 +86,8 @@ def _answer(rows: pd.DataFrame) -> str:
     gaps = 1 - near["bound_s"] / near["best_s"]
     fewest = f"The least number of rounds is taken for {len(least)} of {len(rows)} numbers of ranks"
     return (
-        f"{fewest}. Fewer than printed are those of {told or 'none'} ranks. With any number of pieces the allreduce ends "
-        f"at most {percent(float(gaps.max()))} above a certified bound from 8 to {int(near['ranks'].max())} ranks."
+        f"{fewest}. Fewer than printed are those of {told or 'none'} ranks. With any number of pieces the allreduce "
+        f"ends at most {percent(float(gaps.max()))} above a certified bound from 8 to {int(near['ranks'].max())} ranks."
     )
 
 
