@@ -138,7 +138,7 @@ def test_cases_of_sccl(tmp_path):
 def test_reproduce_knows_the_page():
     pages = reproduced()
     assert "peers" in pages
-    known = ["fabric", "peers", "clusters", "nvls", "tuned", "several", "drill", "outside"]
+    known = ["fabric", "peers", "clusters", "nvls", "tuned", "several", "late", "drill", "outside"]
     assert [page.name for page in get_family("fabric").pages] == known
     assert pages["fabric"].target == get_family("fabric").capabilities["paper"]
 

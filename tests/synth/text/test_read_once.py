@@ -38,6 +38,7 @@ TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("fabric", "collectives"): [
         ({"machine": "dgx1", "collective": "several"}, "name,collective,bytes,ranks\na,allgather,64KB,0-3\n")
     ],
+    ("fabric", "ready"): [({"machine": "dgx1", "bytes": "64KB", "collective": "allgather"}, "rank,ready\n3,1ms\n")],
     ("fabric", "links"): [({"bytes": 3}, LINKS)],
     ("fabric", "machine"): [({"bytes": 2}, json.dumps(MACHINE))],
     ("xtree", "links"): [({}, LINKS)],
