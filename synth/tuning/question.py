@@ -19,8 +19,8 @@ class Question:
     records that are there; ``methods``: those to try beside the references (empty: all that suit); ``variation``:
     choose by the worst regret on machines so varied, None: by the time on the machine itself; ``any_count``: also what
     serves only calls of some counts (:mod:`synth.exchange.counts`); ``version``: of MSCCL++, that is to run plans;
-    ``costs``: of the form's thread blocks and steps, None for an ideal executor; ``patient``: what comes first, for few
-    ranks the references, takes what it takes, and the limit counts from its end."""
+    ``costs``: of the form's thread blocks and steps, None for an ideal executor; ``patient``: references and bounds
+    take what they take, and the limit counts from their end."""
 
     make: Callable[[str, int], Instance]
     collectives: tuple[str, ...]

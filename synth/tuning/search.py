@@ -84,8 +84,8 @@ def _run(searches: Sequence[_Search], question: Question) -> None:
     """All that is to be done, within the limit, which counts from the end of the first phase on if that is asked."""
     turns = [turn for search in searches for turn in search.turns()]
     if question.patient and question.seconds is not None:
-        in_turn([turn for turn in turns if not turn.phase], None)
-        turns, until = [turn for turn in turns if turn.phase], counted_now() + question.seconds
+        in_turn([turn for turn in turns if turn.yields], None)
+        turns, until = [turn for turn in turns if not turn.yields], counted_now() + question.seconds
         for search in searches:
             search.until = until
     in_turn(turns, searches[0].until)

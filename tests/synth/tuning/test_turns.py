@@ -194,6 +194,16 @@ def test_without_time_what_is_there_is_taken_over(tmp_path: Path, made: list[tup
     assert not any(words.startswith("allgather") and "not tried in the time" in words for words in said)
 
 
+def test_patience_is_for_references_and_bounds(tmp_path: Path, made: list[tuple[str, int, str]]) -> None:
+    """Without any time for ours all of these have run, and every row has its bound and the best of them."""
+    rows = tune(question(tmp_path, seconds=0.0, patient=True))
+    ran = {name for _, _, name in made}
+    assert {"ring", "double_tree", "bound"} <= ran
+    assert "forest" not in ran
+    assert all(row.best is not None and row.bound is not None for row in rows)
+    assert {why for row in rows for name, why in row.untried.items() if name != "forest"} <= {search.NEAR_BOUND}
+
+
 def test_a_reference_that_does_not_know_the_collective_is_a_dash(tmp_path: Path) -> None:
     """Only that: one that was not tried says so."""
     known = tune(question(tmp_path, collectives=("alltoall",), sizes=(4096,), resume=True))
