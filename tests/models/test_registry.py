@@ -16,7 +16,19 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = [(family, method) for family in family_names() for method in get_family(family).methods]
 NEEDS_A_FILE = {("fabric", "imported")}  # tests/models/fabric/test_imported.py
 FAT_TREE = synth.make("fabric", network="fat_tree", leaves=2, hosts=2, spines=2, collective="alltoall", bytes=2**20)
-MADE = {("fabric", "slots"): [FAT_TREE]}  # no shipped instance is on a balanced fat tree or dragonfly
+LATE = synth.make(
+    "fabric",
+    network="star",
+    nodes=5,
+    bandwidth="1GB/s",
+    latency="1us",
+    collective="allreduce",
+    bytes=4096,
+    late="2:1ms",
+)
+MADE = {  # no shipped instance is on a balanced fat tree or dragonfly, or has late ranks
+    ("fabric", "slots"): [FAT_TREE], ("fabric", "late_rank"): [LATE],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("family", "method"), METHODS)

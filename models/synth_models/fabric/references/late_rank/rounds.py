@@ -20,7 +20,6 @@ import random
 from typing import NamedTuple
 
 import numpy as np
-from ortools.graph.python import min_cost_flow
 
 from synth.arrays import BoolArray, IntArray
 
@@ -142,6 +141,8 @@ def _flow(
     head = np.concatenate([2 * n + row, n + b, senders, np.full(len(receivers), sink)])
     free = np.zeros(len(senders) + len(receivers), dtype=np.int64)
     costs = np.concatenate([draw.integers(noise, size=len(a)), cost[to, b] + draw.integers(noise, size=len(b)), free])
+    from ortools.graph.python import min_cost_flow  # which methods of other machines need not load
+
     flow = min_cost_flow.SimpleMinCostFlow()
     arcs = flow.add_arcs_with_capacity_and_unit_cost(tail, head, np.ones(len(tail), dtype=np.int64), costs + OFFSET)
     flow.set_node_supply(source, n)
