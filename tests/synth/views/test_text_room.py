@@ -138,3 +138,19 @@ def test_no_name_of_a_method_is_left_out() -> None:
     assert [label.get_text().replace("\n", "").rpartition("-")[2] for label in axes.get_yticklabels()] == [
         str(2**power) for power in range(10, 22)
     ]
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_the_longest_names_stand_in_a_legend_within_the_page(times: int) -> None:
+    """Of own methods, which have their file's name too: smaller, then in lines, with no letter less."""
+    names = [f"my_methods:{'throughput_optimal_symmetric_reduction_trees' * times}_{n}" for n in range(5)]
+    table = runs(3, 5).assign(label=np.tile(names, 3), group=np.tile(names, 3))
+    style = FigureStyle("paper", 3.5)
+    with drawing(style):
+        figure = figures.draw("bandwidth", table, [])
+        assert figure is not None
+        fit(figure, style)
+        with laid_out(figure, 300):
+            assert collisions(figure) == []
+            [legend] = figure.legends
+            assert {text.get_text().replace("\n", "") for text in legend.get_texts()} == {*names, "bound"}
