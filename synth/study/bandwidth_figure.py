@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +36,8 @@ class Curves(NamedTuple):
 
 def bandwidth(table: pd.DataFrame) -> Chart | None:
     """A row of two panels per series of instances that differ in size only. Left: bytes / time against bytes, and the
-    bound's, above which nobody can come. Right: bound / time. Where more than six methods ran, the six that are best at
-    most sizes have a line, and the right panel is a map with all of them."""
+    bound's, above which nobody can come. Right: bound / time. Where more than six methods ran, six have a line, those
+    that are best at some size first, and the right panel is a map with all of them."""
     rows: Any = table[table["series"].ne("") & table["size_bytes"].notna()]
     several = rows.groupby("series")["size_bytes"].transform("nunique") > 1
     rows = rows[several & rows["status"].isin(VALUE_COUNTS) & rows["value"].gt(0)]
@@ -46,7 +46,7 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
     series = [_curves(str(name), rows[rows["series"] == name]) for name in
               sorted(rows["series"].unique(), key=natural)[:MOST_SERIES]]  # fmt: skip
     order = ranked([one.value for one in series])
-    styles = looks(sorted(order[:MOST_LINES]))
+    styles = looks(sorted(leading([one.value for one in series], MOST_LINES)))
     columns = 1 if current().narrow else 2
     tall = max(3.0, 1.0 + 0.22 * len(order)) if len(order) > MOST_LINES else 3.0
 
@@ -88,6 +88,16 @@ def ranked(values: Sequence[pd.DataFrame]) -> list[str]:
     ratios = pd.concat([one.div(one.min(axis=1), axis=0).reset_index(drop=True) for one in values])
     mean = np.log(ratios.fillna(4.0)).mean()
     return [str(label) for label in mean.sort_values(kind="stable").index]
+
+
+def leading(values: Sequence[pd.DataFrame], most: int, counted: Collection[str] = ()) -> list[str]:
+    """At most so many of :func:`ranked`: first those that are best at some size, those at most sizes first;
+    ``counted``: those that cannot be the best."""
+    order = ranked(values)
+    able = [one.reindex(columns=[name for name in order if name not in counted]).dropna(how="all") for one in values]
+    best = pd.concat([one.idxmin(axis=1) for one in able])
+    wins = best.value_counts().reindex(order, fill_value=0)
+    return sorted(order, key=lambda label: -int(wins[label]))[:most]
 
 
 def _rates(axes: Any, curves: Curves, styles: dict[str, Any]) -> None:
