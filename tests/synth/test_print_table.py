@@ -122,7 +122,7 @@ def test_names_for_print_stand_in_place_of_labels_and_instances() -> None:
     ("labels", "words"),
     [
         ({"forest-highs": "Ours"}, []),
-        ({"forrest": "Ours"}, ["no run, instance or series has this name"]),
+        ({"forrest": "Ours"}, ["has this name; did you mean forest? one of mine, forest, ring"]),
         ({"ring": " "}, ["1 to 60 characters"]),
         ({"ring": "$x$"}, ["without $"]),
         ({"ring": "forest"}, ["is the name of another"]),
