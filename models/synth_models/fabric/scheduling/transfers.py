@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Transfers:
     link: IntArray
     before_start: IntArray
     before: IntArray
-    anywhere: bool = False
+    anywhere: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(
