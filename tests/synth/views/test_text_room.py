@@ -140,7 +140,7 @@ def test_no_name_of_a_method_is_left_out() -> None:
     ]
 
 
-@pytest.mark.parametrize("times", [1, 2, 4])
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.long)])
 def test_the_longest_names_stand_in_a_legend_within_the_page(times: int) -> None:
     """Of own methods, which have their file's name too: smaller, then in lines, with no letter less."""
     names = [f"my_methods:{'throughput_optimal_symmetric_reduction_trees' * times}_{n}" for n in range(5)]
@@ -154,3 +154,17 @@ def test_the_longest_names_stand_in_a_legend_within_the_page(times: int) -> None
             assert collisions(figure) == []
             [legend] = figure.legends
             assert {text.get_text().replace("\n", "") for text in legend.get_texts()} == {*names, "bound"}
+
+
+@pytest.mark.parametrize(
+    "kind", ["profile", *(pytest.param(one, marks=pytest.mark.long) for one in ("gaps", "bandwidth"))]
+)
+def test_two_families_stand_below_one_another_in_one_column(kind: str) -> None:
+    table = pd.concat([runs(4, 4), runs(3, 5).assign(family="fabric")])
+    with drawing(STYLES[0]):
+        figure = figures.draw(kind, table, [])
+        assert figure is not None
+        fit(figure, STYLES[0])
+        with laid_out(figure, 150):
+            assert collisions(figure) == []
+    assert figure.get_figwidth() == pytest.approx(3.5)
