@@ -168,3 +168,20 @@ def test_two_families_stand_below_one_another_in_one_column(kind: str) -> None:
         with laid_out(figure, 150):
             assert collisions(figure) == []
     assert figure.get_figwidth() == pytest.approx(3.5)
+
+
+@pytest.mark.long
+def test_every_row_of_a_map_has_its_name_where_panels_are_many() -> None:
+    """Nine methods on four collectives in one column: the six with lines, none without its name beside it."""
+    names = np.tile([f"a method {n}" for n in range(9)], 3)
+    table = pd.concat([runs(3, 9).assign(series=f"collective {n}", label=names, group=names) for n in range(4)])
+    with drawing(STYLES[0]):
+        figure = figures.draw("bandwidth", table, [])
+        assert figure is not None
+        fit(figure, STYLES[0])
+        with laid_out(figure, 150):
+            assert collisions(figure) == []
+            maps = [axes for axes in figure.axes if axes.get_title(loc="left").startswith("share")]
+            named = [[label.get_text() for label in axes.get_yticklabels()] for axes in maps]
+    assert [len(names) for names in named] == [6, 6, 6, 6]
+    assert set(named[0]) == {text.get_text() for text in figure.legends[0].get_texts()} - {"bound"}
