@@ -18,7 +18,7 @@ from synth import making
 from synth.clock import start_up_costs
 from synth.errors import InputError, SizeLimitError, UnsupportedError
 from synth.family import Family, defaults_for, function_of, get_family
-from synth.instance import Instance
+from synth.instance import Instance, demand_one
 from synth.method import SUBMITTED, Method, Outcome, Verdict, load
 from synth.options import RELATIVE_GAP, RunOptions, as_text, asked, given_gap, given_limit, read_parameters
 from synth.plugins import returned
@@ -89,6 +89,7 @@ def solve(
     your own code raises or may not return, with its file and line; how else a run ends (infeasible, size limit) is in
     the record.
     """
+    demand_one(instance)
     family = get_family(instance.family)
     if method is None:
         defaults = list(defaults_for(family, instance))
@@ -302,6 +303,7 @@ def check(record: Record | str | Path, instance: Instance | None = None) -> Verd
         record = records.read(record)
     if instance is None:
         instance = record.find_instance()
-    elif instance.sha256 != record["instance_sha256"]:
+    demand_one(instance)
+    if instance.sha256 != record["instance_sha256"]:
         return Verdict(None, {"replayed": False}, ["the record belongs to another instance (its hash differs)"])
     return compare(record, instance)

@@ -230,6 +230,16 @@ def read(path: str | Path) -> Instance:
     return instance
 
 
+def demand_one(given: object) -> None:
+    """Raises :class:`InputError` for what is no instance."""
+    if isinstance(given, Instance):
+        return
+    hint = "synth.read reads a file" if isinstance(given, str | Path) else "synth.read and synth.make give one"
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        hint = "one at a time; synth.study takes several"
+    raise InputError(f"instance is of type {type(given).__name__}: must be an Instance: {hint}")
+
+
 def from_bytes(data: bytes, source: str) -> Instance:
     """The instance whose file holds these bytes; ``source`` is what messages name. Raises :class:`InputError`."""
     from synth.family import get_family

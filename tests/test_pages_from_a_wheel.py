@@ -18,6 +18,7 @@ from published import ROOT
 from test_site import PAGES
 
 STORY = PAGES / "start/topology.md"  # from a graph to a schedule that is handed in; it needs no file of the checkout
+ALONE = (PAGES / "start/algorithm.md", PAGES / "how-to/study.md")  # these need none either
 LONGEST_S = 600  # of one command
 
 
@@ -79,8 +80,9 @@ def test_the_whole_story_needs_no_checkout(installed: Path, tmp_path: Path) -> N
 @pytest.mark.slow  # `.ci/run` runs it
 @pytest.mark.parametrize("page", sorted(set(PAGES.rglob("*.md")) - {STORY}), ids=lambda page: page.stem)
 def test_a_page_is_followed(page: Path, installed: Path, tmp_path: Path) -> None:
-    """With the instances and published results of a checkout beside it, as the pages say."""
+    """With the instances and published results of a checkout beside it where the page needs them."""
     if not test_site.to_run(page) or page == test_site.GALLERY:
         pytest.skip("no commands of a user's")
-    test_site.prepare(tmp_path)
+    if page not in ALONE:
+        test_site.prepare(tmp_path)
     assert test_site.follow(page, tmp_path, run=outside(installed))

@@ -76,14 +76,17 @@ def submit(
 def keep(record: Record, results: Path, library: Path | None) -> None:
     """Compare a submitted record with what is known, write it and say both. Raises :class:`RefusedError`.
 
-    Known is what the library has, and what lies below ``results``; where that is better, both are said."""
+    Known is what the library has, and what lies below ``results``, in studies too; where that is better, both are
+    said."""
     from synth.library.best_known import in_library
     from synth.library.submission import compared
     from synth.records import record as records
     from synth.records.folder import beside
 
     demand_folder("--results", results)
-    listed, own = in_library(record, library), beside(results / record["family"] / record["instance"])
+    folders = [results, *results.glob("studies/*/records/*")]
+    own = [one for folder in folders for one in beside(folder / record["family"] / record["instance"])]
+    listed = in_library(record, library)
     said = compared(record, [*listed, *own])
     if listed and said != compared(record, listed):
         said += compared(record, listed, "in the library")

@@ -262,11 +262,12 @@ def loose_parts(found: InstanceRow, known: Row) -> str:
     return "; ".join(told)
 
 
-def demand(given: Path | None) -> Path:
-    """The library's file as :func:`find` does. Raises :class:`InputError` where there is none."""
+def demand(given: Path | None, by: str = "--library") -> Path:
+    """The library's file as :func:`find` does. Raises :class:`InputError` where there is none; ``by``: what names
+    one."""
     found = find(given)
     if found is None:
-        raise InputError(f"there is no {DEFAULT} here or above: name one with --library")
+        raise InputError(f"there is no {DEFAULT} here or above: name one with {by}")
     return found
 
 

@@ -25,7 +25,7 @@ def library(file: str | Path | None = None) -> Frame:
     bound meet, and all others are those of the file. Raises :class:`InputError` for what is no library, and where there
     is none.
     """
-    found = best_known.demand(None if file is None else Path(file))
+    found = best_known.demand(None if file is None else Path(file), "library(file)")
     rows = [_row(row, f"{found}: line {line}") for line, row in enumerate(best_known.read(found), 2)]
     shared = [name for name in COLUMNS if name != "seconds"]
     return Frame.of(rows, columns=[*FIRST, *shared, *OTHERS], telling=TELLING).astype({"certified": bool})

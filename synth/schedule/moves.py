@@ -53,6 +53,9 @@ class Moves:
     """
 
     def __init__(self, instance: Instance, pieces: int | None = None) -> None:
+        from synth.instance import demand_one
+
+        demand_one(instance)
         self.instance, self.pieces = instance, pieces
         self.stated: list[Move] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from synth.views.discrete_colours import ink
 from synth.views.figure_style import BOUND, MOST_LINES, current, legend_below, looks, size_axis, size_word
 
 MOST_SERIES = 12  # each has a row of panels
+MOST_MAPS = 3  # one below another that have room on a page for the names of all methods
 GIGA = 1e9
 _MARK = re.compile(r"\s*#[0-9a-f]+$")  # of a series whose words do not tell it apart
 _SIZE = re.compile(r"[-_ ]*[0-9]+(?:[KMGT]i?)?B\b")
@@ -36,8 +37,9 @@ class Curves(NamedTuple):
 
 def bandwidth(table: pd.DataFrame) -> Chart | None:
     """A row of two panels per series of instances that differ in size only. Left: bytes / time against bytes, and the
-    bound's, above which nobody can come. Right: bound / time. Where more than six methods ran, the six that are best at
-    most sizes have a line, and the right panel is a map with all of them."""
+    bound's, above which nobody can come. Right: bound / time. Where more than six methods ran, six have a line, those
+    that are best at some size first, and the right panel is a map with all of them (with
+    these six where more than three stand one below another)."""
     rows: Any = table[table["series"].ne("") & table["size_bytes"].notna()]
     several = rows.groupby("series")["size_bytes"].transform("nunique") > 1
     rows = rows[several & rows["status"].isin(VALUE_COUNTS) & rows["value"].gt(0)]
@@ -46,8 +48,10 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
     series = [_curves(str(name), rows[rows["series"] == name]) for name in
               sorted(rows["series"].unique(), key=natural)[:MOST_SERIES]]  # fmt: skip
     order = ranked([one.value for one in series])
-    styles = looks(sorted(order[:MOST_LINES]))
+    lines = leading([one.value for one in series], MOST_LINES)
+    styles = looks(sorted(lines))
     columns = 1 if current().narrow else 2
+    mapped = lines if columns == 1 and len(series) > MOST_MAPS else order
     tall = max(3.0, 1.0 + 0.22 * len(order)) if len(order) > MOST_LINES else 3.0
 
     def paint(figure: FigureBase) -> None:
@@ -55,7 +59,7 @@ def bandwidth(table: pd.DataFrame) -> Chart | None:
         for left, right, curves in zip(grid[::2], grid[1::2], series, strict=True):
             _rates(left, curves, styles)
             if len(order) > MOST_LINES:
-                _map(right, curves, order)
+                _map(right, curves, mapped)
             else:
                 _shares(right, curves, styles)
         handles = [Line2D([], [], label=label, **style) for label, style in styles.items()]
@@ -88,6 +92,16 @@ def ranked(values: Sequence[pd.DataFrame]) -> list[str]:
     ratios = pd.concat([one.div(one.min(axis=1), axis=0).reset_index(drop=True) for one in values])
     mean = np.log(ratios.fillna(4.0)).mean()
     return [str(label) for label in mean.sort_values(kind="stable").index]
+
+
+def leading(values: Sequence[pd.DataFrame], most: int, counted: Collection[str] = ()) -> list[str]:
+    """At most so many of :func:`ranked`: first those that are best at some size, those at most sizes first;
+    ``counted``: those that cannot be the best."""
+    order = ranked(values)
+    able = [one.reindex(columns=[name for name in order if name not in counted]).dropna(how="all") for one in values]
+    best = pd.concat([one.idxmin(axis=1) for one in able])
+    wins = best.value_counts().reindex(order, fill_value=0)
+    return sorted(order, key=lambda label: -int(wins[label]))[:most]
 
 
 def _rates(axes: Any, curves: Curves, styles: dict[str, Any]) -> None:

@@ -39,7 +39,8 @@ def faults_of(labels: Mapping[str, str], instances: Iterable[str], methods: Iter
         if key not in known and not any(
             key == method or key.startswith((f"{method}-", f"{method} ")) for method in runs
         ):
-            yield Fault(where, f"no run, instance or series has this name; {one_of(key, known | runs)}")
+            names = one_of(key, [*sorted(known), *sorted(runs)])
+            yield Fault(where, f"no run, instance or series has this name; {names}")
         if not name.strip() or len(name) > LONGEST or not name.isprintable() or "$" in name:
             yield Fault(where, f"must be a name of 1 to {LONGEST} characters, without $", name, True)
         elif name in known | runs and name != key:

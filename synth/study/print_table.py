@@ -16,7 +16,7 @@ import pandas as pd
 
 from synth.arrays import SAME
 from synth.family import get_family
-from synth.study.bandwidth_figure import GIGA, ranked, title_of
+from synth.study.bandwidth_figure import GIGA, leading, title_of
 from synth.study.chart import natural
 from synth.study.latex import escaped
 from synth.study.table import VALUE_COUNTS, baselines_of
@@ -64,7 +64,8 @@ class Sheet:
 
 
 def as_latex(table: pd.DataFrame, most: int = MOST_LINES) -> str:
-    """A ``tabular`` a family, with at most so many methods, those that are nearest to the best; '' without values."""
+    """A ``tabular`` a family, with at most so many methods, those that are best in some row first, then those that are
+    nearest to the best; '' without values."""
     rows: Any = table[table["status"].isin(VALUE_COUNTS) & table["value"].notna() & table["value"].gt(0)]
     parts = [_fitted(name, rows[rows["family"] == name], most) for name in sorted(rows["family"].unique())]
     head = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}; one column wide\n"
@@ -91,9 +92,8 @@ def _sheet(family: str, rows: Any, most: int) -> Sheet:
     series = sorted(rows["series"].unique(), key=natural) if rated else [""]
     key = "size_bytes" if rated else "instance"
     grids = [(name, _grid(rows[rows["series"] == name] if rated else rows, key)) for name in series]
-    order = ranked([values for _, (values, _) in grids])
-    kept = sorted(order[:most])
     only_counted = {label for label, group in rows.groupby("group") if (group["evidence"] == "counted").all()}
+    kept = sorted(leading([values for _, (values, _) in grids], most, only_counted))
     factor, unit = (GIGA, "GB/s") if rated else scaled(str(rows["unit"].iloc[0]), float(rows["value"].max()))
     name = "bandwidth" if rated else get_family(family).objective.name
     what = name if name == unit else f"{name} [{unit}]"
@@ -103,7 +103,7 @@ def _sheet(family: str, rows: Any, most: int) -> Sheet:
         least = values.drop(columns=list(only_counted), errors="ignore").min(axis=1)
         blocks.append(_block(title, values.reindex(columns=kept), least, bounds, factor))
     methods = [(label, of_label.loc[label, "method"] in opponents, label in only_counted) for label in kept]
-    return Sheet(what, methods, len(order) - len(kept), blocks)
+    return Sheet(what, methods, len(of_label) - len(kept), blocks)
 
 
 def _grid(rows: Any, key: str) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ import pandas as pd
 from synth.api import execute, solve
 from synth.execution.runs import Request, Run, expand
 from synth.execution.settled import Settled
-from synth.instance import Instance
+from synth.instance import Instance, demand_one
 from synth.method import Method
 from synth.options import RELATIVE_GAP, as_text, given_gap, given_limit
 from synth.records import record as records
@@ -46,6 +46,7 @@ def compare(
     ``evidence`` (the value is that of a replayed schedule, or counted), ``termination`` and ``message``, all as in
     records. Numbers are plain; they are shown with units.
     """
+    demand_one(instance)
     methods = _listed(methods)
     if methods is not None and not all(isinstance(method, str) for method in methods):
         found = [

@@ -108,13 +108,17 @@ def current() -> FigureStyle:
 
 
 def panels(figure: Any, count: int, **how: Any) -> list[Any]:
-    """``count`` axes side by side; one below another, the figure higher, where the style is narrow. ``how`` goes to
-    matplotlib's ``subplots``, its ``width_ratios`` only for axes side by side."""
+    """``count`` axes side by side; one below another, the figure higher, where the style is narrow. ``figure`` may be
+    a part of one. ``how`` goes to matplotlib's ``subplots``, its ``width_ratios`` only for axes side by side."""
     if not current().narrow or count == 1:
         return list(figure.subplots(1, count, squeeze=False, **how)[0])
     how.pop("width_ratios", None)
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width / count, height * count)
+    page = figure.figure if hasattr(figure, "figure") else figure
+    width, height = page.get_size_inches()
+    if page is figure:
+        page.set_size_inches(width / count, height * count)
+    else:  # others may need the width: as high as if it had been narrower
+        page.set_size_inches(width, height * (1 + (count**2 - 1) * figure.bbox.height / page.bbox.height))
     return list(figure.subplots(count, 1, squeeze=False, **how)[:, 0])
 
 

@@ -97,9 +97,13 @@ class Page:
 
 
 def _is_whole(artist: Any) -> bool:
+    return _is_axes(artist) or _is_legend(artist)
+
+
+def _is_legend(artist: Any) -> bool:
     from matplotlib.legend import Legend
 
-    return _is_axes(artist) or isinstance(artist, Legend)
+    return isinstance(artist, Legend)
 
 
 def _is_text(artist: Any) -> bool:
@@ -124,6 +128,7 @@ def make_room(figure: Figure) -> bool:
         *(_names_shortened(page, one) for one in axes),
         *(_titles_wrapped(page, one) for one in axes),
         *(_label_wrapped(page, one) for one in axes),
+        *(_legend_narrowed(page, one) for one in page.figure.findobj(_is_legend)),
         _figure_titles_wrapped(page),
         *(_names_apart(page, one) for one in axis),
         _higher(page),
@@ -208,6 +213,24 @@ def _titles_wrapped(page: Page, axes: Any) -> bool:
         if title.get_text():
             found |= _wrapped(page, title, float(room))
     return found
+
+
+def _legend_narrowed(page: Page, legend: Any) -> bool:
+    """The names in a legend that is wider than the page: smaller, then in lines."""
+    texts = legend.get_texts()
+    longest = max((float(page.box(text).width) for text in texts), default=0.0)
+    room = longest - (float(legend.get_window_extent(page.renderer).width) * 72 / page.figure.dpi - page.width + 4)
+    if room >= longest or room <= 0:
+        return False
+    names, size = [text.get_text() for text in texts], max(float(text.get_fontsize()) for text in texts)
+    if size > SMALL_PT:
+        for text in texts:
+            text.set_fontsize(max(SMALL_PT, size * room / longest))
+        return True
+    most = max(4, int(max(len(line) for name in names for line in name.splitlines()) * room / longest))
+    for text, name in zip(texts, names, strict=True):
+        text.set_text(_in_lines(name, most))
+    return [text.get_text() for text in texts] != names
 
 
 def _points(page: Page, axes: Any) -> Any:

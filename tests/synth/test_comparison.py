@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -105,3 +106,16 @@ def test_one_is_a_row_and_none_is_none() -> None:
 def test_a_wrong_method_is_refused() -> None:
     with pytest.raises(synth.InputError, match="unknown method"):
         synth.compare(synth.make("xtree", network="ring", nodes=4, chunks=1), ("nobody",))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("ring.json", "synth.read reads a file"), ([], "synth.study takes several"), (None, "of type NoneType: must")],
+)
+def test_what_is_no_instance_is_said(given: Any, words: str) -> None:
+    def take_moves(given: Any) -> object:
+        return synth.Moves(given)
+
+    for take in (synth.compare, synth.solve, take_moves):
+        with pytest.raises(synth.InputError, match=words):
+            take(given)

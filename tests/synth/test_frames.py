@@ -110,7 +110,7 @@ def test_a_number_in_a_library_that_is_none_is_said(tmp_path: Path, column: str,
 
 def test_no_library_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(synth.InputError, match=r"there is no results/published/library.csv"):
+    with pytest.raises(synth.InputError, match=r"no results/published/library.csv .* name one with library\(file\)"):
         synth.library()
 
 

@@ -69,6 +69,15 @@ def test_without_sizes_the_values_of_instances_stand() -> None:
     assert second[1:4] == ["--", "--", r"\textbf{3}"]
 
 
+def test_the_best_of_every_row_has_a_column() -> None:
+    """Nine methods that are good at both sizes, and one that is best at one of them and has no value at the other."""
+    rows = [row(f"m{n}", size, (2 + n) * 1e-6) for n in range(9) for size in (1000, 2000)]
+    _, names, first, second, note = cells(as_latex(pd.DataFrame([*rows, row("rare", 2000, 1e-6)])))
+    assert [name.partition("{")[2].partition("$")[0].rpartition("{")[2] for name in names[1:-2]][-1] == "rare"
+    assert (first[-3], second[-3], second[-1]) == ("--", r"\textbf{2}", "0.0")
+    assert "4 further methods ran" in note[0]
+
+
 @pytest.mark.parametrize("count", [1, 5, 9])
 @pytest.mark.parametrize("length", [4, 40])
 def test_it_is_one_column_wide_whatever_is_in_it(count: int, length: int) -> None:
@@ -113,7 +122,7 @@ def test_names_for_print_stand_in_place_of_labels_and_instances() -> None:
     ("labels", "words"),
     [
         ({"forest-highs": "Ours"}, []),
-        ({"forrest": "Ours"}, ["no run, instance or series has this name"]),
+        ({"forrest": "Ours"}, ["has this name; did you mean forest? one of mine, forest, ring"]),
         ({"ring": " "}, ["1 to 60 characters"]),
         ({"ring": "$x$"}, ["without $"]),
         ({"ring": "forest"}, ["is the name of another"]),

@@ -127,6 +127,18 @@ def test_one_function_for_both_families() -> None:
     assert "a block is a rank's share of the buffer, in all moves" in faults(mixed)[0]
 
 
+@pytest.mark.parametrize("start", [None, "5us"])
+def test_a_move_waits_for_one_that_ends_elsewhere(start: str | None) -> None:
+    """A broadcast over links of their own, one move after the other has arrived: three times (1 us + 1 MB / 50 GB/s),
+    and what is left free before a given start."""
+    instance = synth.make("fabric", network="full", nodes=4, collective="broadcast", bytes=1_000_000, **FAST)
+    moves = synth.Moves(instance)
+    first = moves.send(0, 1, start=start)
+    moves.send(0, 2, after=first, name="second")
+    moves.send(0, 3, after=["second", first])
+    assert value(moves) == pytest.approx(3 * 21e-6 + (0 if start is None else 5e-6), rel=1e-12)
+
+
 def test_sums_that_are_exchanged_wait_for_what_was_stated_before() -> None:
     """Recursive doubling of whole buffers: twice (1 us + 1 MB / 50 GB/s). Where one link is slower, what comes back
     sooner is held back until the slow one has begun: sums still count once."""

@@ -395,4 +395,5 @@ def test_views_and_default_methods():
     words = describe.describe(instance, schedule)
     assert "1.30 us to reconfigure (8 circuits set up, 16 ports changed), 500 ns more hidden" in words
     assert frames.frames(instance, schedule) is not None
-    assert plot.plot(instance, schedule, "title") is not None
+    titles = [axes.get_title() for axes in plot.plot(instance, schedule, "title").axes]
+    assert any(title.startswith("step") and ": " in title for title in titles)

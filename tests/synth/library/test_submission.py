@@ -278,7 +278,9 @@ def test_the_command(ring: tuple[synth.Instance, Record, str], tmp_path: Path, m
         said = submit("--schedule", "three.csv")[1]  # as good as one's own, and better than what is in the library
     assert "equals the best value known, 3 of Jörg Ö." in said
     assert "BETTER than the best value in the library, 5 of Jörg Ö.: 3" in said
-    code, said = submit("--schedule", "three.csv", "--results", "elsewhere")
+    synth.solve(synth.read("ring6.json"), "pull", results="elsewhere/studies/mine/records/seed0-60s")
+    said = submit("--schedule", "five.csv", "--results", "elsewhere")[1]
+    assert said.startswith("worse than the best value known, 3 of pull: 5")
     Path("none.csv").write_text("\n".join(text.splitlines()[:-1]))
     code, said = submit("--schedule", "none.csv")
     assert (code, said.startswith("refused: none.csv: end: node")) == (1, True)

@@ -138,3 +138,50 @@ def test_no_name_of_a_method_is_left_out() -> None:
     assert [label.get_text().replace("\n", "").rpartition("-")[2] for label in axes.get_yticklabels()] == [
         str(2**power) for power in range(10, 22)
     ]
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.long)])
+def test_the_longest_names_stand_in_a_legend_within_the_page(times: int) -> None:
+    """Of own methods, which have their file's name too: smaller, then in lines, with no letter less."""
+    names = [f"my_methods:{'throughput_optimal_symmetric_reduction_trees' * times}_{n}" for n in range(5)]
+    table = runs(3, 5).assign(label=np.tile(names, 3), group=np.tile(names, 3))
+    style = FigureStyle("paper", 3.5)
+    with drawing(style):
+        figure = figures.draw("bandwidth", table, [])
+        assert figure is not None
+        fit(figure, style)
+        with laid_out(figure, 300):
+            assert collisions(figure) == []
+            [legend] = figure.legends
+            assert {text.get_text().replace("\n", "") for text in legend.get_texts()} == {*names, "bound"}
+
+
+@pytest.mark.parametrize(
+    "kind", ["profile", *(pytest.param(one, marks=pytest.mark.long) for one in ("gaps", "bandwidth"))]
+)
+def test_two_families_stand_below_one_another_in_one_column(kind: str) -> None:
+    table = pd.concat([runs(4, 4), runs(3, 5).assign(family="fabric")])
+    with drawing(STYLES[0]):
+        figure = figures.draw(kind, table, [])
+        assert figure is not None
+        fit(figure, STYLES[0])
+        with laid_out(figure, 150):
+            assert collisions(figure) == []
+    assert figure.get_figwidth() == pytest.approx(3.5)
+
+
+@pytest.mark.long
+def test_every_row_of_a_map_has_its_name_where_panels_are_many() -> None:
+    """Nine methods on four collectives in one column: the six with lines, none without its name beside it."""
+    names = np.tile([f"a method {n}" for n in range(9)], 3)
+    table = pd.concat([runs(3, 9).assign(series=f"collective {n}", label=names, group=names) for n in range(4)])
+    with drawing(STYLES[0]):
+        figure = figures.draw("bandwidth", table, [])
+        assert figure is not None
+        fit(figure, STYLES[0])
+        with laid_out(figure, 150):
+            assert collisions(figure) == []
+            maps = [axes for axes in figure.axes if axes.get_title(loc="left").startswith("share")]
+            named = [[label.get_text() for label in axes.get_yticklabels()] for axes in maps]
+    assert [len(names) for names in named] == [6, 6, 6, 6]
+    assert set(named[0]) == {text.get_text() for text in figure.legends[0].get_texts()} - {"bound"}

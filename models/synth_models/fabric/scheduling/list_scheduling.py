@@ -214,7 +214,11 @@ def followers_of(machine: Machine, transfers: Transfers, hops: gathering.HopTime
     """Who waits for every transfer, with the lag of each."""
     src, dst = machine.network.src.astype(np.int64), machine.network.dst.astype(np.int64)
     rows = waiting_for(transfers)
-    return with_lags(*rows, transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves)
+    found = with_lags(*rows, transfers.route_start, transfers.link, src, dst, hops.arrival, hops.leaves)
+    if transfers.anywhere and len(found.lag):
+        whole = np.maximum.reduceat(hops.arrival, transfers.route_start[:-1])
+        found.lag[:] = np.where(found.lag == NEVER, np.repeat(whole, np.diff(found.row)), found.lag)
+    return found
 
 
 def list_scheduled(

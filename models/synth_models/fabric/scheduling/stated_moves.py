@@ -4,6 +4,7 @@ none are given."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
@@ -136,7 +137,8 @@ def _placed(instance: FabricInstance, moves: Moves, stated: Stated, task: _Task,
     routes = [route for way in ways for route in way]
     adds = np.array(stated.adds, dtype=bool)[of]
     pieces = np.array(piece, dtype=np.int64)[of]
-    return _Placed(Transfers.of(block, size, pieces, routes, before, of, adds), first, last)
+    made = Transfers.of(block, size, pieces, routes, before, of, adds)
+    return _Placed(replace(made, anywhere=True), first, last)
 
 
 class _Finder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ class Transfers:
     ``piece_block``, ``piece_bytes``: shape (pieces,). ``piece``, ``adds`` (bool), ``priority`` (the least goes first):
     shape (transfers,). ``link[route_start[i]:route_start[i + 1]]``: the route of transfer i, from a rank to a rank (or
     an out-tree to several). ``before[before_start[i]:before_start[i + 1]]``: the transfers that must have arrived at
-    the rank where i starts.
+    the rank where i starts; where ``anywhere``, those that never come there must have arrived where they end.
     """
 
     piece_block: IntArray
@@ -32,6 +32,7 @@ class Transfers:
     link: IntArray
     before_start: IntArray
     before: IntArray
+    anywhere: bool = field(default=False, kw_only=True)
 
     @classmethod
     def of(

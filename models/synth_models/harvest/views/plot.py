@@ -50,7 +50,7 @@ def plot(instance: HarvestInstance, schedule: Schedule, title: str) -> Figure:
         links = schedule.topologies[schedule.topology_of_step[first]]
         _circle(axes, links, instance.gpus)
         steps = f"step {first}" if end - first == 1 else f"steps {first}–{end - 1}"
-        axes.set_title(f"{steps}\n{shape_of(links, instance.gpus)}", fontsize=8)
+        axes.set_title(f"{steps}: {shape_of(links, instance.gpus)}", fontsize=8)
     return figure
 
 
