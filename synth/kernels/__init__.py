@@ -42,6 +42,7 @@ MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored
 LOADING_S = 0.4  # processor time of all plain calls: what importing numba and loading a few kernels takes,
 LOADED_S = 0.05  # and what loading one takes where numba has been imported
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
+AGAIN_S = 0.05  # from a signal that ends a plain call to the next, if the first was dropped
 COLLECTED_SELDOM = (100_000, 20, 100)  # thresholds of the garbage collector
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
@@ -49,8 +50,8 @@ KERNELS: dict[tuple[str, str], Kernel] = {}
 """Every kernel of the modules imported so far, by module and name."""
 
 
-class _TooSlow(Exception):
-    """This plain call has taken what compiling would."""
+class _TooSlow(BaseException):
+    """This plain call has taken what compiling would. No ``Exception``: ``np.array_equal`` takes one for "no"."""
 
 
 class Kernel:
@@ -156,8 +157,12 @@ class Kernel:
     def plain(self) -> Callable[..., Any]:
         """The same function in plain Python, and all that it calls."""
         if self._plain is None:
-            self._plain = lambda *args, **named: self.plain(*args, **named)  # where it calls itself
-            self._plain = plain(self.function, lambda value: value.plain if isinstance(value, Kernel) else None)
+            try:
+                self._plain = lambda *args, **named: self.plain(*args, **named)  # where it calls itself
+                self._plain = plain(self.function, lambda value: value.plain if isinstance(value, Kernel) else None)
+            except BaseException:  # a signal
+                self._plain = None
+                raise
         return self._plain
 
     def _run_plain(self, args: Any, named: Any, given: Any) -> Any:
@@ -173,10 +178,15 @@ class Kernel:
                 if call.timed:
                     signal.setitimer(signal.ITIMER_VIRTUAL, 0)
                 call.count()
-            return result(found)
+            if not call.given_up:
+                return result(found)
         except (_TooSlow, OverflowError, FloatingPointError, Unlike):
-            saved.restore()
-            return self._run_compiled(args, named)
+            pass
+        except Exception:
+            if not call.given_up:
+                raise
+        saved.restore()
+        return self._run_compiled(args, named)
 
     def _computed(self, call: _Call, args: Any, named: Any) -> Any:
         call.set_timer()
@@ -245,6 +255,7 @@ class _Call:
         self._kernel, self._given = kernel, given
         self._began = time.thread_time()
         self.timed = False
+        self.given_up = False  # whatever came of it since: on the way an exception may be dropped, or become another
 
     def set_timer(self) -> None:
         """Wait for as long as this call may still take; raise :class:`_TooSlow` if that is over."""
@@ -255,13 +266,14 @@ class _Call:
         self._began += time.thread_time() - asked
         start_up_costs.plain_since = None if _mode == "plain" else self._began
         if left <= 0.0:
+            self.given_up = True
             raise _TooSlow
         if _TIMED and left < np.inf:
             if signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL:
                 signal.signal(signal.SIGVTALRM, _ring)
             if signal.getsignal(signal.SIGVTALRM) is _ring:  # not another's
                 self.timed = True
-                signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3)
+                signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3, AGAIN_S)
 
     def count(self) -> None:
         """Add the processor time of this call, which has ended, to the accounts."""

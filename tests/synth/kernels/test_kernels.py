@@ -90,6 +90,14 @@ def counted(a: Any, turns: int) -> int:
 
 
 @jit
+def all_equal(a: Any, b: Any, turns: int) -> int:
+    total = 0
+    for _ in range(turns):
+        total += np.array_equal(a, b)
+    return total
+
+
+@jit
 def at(a: Any, i: int) -> Any:
     return a[i]
 
@@ -230,6 +238,66 @@ def test_an_exception_out_of_a_plain_call_leaves_no_trace(monkeypatch: pytest.Mo
         assert np.geterr() == before
     assert points > 20
     assert not kernel.signatures or kernel._ready is None
+
+
+def test_a_call_may_be_given_up_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also within what takes an exception for an answer, as ``np.array_equal`` does, or makes another of it."""
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
+    monkeypatch.setattr(start_up_costs, "plain_s", 1e9)
+    kernel: Any = all_equal
+    a, points, past = np.arange(3, dtype=np.int64), 0, 0
+    with mode("compiled"):
+        assert all_equal(a, a, 2) == 2
+
+    def look(frame: FrameType, event: str, _: object) -> None:
+        nonlocal past
+        past += event == "call" and kernels._Call.running is not None
+        if past == points + 1:
+            past += 1
+            sys.setprofile(None)
+            monkeypatch.setattr(kernels, "COMPILING_S", 0.0)
+            kernels._ring()
+
+    given_up = True
+    while given_up:
+        points, past = points + 1, 0
+        monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
+        monkeypatch.setattr(kernel, "_ready", None)
+        kernel.compiled.overloads.clear()
+        sys.setprofile(look)
+        try:
+            total = all_equal(a, a, 3)
+        finally:
+            sys.setprofile(None)
+        assert total == 3, points
+        given_up = kernel._ready is not None
+    assert points > 8
+
+
+@pytest.mark.parametrize("error", [TypeError, SystemError, None])
+def test_what_compiled_code_makes_of_a_signal_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None
+) -> None:
+    """An error of its own, or nothing at all: the call has been given up, and the compiled kernel answers."""
+
+    def plain(*_: object) -> int:
+        try:
+            monkeypatch.setattr(kernels, "COMPILING_S", 0.0)
+            kernels._ring()
+        except BaseException as signalled:
+            if error is not None:
+                raise error from signalled
+        return -1
+
+    monkeypatch.setattr(Kernel, "is_on_disk", lambda *_: False)
+    monkeypatch.setattr(start_up_costs, "plain_s", 1e9)
+    monkeypatch.setattr(kernels, "COMPILING_S", 1e6)
+    kernel: Any = all_equal
+    monkeypatch.setattr(kernel, "_ready", None)
+    monkeypatch.setattr(kernel, "_plain", plain)
+    kernel.signatures and kernel.compiled.overloads.clear()
+    a = np.arange(3, dtype=np.int64)
+    assert all_equal(a, a, 5) == 5
 
 
 def test_a_signal_ends_a_plain_call(monkeypatch: pytest.MonkeyPatch) -> None:
