@@ -24,6 +24,7 @@ from synth.clock import start_up_costs
 
 SLACK_S = 0.2  # after the limit, for methods to end by themselves
 PAUSE_S = 0.5  # a signal later than this by more, with a SIGCONT, means that the process was suspended
+LONGEST_WAIT_S = 1e6  # after which the timer is set once more: it takes no numbers without end
 AGAIN_S = 0.2  # between two signals: compiled code and callbacks may swallow one
 REFERENCES = ("weakref", "_weakrefset")  # modules whose callbacks run when an object has gone
 AT_ONCE_S = 1e-6  # until a limit that has passed already stops a block
@@ -211,7 +212,7 @@ def _set_timer() -> None:
     left = _limits[-1].remaining()
     if left is not None:
         _timer.set_at, _timer.late, _timer.continued = time.monotonic(), False, False
-        wait = max(left + SLACK_S, AT_ONCE_S)  # 0 would turn the timer off
+        wait = min(max(left + SLACK_S, AT_ONCE_S), LONGEST_WAIT_S)  # 0 would turn the timer off
         _timer.due = _timer.set_at + wait
         signal.setitimer(signal.ITIMER_REAL, wait, AGAIN_S)
 

@@ -48,7 +48,7 @@ def from_table(instance: Instance, rows: Any, flows: Any = None) -> Any:
     if family.can("flow_table") is (flows is None):
         both = "needs two tables, rows and flows" if flows is None else "has one table and no flows"
         raise InputError(f"family {family.name} {both}")
-    files = [_Table(name, given) for name, given in (("rows", rows), ("flows", flows)) if given is not None]
+    files = [_Table("rows", rows), *([] if flows is None else [_Table("flows", flows)])]
     try:
         return family.capability("from_table")(instance, *files)
     except InputError as error:

@@ -116,7 +116,7 @@ class Frame(pd.DataFrame):
 
     def _notes(self) -> list[str]:
         more = len(self._own("all")) - len(self._own("telling")) if self._brief() else 0
-        left = f"and {more} more columns, which .columns names" if more else ""
+        left = f"and {more} more column{'s' if more > 1 else ''}, which .columns names" if more else ""
         return [note for note in (self._own("note"), left) if note]
 
     def _in_words(self) -> pd.DataFrame:

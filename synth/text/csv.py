@@ -24,18 +24,21 @@ def typed_rows(
     what: str,
     wrong: Callable[[Mapping[str, Any]], Iterable[tuple[str, str]]] = lambda values: (),
     line_key: str | None = None,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """The rows of a CSV file with a header, a mapping each; what is left empty in a column that is not ``needed`` is
     left out.
 
-    ``columns`` are the readers of all columns there may be, ``what`` the name of a row; ``wrong`` says of the values
-    of a row that could be read what they must not be, as (column or "" for the whole row, message). A row holds the
-    number of its line under ``line_key``. Raises :class:`InputError` naming the file and every faulty line, up to
-    ``MOST_FAULTS``; a reader's ``ValueError`` is in its own words.
+    ``columns`` are the readers of all columns there may be, ``what`` the name of a row; ``wrong`` says of the values of
+    a row that could be read what they must not be, as (column or "" for the whole row, message). A row holds the number
+    of its line under ``line_key``. More than ``most`` rows are not looked at. Raises :class:`InputError` naming the
+    file and every faulty line, up to ``MOST_FAULTS``; a reader's ``ValueError`` is in its own words.
     """
     faults: list[Fault] = []
     rows: list[dict[str, Any]] = []
     header, lines = _lines(file, columns, needed, what)
+    if most is not None and len(lines) > most:
+        raise InputError(f"has {len(lines):,} rows: at most {most:,} are supported", str(file))
     for number, row in lines:
         if len(faults) >= MOST_FAULTS:
             faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: what follows line {number - 1} was not read"))

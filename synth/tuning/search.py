@@ -46,8 +46,8 @@ FEW = "transfers"  # the parameter of methods that cuts a schedule into so few c
 HOPELESS = 1.1  # times the best program: schedules of ours that take longer are not lowered unless a loop may help, and
 # where pieces had to be rounded, moves of rounded pieces that do
 SLOWEST = 2.0  # the same of references in plans, and where steps cost something
-QUICKEST = 2  # references of an anchor that are lowered anew at the sizes beside it, where steps cost something
-SLOW_AROUND = f"not tried anew, not among the {QUICKEST} quickest references at a size around"
+QUICKEST = 2  # references of an anchor that are lowered again at the sizes beside it, where steps cost something
+SLOW_AROUND = f"not tried again, not among the {QUICKEST} quickest references at a size around"
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 FEW_A_RANK = (LOOPED, 1)  # and where steps cost something
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans

@@ -14,7 +14,7 @@ _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve e
 _QUOTIENT = Parameter(
     "quotient", read_flag, None, "keep one origin's transfers and the symmetries only; default: where all are too many"
 )
-_SHARES = Parameter("chunks", read_int(1), None, "pieces a rank; default: the best of several")
+_SHARES = Parameter("chunks", read_int(1), None, "pieces a rank; default: the best of several", question=True)
 _TRANSFERS = Parameter(
     "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
 )

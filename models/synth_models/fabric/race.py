@@ -30,7 +30,7 @@ from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
 from synth_models.fabric.plans.twins import rooted_twins, slower_twins
-from synth_models.fabric.problem.reach import knows
+from synth_models.fabric.problem.reach import OF_READY, knows
 from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.late_start import late_schedules
@@ -40,7 +40,6 @@ from synth_models.fabric.solution import Schedule, expanded
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
 WHOLE, THIRD, FIFTH, EACH = 1.0, 0.3, 0.2, 0.4  # of the time that is left, for a lender
 OWN = 0.9  # of it, for a method that others are compared with
-KNOW_READY = ("late_rank",)  # methods that take ready times themselves
 ON_TIME = 0.6  # of it, for a method's schedule of ranks that are all ready at once
 BOUND = 0.15  # of it, for the bound at which a race with a certified one ends
 MOST_DELIVERIES = 16_000  # beyond which only rings are compared with ``pull``: others take as long as all the rest
@@ -192,7 +191,7 @@ def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance,
 def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
     """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
     ready at once, each timed again for when they are."""
-    if instance.ready is None or method.name in KNOW_READY:
+    if instance.ready is None or method.name in OF_READY:
         plain: Outcome = called(method, function, instance, options)
         return plain
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")

@@ -50,11 +50,11 @@ def _row(page: Reproduction, n: int, printed: int) -> dict[str, float]:
     """What is known of n ranks."""
     instance = page.keep(
         made(network="star", nodes=str(n), bandwidth="450GiB/s", latency="1.5us", collective="allreduce", bytes="1GiB",
-             late=f"{n - 1}:10ms"), "any",
+             late=f"{n - 1}:10ms"), "",
     )  # fmt: skip
-    ((_, same),) = page.solve([instance], {"late_rank": {"chunks": "1"}}, time_limit=LIMIT_S, part="rounds")
+    ((_, same),) = page.solve([instance], {"late_rank": {"chunks": "1"}}, time_limit=LIMIT_S)
     methods = ["late_rank", "bound"] if n <= MOST_BEST else ["bound"]
-    found = {record["method"]: record for _, record in page.solve([instance], methods, time_limit=LIMIT_S, part="any")}
+    found = {record["method"]: record for _, record in page.solve([instance], methods, time_limit=LIMIT_S)}
     bound, best = found["bound"].bound, found.get("late_rank", same).value
     assert bound is not None
     assert best is not None

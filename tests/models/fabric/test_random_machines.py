@@ -202,7 +202,7 @@ def test_several_share_a_clock(latencies: tuple[float, float], release: float) -
     """No clock has whole ticks for a byte at 10/3 GB/s, these latencies and these releases."""
     with kernels.mode("plain"):
         instance = several(latencies, release)
-        found = ran(instance, ["one_after_another", "together"], 0.2)
+        found = ran(instance, ["one_after_another", "together"], 10.0)
     assert len({part.machine.ticks_per_s for part in instance.parts}) == 1
     assert all(record.value is not None and record.value >= release for record in found.values())
 
@@ -215,7 +215,7 @@ def test_a_rank_that_nothing_leaves() -> None:
         "network": {"kind": "links", "nodes": 3, "links": links}, "failed": {"links": [[2, 1]]},
     }  # fmt: skip
     with kernels.mode("plain"):
-        found = ran(parse(raw, FabricInstance, "one-way"), ["bound", "plan", "flow", "direct", "pull"], 0.2)
+        found = ran(parse(raw, FabricInstance, "one-way"), ["bound", "plan", "flow", "direct", "pull"], 10.0)
     value = found["plan"].value
     assert value is not None
     assert 4e-6 <= value <= 5e-6  # 2,000 bytes leave rank 0 in 2 us, the last over two links; in whole blocks 1 us more

@@ -19,6 +19,7 @@ from models.fabric.test_brute_force import small_instance
 import synth
 from synth.errors import InputError
 from synth.instance import parse
+from synth.network.links_table import MOST_NODES
 from synth.options import RunOptions
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
@@ -240,6 +241,9 @@ def test_bad_keys(tmp_path: Path) -> None:
         assert words in str(caught.value)
     table.write_text("rank,ready\n0,1us\n0,2us\n")
     with pytest.raises(InputError, match=r"ready\.csv, line 3 = 0: stands twice"):
+        synth.make("fabric", **make, ready=str(table))
+    table.write_text("rank,ready\n" + "0,1us\n" * (MOST_NODES + 1))
+    with pytest.raises(InputError, match=f"has {MOST_NODES + 1:,} rows: at most {MOST_NODES:,}"):
         synth.make("fabric", **make, ready=str(table))
 
 

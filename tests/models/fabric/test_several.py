@@ -27,6 +27,7 @@ from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.problem.tables import MOST_COLLECTIVES
 from synth_models.fabric.references import direct
 from synth_models.fabric.references.pull import method as pull
 from synth_models.fabric.scheduling.released import Together
@@ -409,6 +410,9 @@ def test_make_reads_a_file_of_collectives(tmp_path: Path) -> None:
         synth.make("fabric", network="full", nodes=4, collective="several", collectives=str(file))
     assert "line 2, bytes = 3: does not divide among 2 ranks" in str(caught.value)
     assert "line 3, ranks[1] = 9: no such node" in str(caught.value)
+    file.write_text("collective,bytes\n" + "alltoall,4\n" * (MOST_COLLECTIVES + 1))
+    with pytest.raises(InputError, match=f"has {MOST_COLLECTIVES + 1:,} rows: at most {MOST_COLLECTIVES:,}"):
+        synth.make("fabric", network="full", nodes=4, collective="several", collectives=str(file))
 
 
 @pytest.mark.parametrize(("far", "kept"), [(5.0, False), (0.5, True)])

@@ -53,6 +53,13 @@ def test_a_limit_that_has_passed_stops_at_once(left: float) -> None:
     assert options.clock.cut
 
 
+@pytest.mark.parametrize("seconds", [1e10, float(2**63), 1e300])
+def test_a_limit_may_be_longer_than_timers_take(seconds: float) -> None:
+    with limited(seconds).in_time():
+        assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] <= deadline.LONGEST_WAIT_S
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
 def test_no_handler_of_failures_takes_it_for_one() -> None:
     """Swallowing every ``Exception`` does not keep a run from being stopped."""
 

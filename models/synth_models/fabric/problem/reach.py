@@ -34,6 +34,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "two_level": _TREES,
     "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
 }
+OF_READY = ("late_rank",)  # they plan for ranks that are not ready at once; schedules of others are timed again
 OF_SEVERAL = ("bound", "one_after_another", "together", "pull", "flow")  # the first three whatever they are
 
 

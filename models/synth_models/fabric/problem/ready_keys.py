@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from synth.errors import Fault, InputError
+from synth.network.links_table import MOST_NODES
 from synth.text import amounts
 from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
@@ -44,7 +45,7 @@ def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Row
             raise ValueError("must be one node, by number or name")
         return (found or [0])[0]
 
-    rows = typed_rows(file, {"rank": rank, "ready": moment}, ("rank", "ready"), "row", line_key="line")
+    rows = typed_rows(file, {"rank": rank, "ready": moment}, ("rank", "ready"), "row", line_key="line", most=MOST_NODES)
     return [[row["rank"], row["ready"]] for row in rows], [row["line"] for row in rows]
 
 

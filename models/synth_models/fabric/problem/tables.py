@@ -20,6 +20,7 @@ from synth_models.fabric.problem.ready_keys import late_rows
 from synth_models.fabric.problem.several import MOST_PRIORITY
 
 T = TypeVar("T")
+MOST_COLLECTIVES = 10_000  # of one table
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -84,7 +85,7 @@ def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tupl
         "late": lambda text: _in_cell(lambda cell, _, known: late_rows(cell, known), text, "late", names),
         "after": lambda text: re.split(r"[\s,;]+", text.strip()),
     }
-    rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line")
+    rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line", most=MOST_COLLECTIVES)
     lines = [row.pop("line") for row in rows]
     number = {row["name"]: k for k, row in enumerate(rows) if "name" in row}
     faults: list[Fault] = []

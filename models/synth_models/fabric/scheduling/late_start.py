@@ -170,14 +170,14 @@ def _waits(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: In
     parts = np.flatnonzero(adds[leaves] | (np.bincount(owner[hops.leaves >= 0])[owner[leaves]] > 1))
     wholes = np.flatnonzero(is_sum[comes] & ~adds[comes])
     begun = np.searchsorted(place, place[wholes], "left")
-    counts = (until - first, (last - now)[parts], wholes - begun)
-    if sum(int(count.sum()) for count in counts) > MOST_PAIRS:
+    to_leave, to_come, to_be_whole = until - first, (last - now)[parts], wholes - begun
+    if sum(int(count.sum()) for count in (to_leave, to_come, to_be_whole)) > MOST_PAIRS:
         return None
-    d, j = _ranges(first, counts[0])
+    d, j = _ranges(first, to_leave)
     leaving = Pairs(owner[comes[j]], owner[leaves[d]], comes[j], leaves[d])
-    d, j = _ranges(now[parts], counts[1])
+    d, j = _ranges(now[parts], to_come)
     coming = Pairs(owner[leaves[parts[d]]], owner[comes[j]], leaves[parts[d]], comes[j])
-    c, j = _ranges(begun, counts[2])
+    c, j = _ranges(begun, to_be_whole)
     c, j = c[adds[comes[j]]], j[adds[comes[j]]]
     whole = Pairs(owner[comes[j]], owner[comes[wholes[c]]], comes[j], comes[wholes[c]])
     return Waits(leaving, coming, whole)

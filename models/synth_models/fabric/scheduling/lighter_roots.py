@@ -1,4 +1,4 @@
-"""Pieces of an allreduce cut anew, so that ranks that are ready later than others sum up less.
+"""Other sizes of an allreduce's pieces, so that ranks that are ready later than others sum up less.
 
 What a rank sums up it spreads itself, and that loads its links most. The piece of a rank that is ready at r gets
 max(0, 1 - x r) of its bytes; what is saved goes to all others in proportion. Of all x that is taken under which the
