@@ -146,7 +146,7 @@ def test_switches_that_store_and_add(collective: str, least: float, most: float)
     the switch, which adds, and 3 + 1 us on. Reduce-scatter: two parts of 1,000 bytes leave every rank; in one piece
     the switch has the last sum at 4 us, and sends it on in 2. Allreduce: as reduce; then a broadcast in one piece."""
     with kernels.mode("plain"):
-        found = ran(star(collective), ["bound", "ring", "direct", "tacos", "forest", "pull", "hierarchical"], 0.2)
+        found = ran(star(collective), ["bound", "ring", "direct", "tacos", "forest", "pull", "hierarchical"], 0.6)
     values = [record.value for record in found.values() if record.value is not None]
     assert len(values) >= 5
     assert least <= min(values) <= most
@@ -155,7 +155,7 @@ def test_switches_that_store_and_add(collective: str, least: float, most: float)
 def test_exchanges_of_sums_are_left_out() -> None:
     """Two ranks that exchange whole buffers over a switch which adds would get their own contributions back."""
     with kernels.mode("plain"):
-        record = ran(star("allreduce", 4), ["recursive_doubling"], 0.2)["recursive_doubling"]
+        record = ran(star("allreduce", 4), ["recursive_doubling"], 10.0)["recursive_doubling"]
     assert record.value is not None
     assert record["message"].startswith("halving and doubling")
 
@@ -176,7 +176,7 @@ def test_switches_behind_the_one_that_joins_all(behind: int) -> None:
     instance = parse(raw, FabricInstance, "behind")
     assert [len(route) for route in hub_routes(instance)] == [6]  # three links to switch 3, and three from it
     with kernels.mode("plain"):
-        found = ran(instance, ["bound", "in_network", "steiner", "sharp"], 0.3)
+        found = ran(instance, ["bound", "in_network", "steiner", "sharp"], 1.0)
     assert found["in_network"].value == pytest.approx(32e-6)
     assert found["sharp"].value == pytest.approx(32e-6)
 
