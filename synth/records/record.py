@@ -38,7 +38,7 @@ Evidence = Literal["replayed", "counted"]
 INLINE_LIMIT = 4000  # numbers of a solution that still stand in the JSON file itself
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Record:
     """One record: its data as stored (``models/formats/records.md``) and, once written or read, its path.
 
@@ -49,8 +49,8 @@ class Record:
     data: Mapping[str, Any]
     packed: Mapping[str, Any] | None = None
     path: Path | None = None
-    instance: Instance | None = field(default=None, compare=False, repr=False)  # known where the run was made here
-    made_here: bool = field(default=False, compare=False, repr=False)  # its method was run by this command
+    instance: Instance | None = field(default=None, compare=False)  # known where the run was made here
+    made_here: bool = field(default=False, compare=False)  # its method was run by this command
 
     @property
     def value(self) -> float | None:
@@ -92,12 +92,9 @@ class Record:
     @property
     def words_of_grade(self) -> str:
         """The grade in words: ``certified``, ``HiGHS 1.13.1, seed 0``, or ``proven by nobody``."""
-        match self.grade:
-            case "certified":
-                return "certified"
-            case "solver":
-                return self._solver_words
-        return "proven by nobody"
+        if self.grade == "solver":
+            return self._solver_words
+        return self.grade or "proven by nobody"
 
     @property
     def _solver_words(self) -> str:
@@ -286,8 +283,8 @@ class Record:
 
     def plot(self, title: str | None = None) -> Figure:
         """The solution drawn, a matplotlib figure. Raises :class:`InputError`."""
-        value = named(self.value, self._family.objective.unit)
-        title = f"{self.data['instance']}, {self.title}: {value}" if title is None else title
+        if title is None:
+            title = f"{self.data['instance']}, {self.title}: {named(self.value, self._family.objective.unit)}"
         figure: Figure = load(self._family.plot)(self.find_instance(), self.solution(), title)
         return figure
 
@@ -295,17 +292,22 @@ class Record:
     def _family(self) -> Family:
         return get_family(self.data["family"])
 
+    def __repr__(self) -> str:
+        return f"<record: {', '.join(f'{name} {words}' for name, words in self._words.items())}>"
+
     def _repr_html_(self) -> str:
-        """A short form for notebooks."""
+        return card(self._words)
+
+    @property
+    def _words(self) -> dict[str, str]:
         unit = self._family.objective.unit
-        rows = {
+        return {
             "instance": f"{self.data['family']} {self.data['instance']}",
             "method": f"{self.title} ({self.data['kind']}), {self.data['termination']}",
             self.data["objective"]["name"]: f"{named(self.value, unit)} ({self.words_of_check})",
             "bound": f"{shown(self.bound, unit)} ({self.proof}), gap {percent(self.gap)}",
             "seconds": shown(self.run_s, "s"),
         }
-        return card(rows)
 
     def instance_paths(self) -> list[Path]:
         """The files its instance may be in: from the working directory, then from every folder above the record."""
@@ -338,9 +340,7 @@ def grade_of(bound: float | None, certificate: object, solver: str | None) -> Gr
     """What stands behind a stated bound: its certificate, the solver's word, or nothing."""
     if bound is None:
         return None
-    if certificate is not None:
-        return "certified"
-    return "solver" if solver else None
+    return "certified" if certificate is not None else "solver" if solver else None
 
 
 def record_path(results: Path, family: str, instance: str, method: str, solver: str | None, question: str = "") -> Path:

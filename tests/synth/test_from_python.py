@@ -76,6 +76,15 @@ def test_an_instance_in_a_notebook(family, keys, cells):
     assert "format" not in html
 
 
+def test_a_record_at_the_prompt():
+    """One line, whatever it holds; notebooks show the same."""
+    record = synth.solve(synth.make("xtree", network="ring", nodes=4, chunks=1), "tacos")
+    assert repr(record).startswith("<record: instance xtree ring-4-c1, method tacos (reference), finished, ")
+    assert "\n" not in repr(record)
+    assert len(repr(record)) < 300
+    assert "<th>method</th><td>tacos (reference), finished</td>" in record._repr_html_()
+
+
 def test_no_markup_comes_out_of_a_file():
     instance = synth.make("xtree", network="ring", nodes=4, chunks=1).model_copy(update={"source": "<b>me</b>"})
     assert "&lt;b&gt;me" in instance._repr_html_()
