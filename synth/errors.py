@@ -30,13 +30,19 @@ class Fault:
     def __str__(self) -> str:
         """Return one line, whatever the file held that the fault is about."""
         where = visible(abridged(self.path, LONGEST_PLACE)) or "(top level)"
-        shown = f" = {visible(abridged(repr(self.value)))}" if self.has_value else ""
+        shown = f" = {visible(abridged(_in_python(self.value)))}" if self.has_value else ""
         return f"{where}{shown}: {self.words}"
 
     @property
     def words(self) -> str:
         """The message as it is shown."""
         return visible(abridged(self.message, LONGEST_MESSAGE))
+
+
+def _in_python(value: object) -> str:
+    """As Python writes it; of what only Python can give, such as a graph or a frame, the type."""
+    text = repr(value)
+    return type(value).__name__ if " object at 0x" in text or "\n" in text else text
 
 
 def abridged(text: str, limit: int = 60) -> str:

@@ -215,6 +215,8 @@ def _in_words(fault: Fault, keys_type: type[Keys], given: Mapping[str, Any]) -> 
         words = f"unknown parameter; {one_of(fault.path, keys_type.names())}"
         return Fault(fault.path, words, given[fault.path], True)
     choices = re.findall(r"'([^']*)'", fault.message)
+    if fault.path != "links" and "links" in keys_type.model_fields and hasattr(fault.value, "edges"):
+        return replace(fault, message="a graph is given as links=")
     if fault.message.startswith("input should be '"):
         nearest = did_you_mean(fault.value, choices)
         return replace(fault, message=f"must be one of {', '.join(choices)}{'; ' * bool(nearest)}{nearest.strip()}")

@@ -230,8 +230,8 @@ def from_graph(graph: Any) -> LinksTable:
     stand in the graph's order."""
     faults: list[Fault] = []
     rows = [
-        Row(f"edge {index}", str(tail), str(head), _given(data), both=not graph.is_directed())
-        for index, (tail, head, data) in enumerate(graph.edges(data=True))
+        Row(f"edge {tail}-{head}", str(tail), str(head), _given(data), both=not graph.is_directed())
+        for tail, head, data in graph.edges(data=True)
     ]
     names = list(map(str, graph.nodes))
     if len(set(names)) < len(names):

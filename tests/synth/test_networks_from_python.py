@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import pandas as pd
 import pytest
@@ -49,3 +51,18 @@ def test_a_frame_is_a_network() -> None:
 def test_what_is_no_network(links: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         synth.make("xtree", links=links, name="x", bandwidth=1, latency=0)
+
+
+@pytest.mark.parametrize("family", ["fabric", "xtree"])
+def test_faults_of_a_graph_name_its_edges(family: str) -> None:
+    """By their ends, and the graph by its type; one given as ``network`` is sent to ``links``."""
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", bandwidth="fast", latency=1e-6)
+    graph.add_edge("b", "a", bandwidth=1e9, latency=-1)
+    asked: dict[str, Any] = {"fabric": {"collective": "allgather", "bytes": 100}, "xtree": {}}[family]
+    with pytest.raises(InputError) as caught:
+        synth.make(family, links=graph, name="x", **asked)
+    for words in ("links = DiGraph: ", "edge a-b, bandwidth = 'fast': ", "edge b-a, latency = -1: "):
+        assert words in str(caught.value)
+    with pytest.raises(InputError, match="network = DiGraph: a graph is given as links="):
+        synth.make(family, network=graph, name="x", **asked)
