@@ -326,9 +326,9 @@ def _totals(block: IntArray, size: IntArray, blocks: int) -> IntArray:
 
 def _sum_faults(instance: FabricInstance, schedule: Schedule, collective: str) -> Iterator[str]:
     sums = instance.blocks.sums[schedule.piece_block[schedule.piece]]
-    for i in np.flatnonzero(schedule.adds & ~sums):
-        where = f"block {schedule.piece_block[schedule.piece[i]]} is no sum" if instance.blocks.sums.any() else ""
-        yield f"transfer {i}: adds to a partial sum, but {where or f'{collective} has no sums'}"
+    for i in np.flatnonzero(schedule.adds & ~sums).tolist():
+        what = f"block {schedule.piece_block[schedule.piece[i]]}" if instance.blocks.sums.any() else collective
+        yield f"transfer {i}: adds to a partial sum, but {what} has no sums"
 
 
 def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Iterator[str]:
