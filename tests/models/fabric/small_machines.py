@@ -60,11 +60,11 @@ COLLECTIVES = (
 )
 
 
-def random_traffic(chooser: random.Random, group: list[int], blocks: int = 5) -> list[dict[str, Any]]:
+def random_traffic(chooser: random.Random, group: list[int], blocks: int = 5, size: int = 9) -> list[dict[str, Any]]:
     """One to so many blocks, each with one or more holders and wanters, copies or contributions."""
     return [
         {
-            "bytes": chooser.randint(1, 9),
+            "bytes": chooser.randint(1, size),
             "holders": chooser.sample(group, chooser.randint(1, len(group))),
             "mode": chooser.choice(["any", "sum"]),
             "wanters": chooser.sample(group, chooser.randint(1, len(group))),

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from models.fabric.small_machines import machine, random_instance, random_schedule, schedule_of
+from models.fabric.small_machines import machine, random_instance, random_schedule, random_traffic, schedule_of
 from models.fabric.test_replay_oracle import compare, mutated
+from models.fabric.traffic_brute_force import Block, Link, TooLarge, least_ticks
 
+from synth.errors import InputError
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.solution import Schedule
 
 TRIANGLE: list[Any] = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]
@@ -83,3 +91,103 @@ def test_replay_against_the_oracle() -> None:
 def test_many_replays_against_the_oracle() -> None:
     for seed in range(40, 3000):
         replays_agree(seed, Counter())
+
+
+@dataclass
+class Drawn:
+    """Tiny traffic as the brute force and as an instance file states it; ``ready``: ticks, a second each."""
+
+    links: list[Link]
+    blocks: list[Block]
+    ready: list[int]
+    instance: FabricInstance
+
+    @classmethod
+    def of(cls, chooser: random.Random, modes: Sequence[str] = ("any", "sum"), late: bool = True) -> Drawn:
+        """Two to four ranks, at most six blocks; one that has nothing to move is drawn again."""
+        while True:
+            ranks = chooser.randint(2, 4)
+            pairs = [(u, v) for u in range(ranks) for v in range(ranks) if u != v]
+            ends = chooser.sample(pairs, chooser.randint(ranks, len(pairs)))
+            links = [Link(u, v, chooser.randint(1, 2), chooser.randint(0, 2)) for u, v in ends]
+            rows = random_traffic(chooser, list(range(ranks)), 6 if ranks < 4 else 4, 2)
+            for row in rows:
+                row["mode"] = chooser.choice(modes)
+            ready = [chooser.choice([0, 0, 2, 5]) if late else 0 for _ in range(ranks)]
+            blocks = [_block(row) for row in rows]
+            blocks = [block for block in blocks if block.wanters]
+            own: dict[str, Any] = {"traffic": rows, "bytes": sum(row["bytes"] for row in rows)}
+            own["ready"] = [[rank, float(moment)] for rank, moment in enumerate(ready)]
+            try:
+                table = [(u, v, 1.0 / per_byte, float(latency)) for u, v, per_byte, latency in links]
+                instance = machine(ranks, table, collective="traffic", **own)
+            except ValueError:
+                continue  # some wanter cannot be reached
+            if blocks:
+                return cls(links, blocks, ready, instance)
+
+    def least(self, most_states: int) -> int | None:
+        return least_ticks(len(self.ready), self.links, self.blocks, self.ready, most_states)
+
+
+def _block(row: dict[str, Any]) -> Block:
+    holders, wanters = frozenset(row["holders"]), frozenset(row["wanters"])
+    sums = row["mode"] == "sum" and len(holders) > 1
+    return Block(row["bytes"], holders, sums, wanters if sums else wanters - holders)
+
+
+def never_above(drawn: Drawn, most_states: int) -> str:
+    """The certified bound is at most the least time; what became of it."""
+    found = strongest(drawn.instance, RunOptions())
+    bound = float_below(found.seconds)
+    assert check_bound(drawn.instance, bound, found.certificate()) == []
+    assert check_bound(drawn.instance, bound * 1.01, found.certificate()) != []
+    try:
+        least = drawn.least(most_states)
+    except TooLarge:
+        return "too large"
+    assert least is None or found.seconds <= least, (drawn, found.argument)
+    return "none" if least is None else "tight" if found.seconds == least else "below"
+
+
+def test_brute_force_by_hand() -> None:
+    """Along 0-1-2, a tick a byte: the sum of all at 2 takes 2 ticks; a copy of 0 or 1 one; of rank 0 from 5 on 7."""
+    line = [Link(0, 1, 1, 0), Link(1, 2, 1, 0)]
+    goal = frozenset([2])
+    assert least_ticks(3, line, [Block(1, frozenset([0, 1, 2]), True, goal)], [0, 0, 0]) == 2
+    assert least_ticks(3, line, [Block(1, frozenset([0, 1]), False, goal)], [0, 0, 0]) == 1
+    assert least_ticks(3, line, [Block(1, frozenset([0]), False, goal)], [5, 0, 0]) == 7
+    assert least_ticks(3, line[:1], [Block(1, frozenset([0]), False, goal)], [0, 0, 0]) is None
+
+
+def test_no_bound_is_above_the_least_time() -> None:
+    seen = Counter(never_above(Drawn.of(random.Random(seed)), 300) for seed in range(40))
+    assert seen["tight"] > 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("modes", "late"), [(("any",), False), (("sum",), False), (("any", "sum"), True)])
+def test_no_bound_is_above_the_least_time_of_300(modes: tuple[str, ...], late: bool) -> None:
+    seen = Counter(never_above(Drawn.of(random.Random(1000 + seed), modes, late), 20_000) for seed in range(300))
+    assert seen["tight"] > 100
+    assert seen["too large"] < 60
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"holders": []}, "traffic[0].holders"),
+        ({"wanters": []}, "traffic[0].wanters"),
+        ({"holders": [0, 0], "mode": "sum"}, "traffic[0].holders: names rank 0 2 times"),
+        ({"mode": "most"}, "traffic[0].mode"),
+        ({"bytes": -1}, "traffic[0].bytes"),
+        ({"bytes": float("inf")}, "traffic[0].bytes"),
+        ({"holders": [7]}, "traffic[0].holders = 7: no such node"),
+        ({"size": 1}, "traffic[0].size"),
+    ],
+)
+def test_faults_of_a_file(change: dict[str, Any], fault: str) -> None:
+    row = {"bytes": 1, "holders": [0], "mode": "any", "wanters": [2]} | change
+    with pytest.raises(InputError) as caught:
+        among_three((1, [0], "any", [2])).model_copy(update={"traffic": [row]})
+    assert fault in str(caught.value)

@@ -69,11 +69,10 @@ class Blocks:
 
     def masks(self, codes: IntArray, members: Sequence[int], nodes: int) -> BoolArray:
         """True where an entry of ``origin`` or ``goal`` means a node, shape (codes, nodes)."""
-        distinct, which = np.unique(codes, return_inverse=True)
-        found = np.zeros((len(distinct), nodes), dtype=bool)
-        for row, code in zip(found, distinct.tolist(), strict=True):
+        found = np.zeros((len(codes), nodes), dtype=bool)
+        for row, code in zip(found, codes.tolist(), strict=True):
             row[list(self.ranks(code, members))] = True
-        return found[which.reshape(-1)]
+        return found
 
 
 def in_set(number: int) -> int:
