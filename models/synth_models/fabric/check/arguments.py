@@ -13,7 +13,7 @@ costs most.
 
 ``shares``: ``length``, and rows for the block ``of`` and all of the same holders and wanters: a ``wanter`` and, of a
 sum, a ``holder``, with a share of ``length`` for them; the shares of a block add up to no more. Every byte crosses, for
-each of these, all links of some path from a holder (from this one) to the wanter, and pays the sum of the shares of all.
+each row, all links of some path from a holder (of a sum: this one) to the wanter, and pays all rows' shares.
 
 ``gossip`` (allreduce): ``length``. Every byte costs at least twice the minimum spanning tree of the members under the
 lesser of the distances there and back, if every transfer from member to member pays its own way.
