@@ -96,7 +96,7 @@ def _with_own_switches(links: Links, box: tuple[int, ...]) -> BoolArray:
         inside |= joined
 
 
-class _Class(NamedTuple):
+class Class(NamedTuple):
     """Blocks of the same holders and wanters: the first of them, the bytes of all, and what a flow of one leads from
     and to: holders (all of them, or one of a sum), wanter."""
 
@@ -105,7 +105,8 @@ class _Class(NamedTuple):
     flows: list[tuple[list[int], int]]
 
 
-def _classes(links: Links) -> list[_Class]:
+def classes(links: Links) -> list[Class]:
+    """The blocks by who holds and who wants them."""
     blocks, members = links.instance.blocks, links.instance.members
     kinds = np.stack([blocks.origin, blocks.goal, blocks.sums.astype(np.int64)])
     _, first, which = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
@@ -114,26 +115,37 @@ def _classes(links: Links) -> list[_Class]:
         holders, wanters = (blocks.ranks(int(codes[b]), members) for codes in (blocks.origin, blocks.goal))
         sources = [[h] for h in holders] if blocks.sums[b] else [list(holders)]
         flows = [(source, w) for source in sources for w in wanters if w not in source]
-        found.append(_Class(b, sum(blocks.bytes[which.reshape(-1) == k].tolist()), flows))
+        found.append(Class(b, sum(blocks.bytes[which.reshape(-1) == k].tolist()), flows))
     return found
+
+
+class Fluid(NamedTuple):
+    """An optimal flow. ``seconds``: its time without latencies. ``shares``: of every flow of every class the share of
+    every link's price, shape (links,); ``use``: how often a byte of each class crosses every link, shape (classes,
+    links)."""
+
+    seconds: float
+    shares: list[list[FloatArray]]
+    use: FloatArray
 
 
 def shares_of_traffic(links: Links, seconds: float, known: Proven) -> Proven:
     """What the prices of the flow, found in so many seconds, prove, or ``known`` if that is more."""
-    classes = _classes(links)
-    if not classes or sum((len(one.flows) + 1) for one in classes) * links.links > MOST_VARIABLES:
-        return known
-    shares = _dual(links, classes, seconds)
-    if shares is None:
-        return known
-    top = max(float(np.sum(rows, axis=0).max(initial=0.0)) for rows in shares)
+    kinds = classes(links)
+    fluid = fluid_traffic(links, kinds, seconds)
+    return known if fluid is None else proven_by(links, kinds, fluid, known)
+
+
+def proven_by(links: Links, kinds: list[Class], fluid: Fluid, known: Proven) -> Proven:
+    """What the prices of this flow prove, or ``known`` if that is more."""
+    top = max(float(np.sum(rows, axis=0).max(initial=0.0)) for rows in fluid.shares)
     if top <= 0:
         return known
-    whole = [[np.floor(row * (HIGHEST / top)).astype(np.int64) for row in rows] for rows in shares]
+    whole = [[np.floor(row * (HIGHEST / top)).astype(np.int64) for row in rows] for rows in fluid.shares]
     length: IntArray = np.maximum.reduce([np.sum(rows, axis=0) for rows in whole])
     needed, rows = 0, []
     origins, goals = np.zeros(links.nodes, dtype=bool), np.zeros(links.nodes, dtype=bool)
-    for one, parts in zip(classes, whole, strict=True):
+    for one, parts in zip(kinds, whole, strict=True):
         for (sources, wanter), part in zip(one.flows, parts, strict=True):
             pays = int(distances(links, part, sources)[wanter])
             if not 0 < pays < UNREACHABLE:
@@ -146,7 +158,7 @@ def shares_of_traffic(links: Links, seconds: float, known: Proven) -> Proven:
     seconds = _until_paid(links, length, origins, goals, needed)
     if seconds <= known.seconds:
         return known
-    words = f"prices of which wanters share {shown(sum(one.bytes for one in classes), BYTES)} on {links.links} links"
+    words = f"prices of which wanters share {shown(sum(one.bytes for one in kinds), BYTES)} on {links.links} links"
     return Proven(seconds, "shares", lambda: words, lambda: _certificate(links, length, rows))
 
 
@@ -158,7 +170,7 @@ def _until_paid(links: Links, length: IntArray, origins: BoolArray, goals: BoolA
     return time_to_pay([resources], [length], needed)
 
 
-def _certificate(links: Links, length: IntArray, rows: list[tuple[_Class, list[int], int, IntArray]]) -> dict[str, Any]:
+def _certificate(links: Links, length: IntArray, rows: list[tuple[Class, list[int], int, IntArray]]) -> dict[str, Any]:
     listed = []
     for one, sources, wanter, part in rows:
         holder = {"holder": sources[0]} if links.instance.blocks.sums[one.block] else {}
@@ -166,19 +178,20 @@ def _certificate(links: Links, length: IntArray, rows: list[tuple[_Class, list[i
     return {"argument": "shares", "length": length.tolist(), "rows": listed}
 
 
-def _dual(links: Links, classes: list[_Class], seconds: float) -> list[list[FloatArray]] | None:
-    """The share of every link's price that every flow of every class has, shape (links,) each; None where the program
-    is not solved in time."""
+def fluid_traffic(links: Links, kinds: list[Class], seconds: float) -> Fluid | None:
+    """The quickest flow; None where the program is too large, or not solved in time."""
+    if not kinds or sum(len(one.flows) + 1 for one in kinds) * links.links > MOST_VARIABLES:
+        return None
     edges, every = links.links, np.arange(links.links)
-    flows = [(c, *flow) for c, one in enumerate(classes) for flow in one.flows]
-    first = 1 + len(classes) * edges  # column of the first flow, behind T and how often bytes cross links
+    flows = [(c, *flow) for c, one in enumerate(kinds) for flow in one.flows]
+    first = 1 + len(kinds) * edges  # column of the first flow, behind T and how often bytes cross links
     columns = first + len(flows) * edges
     resource, resources = group_rows(links, np.ones(edges, dtype=bool))
-    rate, scale = links.rate / float(links.rate.max()), float(sum(one.bytes for one in classes))
+    rate, scale = links.rate / float(links.rate.max()), float(sum(one.bytes for one in kinds))
     least: list[tuple[Any, Any, Any]] = [
         (np.arange(resources), np.zeros(resources, dtype=np.int64), -np.ones(resources))
     ]
-    for c, one in enumerate(classes):
+    for c, one in enumerate(kinds):
         least.append((resource, 1 + c * edges + every, one.bytes / scale / rate))
     equal: list[tuple[Any, Any, Any]] = []
     wanted, at = np.zeros(sum(links.nodes - len(sources) for _, sources, _ in flows)), 0
@@ -202,10 +215,11 @@ def _dual(links: Links, classes: list[_Class], seconds: float) -> list[list[Floa
     if found.status != 0:
         return None
     dual = np.maximum(-found.ineqlin.marginals[resources:].reshape(-1, edges), 0.0)
-    shares: list[list[FloatArray]] = [[] for _ in classes]
+    shares: list[list[FloatArray]] = [[] for _ in kinds]
     for (c, _, _), row in zip(flows, dual, strict=True):
-        shares[c].append(row * (scale / classes[c].bytes))
-    return shares
+        shares[c].append(row * (scale / kinds[c].bytes))
+    use = found.x[1:first].reshape(len(kinds), edges)
+    return Fluid(float(found.x[0]) * scale / float(links.rate.max() * links.unit), shares, use)
 
 
 def _matrix(parts: list[tuple[Any, Any, Any]], rows: int, columns: int) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from synth.arrays import FloatArray
 from synth.errors import UnsupportedError
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.block_trees import (
     Habit,
+    Piece,
     Roads,
     Tree,
     grown,
@@ -27,8 +29,15 @@ MOST_PIECES = 4000  # that all blocks are cut into
 MOST_PARTS = 64  # of a block
 
 
-def straight(instance: FabricInstance, options: RunOptions, name: str, habits: Sequence[Habit]) -> Outcome:
-    """The best over habits and numbers of pieces: 1, 2, 4 …, until twice as many are no quicker."""
+def best_trees(
+    instance: FabricInstance,
+    options: RunOptions,
+    name: str,
+    habits: Sequence[Habit],
+    toll: Callable[[Roads, Piece], FloatArray] | None = None,
+) -> Outcome:
+    """The best over habits and numbers of pieces: 1, 2, 4 …, until twice as many are no quicker. ``toll``: what routes
+    cost a piece beside their seconds."""
     message = too_many(instance)
     if message is not None:
         return Outcome("unsupported", message=message)
@@ -40,7 +49,7 @@ def straight(instance: FabricInstance, options: RunOptions, name: str, habits: S
             load, trees = roads.no_load(), list[Tree]()
             for number, piece in enumerate(pieces):
                 root = piece.wanters[number % len(piece.wanters)] if habit.crowd else piece.wanters[0]
-                tree = grown(roads, piece, load, habit, root)
+                tree = grown(roads, piece, load, habit, root, None if toll is None else toll(roads, piece))
                 if tree is None:
                     raise UnsupportedError(
                         "no tree of direct routes leads from the holders of some block to its wanters"

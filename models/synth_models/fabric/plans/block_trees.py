@@ -141,10 +141,19 @@ class Habit:
     boxes: bool = False
 
 
-def grown(roads: Roads, piece: Piece, load: FloatArray, habit: Habit, root: int | None = None) -> Tree | None:
+def grown(
+    roads: Roads,
+    piece: Piece,
+    load: FloatArray,
+    habit: Habit,
+    root: int | None = None,
+    toll: FloatArray | None = None,
+) -> Tree | None:
     """The tree of a piece at this load, to which its own is added; None where the routes lead to no such tree.
-    ``root``: where a sum is formed, by default at the wanter."""
-    cost = roads.seconds * (piece.bytes / roads.size) + habit.crowd * roads.busiest(load)
+    ``root``: where a sum is formed, by default at the wanter. ``toll``: seconds that each route costs more, for a piece
+    of ``roads.size`` bytes."""
+    seconds = roads.seconds if toll is None else roads.seconds + toll
+    cost = seconds * (piece.bytes / roads.size) + habit.crowd * roads.busiest(load)
     if not piece.sums:
         spread = _joined(roads, cost, dict(zip(piece.holders, piece.ready, strict=True)), piece.wanters, habit, False)
         found = None if spread is None else Tree([], spread)
