@@ -46,7 +46,7 @@ def bus_factor(collective: str, ranks: int) -> Fraction:
     match collective:
         case "allreduce":
             return 2 * share
-        case "broadcast" | "reduce" | "demand":
+        case "broadcast" | "reduce" | "demand" | "traffic":
             return Fraction(1)
     return share
 

@@ -41,6 +41,7 @@ from synth_models.fabric.problem.several import (
     together,
 )
 from synth_models.fabric.problem.switching import Switching, able_to, switching_faults
+from synth_models.fabric.problem.traffic import TRAFFIC, HeldBlock, blocks_of_traffic, reach_faults, shape_faults
 
 Node = Annotated[int, Field(ge=0)]
 Share = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$")]
@@ -78,9 +79,10 @@ class FabricInstance(Instance):
     ``ranks`` is the process group (node numbers, in its order; default: every rank that has not failed). Ranks outside
     the group forward nothing unless ``relay`` is true. ``bytes`` counts as in nccl-tests
     (:mod:`synth_models.fabric.problem.blocks`). ``demand`` holds ``[src, dst, bytes]`` for the collective ``demand``,
-    whose ``bytes`` is their sum. The collective ``several`` has ``collectives``, whose sum is ``bytes``, and an
-    ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their own part
-    (:mod:`synth_models.fabric.problem.ready`).
+    whose ``bytes`` is their sum; ``traffic`` likewise blocks with several holders and wanters for the collective
+    ``traffic`` (:mod:`synth_models.fabric.problem.traffic`). The collective ``several`` has ``collectives``, whose sum
+    is ``bytes``, and an ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their
+    own part (:mod:`synth_models.fabric.problem.ready`).
     """
 
     family: Literal["fabric"] = "fabric"
@@ -96,6 +98,7 @@ class FabricInstance(Instance):
     collectives: Annotated[tuple[OneCollective, ...], Field(min_length=1, max_length=MOST_COLLECTIVES)] | None = None
     objective: Objective | None = None
     ready: Annotated[Ready, Field(min_length=1)] | None = None
+    traffic: tuple[HeldBlock, ...] | None = None
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -202,6 +205,8 @@ class FabricInstance(Instance):
         """What has to move. Raises :class:`UnsupportedError` for several collectives: each of ``parts`` has its own."""
         if self.collectives is not None:
             raise UnsupportedError("this takes one collective; the instance has several")
+        if self.traffic is not None:
+            return blocks_of_traffic(self.traffic)
         return blocks_of(self.collective, self.members, self.bytes, self.the_root, self.demand or ())
 
     @cached_property
@@ -297,6 +302,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     yield from own
     yield from several_faults(raw)
     yield from _size_faults(raw)
+    yield from shape_faults(raw)
     yield from switching_faults(raw.get("switching"), network)
     if own:
         return
@@ -316,7 +322,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
         return
     placed = list(place_faults(raw, machine))
     yield from placed
-    if placed or any(_wrong_type(raw, key) for key in ("ranks", "demand", "failed", "root")):
+    if placed or any(_wrong_type(raw, key) for key in ("ranks", "demand", "failed", "root", "traffic")):
         return
     failed = Failed.model_validate(raw.get("failed") or {})
     ranks = raw.get("ranks")
@@ -337,7 +343,7 @@ def _faults_of_parts(raw: dict[str, Any]) -> Iterator[Fault]:
             if (fault.path, fault.message) not in told:
                 told.add((fault.path, fault.message))
                 yield fault
-        group = None if told or row.get("collective") == "demand" else _group_of(row)
+        group = None if told or row.get("collective") in ("demand", TRAFFIC) else _group_of(row)
         if group is not None and len(group) < 2:
             yield Fault(f"collectives[{number}].ranks", "has one rank: nothing would move")
 
@@ -416,6 +422,9 @@ def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int,
         lost = [(u, v) for u, v, _ in rows if not seen[u][v]]
         for u, v in lost[:MOST_SHOWN]:
             yield Fault("demand", f"rank {v} cannot be reached from rank {u}")
+        return
+    if collective == TRAFFIC:
+        yield from reach_faults(raw.get("traffic") or (), machine)
         return
     if collective in ROOTED:
         root = members[0] if raw.get("root") is None else raw["root"]

@@ -21,6 +21,7 @@ from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
 from synth.text import amounts
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem import traffic_table
 from synth_models.fabric.problem.blocks import rounded_size
 from synth_models.fabric.problem.box_data import machine_names
 from synth_models.fabric.problem.box_machine import MachineSpec
@@ -44,7 +45,8 @@ from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
 from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
-from synth_models.fabric.problem.tables import by_line, collective_rows, demand_rows, of_line
+from synth_models.fabric.problem.tables import by_line, collective_rows, of_line
+from synth_models.fabric.problem.traffic import TRAFFIC
 
 _RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
 _OF_ONE = ("bytes", "root", "ranks", "demand")  # what each of several collectives has for itself
@@ -110,7 +112,8 @@ class FabricKeys(NetworkKeys):
     A ``failed`` file holds lines ``link A B`` (all links between A and B, both directions), ``link A -> B`` (one
     direction), ``link A B 11/12`` (that share of the bandwidth is left), ``node A``; nodes by number or by name
     (``0/gpu3``, ``ib0``). A ``demand`` file is a CSV file with the header ``src,dst,bytes``; nodes likewise, bytes also
-    with a unit (``64KB``). A ``collectives`` file is a CSV file, too: a collective a row.
+    with a unit (``64KB``); or with the header ``bytes,holders,wanters,mode``, a block of several holders and wanters a
+    row, or these as a JSON list of tables. A ``collectives`` file is a CSV file, too: a collective a row.
     """
 
     KINDS: ClassVar[Mapping[str, type[Part]]] = {**SHAPES, "links": OwnSpec}
@@ -133,6 +136,7 @@ class FabricKeys(NetworkKeys):
         "machine=dgx-a100 boxes=2 nic=12.5GB/s collective=allreduce bytes=1GiB",
         "machine=dgx-h100*2+dgx-a100*2 collective=allreduce bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
+        "machine=dgx-h100 boxes=2 collective=demand demand=shards.json",
         "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
     )
     GROUPS: ClassVar[bool] = True
@@ -211,7 +215,9 @@ class FabricKeys(NetworkKeys):
     )
     relay: Flag = Field(False, description="whether ranks outside the group forward data")
     demand: InputFile | None = Field(
-        None, description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB)"
+        None,
+        description="CSV file with the header src,dst,bytes (nodes by number or name; 64KB), or bytes,holders,wanters"
+        '[,mode] (nodes such as "0,1,4-7"; mode any: each holder has all of it, sum: a contribution), or JSON likewise',
     )
     collectives: InputFile | None = Field(
         None,
@@ -259,7 +265,7 @@ class FabricKeys(NetworkKeys):
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
-        readers = {"demand": demand_rows, "failed": read_statements, "collectives": collective_rows}
+        readers = {"demand": traffic_table.read_table, "failed": read_statements, "collectives": collective_rows}
         readers |= {"late": late_rows} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
         for key, reader in readers.items():
             if values.get(key) is not None:
@@ -327,7 +333,10 @@ class FabricKeys(NetworkKeys):
 def _missing(values: Mapping[str, Any]) -> Iterator[Fault]:
     """What the collective needs and is not given, and what belongs elsewhere."""
     collective = values.get("collective")
-    needed = {"demand": ("demand", ": demand=FILE.csv"), SEVERAL: ("collectives", ": collectives=FILE.csv")}
+    needed = {
+        **dict.fromkeys(("demand", TRAFFIC), ("demand", ": demand=FILE.csv")),
+        SEVERAL: ("collectives", ": collectives=FILE.csv"),
+    }
     key, how = needed.get(str(collective), ("bytes", ""))
     if key not in values:
         yield Fault(key, f"is missing{how}")
@@ -374,8 +383,12 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
     lines: list[int] = []
     try:
         if keys.demand is not None:
-            raw["demand"], lines = demand_rows(keys.demand, _built(network))
-            raw["bytes"] = sum(amount for _, _, amount in raw["demand"])
+            table = traffic_table.read_table(keys.demand, _built(network))
+            raw["bytes"], lines = table.bytes, table.lines
+            stated = {TRAFFIC: table.traffic, "demand": table.demand}
+            if keys.collective in stated:
+                raw["collective"] = TRAFFIC if table.demand is None else "demand"
+            raw |= {key: rows for key, rows in stated.items() if rows is not None}
         if keys.collectives is not None:
             raw["collectives"], lines = collective_rows(keys.collectives, _names(network))
             raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
@@ -388,7 +401,9 @@ def _of_table(keys: FabricKeys, fault: Fault, lines: Sequence[int]) -> Fault:
     """A fault of the instance as one of the file that its rows come from."""
     if keys.collectives is not None:
         return of_line(fault, keys.collectives, lines)
-    return fault if keys.demand is None else by_line(fault, keys.demand, lines)
+    return (
+        fault if keys.demand is None else traffic_table.by_line(by_line(fault, keys.demand, lines), keys.demand, lines)
+    )
 
 
 def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, list[str]]:

@@ -191,7 +191,7 @@ def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance,
 def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
     """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
     ready at once, each timed again for when they are."""
-    if instance.ready is None or method.name in OF_READY:
+    if instance.ready is None or method.name in OF_READY or instance.traffic is not None:
         plain: Outcome = called(method, function, instance, options)
         return plain
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")

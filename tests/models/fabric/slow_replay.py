@@ -20,6 +20,19 @@ def replay(instance: FabricInstance, schedule: Schedule) -> tuple[set[str], int]
     return Replay(instance, schedule).run()
 
 
+def asked(instance: FabricInstance) -> list[tuple[frozenset[int], bool, frozenset[int]]]:
+    """Of every block who holds it, whether these are contributions to a sum, and who wants it."""
+    if instance.traffic is not None:
+        rows = [
+            (frozenset(r.holders), r.mode == "sum" and len(r.holders) > 1, frozenset(r.wanters))
+            for r in instance.traffic
+        ]
+        return [(h, adds, w) for h, adds, w in rows if adds or w - h]
+    everyone = frozenset(instance.members)
+    pairs = zip(instance.blocks.origin.tolist(), instance.blocks.goal.tolist(), strict=True)
+    return [(everyone if u < 0 else frozenset([u]), u < 0, everyone if v < 0 else frozenset([v])) for u, v in pairs]
+
+
 class Replay:
     def __init__(self, instance: FabricInstance, schedule: Schedule) -> None:
         self.instance = instance
@@ -41,14 +54,16 @@ class Replay:
         ]
         self.faults: set[str] = set()
         self.ready = {rank: math.ceil(Fraction(repr(moment)) * self.ticks) for rank, moment in instance.ready or ()}
-        self.sums = any(origin < 0 for origin in instance.blocks.origin.tolist())
+        self.asked = asked(instance)
+        self.is_sum = [self.asked[block][1] for block, _ in self.pieces]
+        self.sums = any(adds for _, adds, _ in self.asked)
 
     def run(self) -> tuple[set[str], int]:
         for b, size in enumerate(self.instance.blocks.bytes.tolist()):
             if sum(s for block, s in self.pieces if block == b) != size:
                 self.faults.add("cut")
-        for start, _, adds, route in self.transfers:
-            if adds and not self.sums:
+        for start, piece, adds, route in self.transfers:
+            if adds and not self.is_sum[piece]:
                 self.faults.add("adds")
             if not self.is_route(route):
                 self.faults.add("route")
@@ -68,9 +83,8 @@ class Replay:
         if self.faults:
             return self.faults, 0
         self.play()
-        goals = {int(goal) for goal in self.instance.blocks.goal} if self.sums else set()
-        goals = set(self.instance.members) if -1 in goals else goals  # what they add themselves is there, too
-        own = [self.ready.get(rank, 0) for rank in goals]
+        goals = {v for holders, adds, wanters in self.asked if adds for v in holders & wanters}
+        own = [self.ready.get(rank, 0) for rank in goals]  # what they add themselves is there, too
         return self.faults, max([tick for tick, _, _ in self.arrivals] + own, default=0)
 
     def is_route(self, route: list[int], forks: bool | None = None) -> bool:
@@ -111,24 +125,21 @@ class Replay:
                 arrival = start + sum(math.ceil(self.latency[f] * self.ticks) for f in way) + max(takes)
                 self.arrivals.append((arrival, i, self.ends[e][1]))
 
-    def at_first(self) -> tuple[frozenset[Any], dict[tuple[int, int], frozenset[Any]]]:
-        """All that a piece can be, and what every rank holds of each at the beginning."""
-        members = list(self.instance.members)
-        everything = frozenset(members) if self.sums else frozenset(["it"])
+    def at_first(self) -> tuple[list[frozenset[Any]], dict[tuple[int, int], frozenset[Any]]]:
+        """All that every piece can be, and what every rank holds of each at the beginning."""
         holds: dict[tuple[int, int], frozenset[Any]] = {}
+        whole = []
         for p, (b, _) in enumerate(self.pieces):
-            if self.sums:
-                holds |= {(p, v): frozenset([v]) for v in members}
-            else:
-                holds[p, int(self.instance.blocks.origin[b])] = everything
-        return everything, holds
+            holders, adds, _ = self.asked[b]
+            whole.append(holders if adds else frozenset(["it"]))
+            holds |= {(p, v): frozenset([v]) if adds else whole[-1] for v in holders}
+        return whole, holds
 
     def play(self) -> None:
         """What becomes ready before what arrives, that before starts of the same tick; of arrivals copies before
         additions."""
-        blocks, members = self.instance.blocks, list(self.instance.members)
         switching = self.instance.switching
-        everything, owned = self.at_first()
+        whole, owned = self.at_first()
         holds: dict[tuple[int, int], frozenset[Any]] = {}
         due = sorted(owned, key=lambda place: self.ready.get(place[1], 0))
         carried: dict[int, frozenset[Any]] = {}
@@ -146,6 +157,7 @@ class Replay:
             if starts == 2:
                 break
             _, p, adds, _ = self.transfers[i]
+            everything = whole[p]
             if not starts:
                 if self.switch[v]:
                     came.setdefault((p, v), []).append(tick)
@@ -159,7 +171,7 @@ class Replay:
             value: frozenset[Any]
             if not self.switch[v]:
                 value = holds.get((p, v), frozenset())
-            elif self.sums:
+            elif self.is_sum[p]:
                 earlier = [j for j in range(i) if self.transfers[j][1] == p and (j, v) in arrived_at]
                 feeder = earlier[-1] if earlier else None
                 if (
@@ -187,7 +199,6 @@ class Replay:
                 self.faults.add("incomplete")
             carried[i] = value if adds else everything
         for p, (b, _) in enumerate(self.pieces):
-            goal = int(blocks.goal[b])
-            for v in members if goal < 0 else [goal]:
-                if holds.get((p, v), frozenset()) != everything:
+            for v in self.asked[b][2]:
+                if holds.get((p, v), frozenset()) != whole[p]:
                     self.faults.add("missing")

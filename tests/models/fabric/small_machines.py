@@ -17,6 +17,7 @@ from synth_models.fabric.scheduling.list_scheduling import timed
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
+MOST_DRAWN = 1000  # sources that are drawn of one piece
 Link = tuple[Any, ...]  # src, dst, bandwidth[, latency[, group]]
 
 
@@ -59,9 +60,22 @@ COLLECTIVES = (
 )
 
 
-def random_instance(chooser: random.Random) -> FabricInstance:
+def random_traffic(chooser: random.Random, group: list[int], blocks: int = 5, size: int = 9) -> list[dict[str, Any]]:
+    """One to so many blocks, each with one or more holders and wanters, copies or contributions."""
+    return [
+        {
+            "bytes": chooser.randint(1, size),
+            "holders": chooser.sample(group, chooser.randint(1, len(group))),
+            "mode": chooser.choice(["any", "sum"]),
+            "wanters": chooser.sample(group, chooser.randint(1, len(group))),
+        }
+        for _ in range(chooser.randint(1, blocks))
+    ]
+
+
+def random_instance(chooser: random.Random, traffic: bool = False) -> FabricInstance:
     """Two to five ranks, none to two switches, links of odd bandwidths and latencies, groups, any switching, any
-    collective, sometimes over a part of the ranks."""
+    collective or, if so wanted, traffic, sometimes over a part of the ranks."""
     while True:
         ranks, switches = chooser.randint(2, 5), chooser.randint(0, 2)
         nodes = ranks + switches
@@ -84,7 +98,11 @@ def random_instance(chooser: random.Random) -> FabricInstance:
         if chooser.random() < 0.3:
             group = chooser.sample(group, chooser.randint(2, ranks))
             own |= {"ranks": group, "relay": chooser.random() < 0.5}
-        if own["collective"] == "demand":
+        if traffic:
+            own["collective"] = "traffic"
+            own["traffic"] = random_traffic(chooser, group)
+            own["bytes"] = sum(row["bytes"] for row in own["traffic"])
+        elif own["collective"] == "demand":
             own["demand"] = [(*chooser.sample(group, 2), chooser.randint(1, 9)) for _ in range(chooser.randint(1, 5))]
             own["bytes"] = sum(row[2] for row in own["demand"])
         else:
@@ -112,7 +130,10 @@ def random_transfers(chooser: random.Random, instance: FabricInstance, useless: 
             left -= size
     made = Drawn(chooser, instance, useless)
     for p, (b, _) in enumerate(cut):
-        made.piece(p, int(blocks.origin[b]), int(blocks.goal[b]))
+        holders, wanters = (
+            set(blocks.ranks(int(codes[b]), instance.members)) for codes in (blocks.origin, blocks.goal)
+        )
+        made.piece(p, holders, bool(blocks.sums[b]), wanters)
     order = list(range(len(made.routes)))
     chooser.shuffle(order)
     return Transfers.of(
@@ -156,19 +177,18 @@ class Drawn:
                     found.append((path + [e], v))
         return found
 
-    def piece(self, p: int, origin: int, goal: int) -> None:
-        members = list(self.instance.members)
-        if origin >= 0:
-            self.spread(p, {origin: []}, set(members) if goal < 0 else {goal})
+    def piece(self, p: int, holders: set[int], adds: bool, wanters: set[int]) -> None:
+        if not adds:
+            self.spread(p, {holder: [] for holder in sorted(holders)}, wanters)
             return
-        root = goal if goal >= 0 else self.chooser.choice(members)
-        last = self.gather(p, root, set(members))
-        if goal < 0:
-            self.spread(p, {root: last}, set(members))
+        root = next(iter(wanters)) if len(wanters) == 1 else self.chooser.choice(list(self.instance.members))
+        self.spread(p, {root: self.gather(p, root, holders)}, wanters)
 
     def spread(self, p: int, holds: dict[int, list[int]], wanted: set[int]) -> None:
         """From those who have it (and after which transfers) until all who want it have it too."""
-        while wanted - set(holds):
+        for _ in range(MOST_DRAWN):
+            if not wanted - set(holds):
+                return
             u = self.chooser.choice(sorted(holds))
             useful = [(route, v) for route, v in self.paths(u) if v not in holds]
             if self.chooser.random() < self.useless and self.paths(u):
@@ -197,6 +217,7 @@ class Drawn:
             number = self.add(p, route, holds[u], False)
             for w in got:
                 holds[w] = [number]
+        raise IndexError("nobody who has it reaches all who want it")
 
     def gather(self, p: int, root: int, members: set[int]) -> list[int]:
         """A random in-tree to the root; returns the transfers that end there."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
 from synth_models.fabric.problem.order import in_order
 from synth_models.fabric.problem.ready import moments
@@ -42,17 +43,23 @@ def _ends(part: FabricInstance, ready: Moments) -> Moments:
     """When each rank has all that it wants, at the earliest."""
     links, blocks, members = Links.of(part), part.blocks, part.members
     away = {u: distances(links, links.delay, [u]) for u in members}
+    origins, origin = np.unique(blocks.origin, return_inverse=True)
+    goals, goal = np.unique(blocks.goal, return_inverse=True)
+    holds, wants = (blocks.masks(codes, members, links.nodes) for codes in (origins, goals))
     found: Moments = {}
     for rank in members:
-        wanted = (blocks.origin != rank) & ((blocks.goal == rank) | (blocks.goal == EVERYONE))
+        wanted = wants[goal.reshape(-1), rank] & (blocks.sums | ~holds[origin.reshape(-1), rank])
         if not wanted.any():
             continue
-        origins = set(blocks.origin[wanted].tolist())
-        sources = [u for u in members if u != rank and away[u][rank] < UNREACHABLE and origins & {u, EVERYONE}]
-        come = [ready[u] + links.seconds(int(away[u][rank])) for u in sources]
+        come, adds = list[Fraction](), False
+        for k, is_sum in set(zip(origin.reshape(-1)[wanted].tolist(), blocks.sums[wanted].tolist(), strict=True)):
+            sources = [u for u in members if holds[k, u] and u != rank and away[u][rank] < UNREACHABLE]
+            times = [ready[u] + links.seconds(int(away[u][rank])) for u in sources]
+            come += times if is_sum else [min(times)] if times else []
+            adds |= is_sum and bool(holds[k, rank])
         rate = sum((exact(float(b)) for b in part.machine.network.bandwidth[links.dst == rank]), Fraction(0))
         volume = sum(blocks.bytes[wanted].tolist()) / rate if rate else Fraction(0)
-        own = [ready[rank]] if EVERYONE in origins else []
+        own = [ready[rank]] if adds else []
         found[rank] = max([*come, *own, min(come) + volume]) if come else Fraction(0)
     return found
 

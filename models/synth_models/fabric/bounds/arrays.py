@@ -111,6 +111,12 @@ class Links:
         return blocks.origin, blocks.goal, blocks.bytes
 
     @cached_property
+    def held_and_wanted(self) -> tuple[BoolArray, BoolArray]:
+        """True where a node holds, and where it wants, a block, shape (blocks, nodes) each; forwards in time."""
+        blocks, members = self.instance.blocks, self.instance.members
+        return blocks.masks(blocks.origin, members, self.nodes), blocks.masks(blocks.goal, members, self.nodes)
+
+    @cached_property
     def rows_from(self) -> dict[int, IntArray]:
         """Numbers of the blocks of every origin (:data:`EVERYONE` too)."""
         return _rows_by(self.blocks[0])
@@ -133,9 +139,18 @@ class Links:
 def crossing_bytes(links: Links, sources: BoolArray, sinks: BoolArray) -> int:
     """Bytes of the blocks that start at one of the sources and are wanted at one of the sinks."""
     origin, goal, size = links.blocks
+    if links.instance.blocks.sets and not links.is_reversed:
+        return _crossing_traffic(links, sources, sinks)
     starts = sources[origin] | (origin == EVERYONE) if sources.any() else np.zeros(len(origin), dtype=bool)
     ends = sinks[goal] | (goal == EVERYONE) if sinks.any() else np.zeros(len(goal), dtype=bool)
     return sum(size[starts & ends].tolist())
+
+
+def _crossing_traffic(links: Links, sources: BoolArray, sinks: BoolArray) -> int:
+    """The same of blocks with several holders: those that the sources alone hold, and sums to which one contributes."""
+    holds, wants = links.held_and_wanted
+    starts = np.where(links.instance.blocks.sums, np.any(holds & sources, axis=1), ~np.any(holds & ~sources, axis=1))
+    return sum(links.blocks[2][starts & np.any(wants & sinks, axis=1)].tolist())
 
 
 def group_rows(links: Links, chosen: BoolArray) -> tuple[IntArray, int]:

@@ -75,7 +75,7 @@ class Payer:
     @cached_property
     def is_pairs(self) -> bool:
         """Whether all blocks go from rank to rank."""
-        return not np.any((self.part.blocks.origin == EVERYONE) | (self.part.blocks.goal == EVERYONE))
+        return not np.any((self.part.blocks.origin < 0) | (self.part.blocks.goal < 0))
 
     @cached_property
     def demands(self) -> Demands:
@@ -89,7 +89,7 @@ class Payer:
         goal; :data:`UNREACHABLE` for links that it may not use."""
         blocks, delay = self.part.blocks, self.whole.delay[self.place]
         sources, sinks = (
-            list(self.part.members) if np.any(ends == EVERYONE) else np.unique(ends)
+            sorted({u for code in np.unique(ends).tolist() for u in blocks.ranks(code, self.part.members)})
             for ends in (blocks.origin, blocks.goal)
         )
         begin = distances(self.links, delay, sources)[self.links.src]
@@ -126,9 +126,13 @@ class Payer:
         tree = int(spanning(self.links, own)[0]) if self.trees else 0
         place = {rank: k for k, rank in enumerate(members)}
         total = 0
-        for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
-            row = far if origin == EVERYONE else far[place[origin]]
-            most = int(row.max() if goal == EVERYONE else row[..., place[goal]].max())
+        rows = zip(
+            blocks.origin.tolist(), blocks.goal.tolist(), blocks.sums.tolist(), blocks.bytes.tolist(), strict=True
+        )
+        for origin, goal, adds, size in rows:
+            ends = ([place[rank] for rank in blocks.ranks(code, members)] for code in (origin, goal))
+            costs = far[np.ix_(*ends)]
+            most = int((costs.max(axis=0) if adds else costs.min(axis=0)).max())
             total += size * max(most, tree * ((origin == EVERYONE) + (goal == EVERYONE)))
         return total
 

@@ -31,6 +31,7 @@ from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
+from synth_models.fabric.bounds.traffic import cuts_of_traffic, shares_of_traffic
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_data import caution
 from synth_models.fabric.problem.box_machine import MachineSpec
@@ -50,6 +51,8 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
     if not len(instance.blocks):
         return NOTHING
     links = Links.of(instance)
+    if instance.traffic is not None:
+        return _of_traffic(links, options)
     look = finer(links, colours(links))
     found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *searches(instance, links, look)]
     best, ended = NOTHING, list[Search]()
@@ -65,6 +68,15 @@ def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
             break
         best = _stronger(search, best, options, options.part())
     return best
+
+
+def _of_traffic(links: Links, options: RunOptions) -> Proven:
+    """The strongest bound of blocks with several holders and wanters."""
+    part = options.part(SHARE, most_s=UNLIMITED_S)
+    best = _stronger(lambda more, _: cuts_of_traffic(links, more), NOTHING, options, part)
+    rest = options.part(most_s=UNLIMITED_S)
+    seconds = min(UNLIMITED_S, rest.remaining() or 0.0) if options.time_limit_s is not None else UNLIMITED_S
+    return _stronger(lambda _, known: shares_of_traffic(links, seconds, known), best, options, rest)
 
 
 def _stronger(search: Search, best: Proven, options: RunOptions, part: RunOptions) -> Proven:

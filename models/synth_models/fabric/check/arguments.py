@@ -2,13 +2,18 @@
 
 An argument reads a certificate and returns what is needed (bytes times price) and the capacity that has to provide it.
 
-``cut``: ``inside`` (nodes), ``origins`` (members inside), ``goals`` (members outside). Every byte of a block that
-begins at an origin (in a reduction: to which an origin contributes) and is wanted at a goal crosses a link out of
-``inside`` at least once, however switches forward; of a group's transfer at most its size is counted.
+``cut``: ``inside`` (nodes), ``origins`` (members inside), ``goals`` (members outside). Every byte of a block that only
+origins hold (of a sum: to which an origin contributes) and that is wanted at a goal crosses a link out of ``inside`` at
+least once, however switches forward; of a group's transfer at most its size is counted.
 
 ``prices``: ``length`` (price of a byte on every link), ``away_ticks`` at ``ticks_per_s`` (blocks from rank to rank
 whose latency distance is less are left out). Every byte travels from its origin to its goal, so its links cost at
-least the shortest distance.
+least the shortest distance; of several holders that of the nearest, of a sum that of the farthest, to the wanter that
+costs most.
+
+``shares``: ``length``, and rows for the block ``of`` and all of the same holders and wanters: a ``wanter`` and, of a
+sum, a ``holder``, with a share of ``length`` for them; the shares of a block add up to no more. Every byte crosses, for
+each row, all links of some path from a holder (of a sum: this one) to the wanter, and pays all rows' shares.
 
 ``gossip`` (allreduce): ``length``. Every byte costs at least twice the minimum spanning tree of the members under the
 lesser of the distances there and back, if every transfer from member to member pays its own way.
@@ -22,7 +27,7 @@ least 2 (N - 1) messages; either way something enters each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -44,6 +49,7 @@ from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
 
 NOT_JOINED = "some members cannot reach each other"
+MOST_ROWS = 20_000  # of shares
 MOST_IN_PAIRS = 4096  # members of which all pairs' distances are found
 
 Needed = tuple[Fraction | int, Capacity]
@@ -60,8 +66,9 @@ def cut(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     if not origins.any() or not goals.any():
         raise ValueError("there are no origins or no goals")
     blocks = instance.blocks
-    begins = (blocks.origin == EVERYONE) | origins[blocks.origin]
-    ends = (blocks.goal == EVERYONE) | goals[blocks.goal]
+    some, every = among(instance, blocks.origin, origins)
+    begins = np.where(blocks.sums, some, every)
+    ends, _ = among(instance, blocks.goal, goals)
     price = (inside[fabric.tail] & ~inside[fabric.head]).astype(np.int64)
     capacity, _ = capacity_of(fabric, price, *fabric.windows(origins, goals), "once")
     return untrusted.exact_sum(blocks.bytes[begins & ends]), capacity
@@ -72,6 +79,8 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     fabric = Fabric(instance)
     length = _lengths(fabric, certificate)
     blocks = instance.blocks
+    if instance.collective == "traffic":
+        return _of_traffic(fabric, length)
     if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
         raise ValueError(f"prices prove nothing for {instance.collective}")
     away = _ticks(fabric, certificate, "away_ticks")
@@ -92,6 +101,74 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
         goals[blocks.goal[rows]] = True
     capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
     return needed, capacity
+
+
+def _of_traffic(fabric: Fabric, length: IntArray) -> Needed:
+    """What blocks pay on the shortest ways to the wanter that costs most."""
+    blocks, members = fabric.instance.blocks, fabric.instance.members
+    away = {u: fabric.reach(fabric.mask([u]), length) for u in sorted(_named(fabric.instance, blocks.origin))}
+    needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
+    for b, size in enumerate(blocks.bytes.tolist()):
+        holders, wanters = (list(blocks.ranks(int(codes[b]), members)) for codes in (blocks.origin, blocks.goal))
+        costs = np.stack([away[u][wanters] for u in holders])
+        pays = costs.max(axis=0) if blocks.sums[b] else costs.min(axis=0)
+        dearest = int(pays.argmax())
+        if pays[dearest] >= UNREACHABLE:
+            raise ValueError(f"not every wanter of block {b} can be reached")
+        needed += int(pays[dearest]) * size
+        origins[holders[int(costs[:, dearest].argmax())] if blocks.sums[b] else holders] = True
+        goals[wanters[dearest]] = True
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
+    return needed, capacity
+
+
+def shares(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What blocks pay for all their wanters together."""
+    fabric, blocks, members = Fabric(instance), instance.blocks, instance.members
+    length = _lengths(fabric, certificate)
+    rows = certificate["rows"]
+    if not isinstance(rows, (list, tuple)) or not 0 < len(rows) <= MOST_ROWS:
+        raise ValueError(f"there are not 1..{MOST_ROWS} rows")
+    left: dict[tuple[int, ...], IntArray] = {}
+    needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
+    for row in rows:
+        b = untrusted.whole(row, "of", 0, len(blocks) - 1)
+        holders, wanters = (blocks.ranks(int(codes[b]), members) for codes in (blocks.origin, blocks.goal))
+        wanter = _one_of(row, "wanter", wanters)
+        sources = [_one_of(row, "holder", holders)] if blocks.sums[b] else list(holders)
+        part = untrusted.whole_numbers(row, "length", 0, HIGHEST_PRICE, (len(fabric.tail),))
+        alike = blocks.origin == blocks.origin[b], blocks.goal == blocks.goal[b], blocks.sums == blocks.sums[b]
+        kind = int(blocks.origin[b]), int(blocks.goal[b]), int(blocks.sums[b])
+        left[kind] = left.get(kind, length) - part
+        if left[kind].min(initial=0) < 0:
+            raise ValueError(f"the shares of block {b} add up to more than the prices")
+        pays = int(fabric.reach(fabric.mask(sources), part)[wanter])
+        if pays >= UNREACHABLE:
+            raise ValueError(f"not every wanter of block {b} can be reached")
+        needed += pays * untrusted.exact_sum(blocks.bytes[np.logical_and.reduce(alike)])
+        origins[sources], goals[wanter] = True, True
+    capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), along_paths(instance))
+    return needed, capacity
+
+
+def among(instance: FabricInstance, codes: IntArray, nodes: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Whether some, and whether all, of the ranks that each entry of a block's ``origin`` or ``goal`` means are among
+    these nodes."""
+    distinct, which = np.unique(codes, return_inverse=True)
+    meant = instance.blocks.masks(distinct, instance.members, len(nodes))
+    some, every = np.any(meant & nodes, axis=1), ~np.any(meant & ~nodes, axis=1)
+    return some[which.reshape(-1)], every[which.reshape(-1)]
+
+
+def _one_of(row: Mapping[str, Any], key: str, ranks: Sequence[int]) -> int:
+    found = untrusted.whole(row, key, 0, max(ranks))
+    if found not in ranks:
+        raise ValueError(f"rank {found} is no {key} of its block")
+    return found
+
+
+def _named(instance: FabricInstance, codes: IntArray) -> set[int]:
+    return {rank for code in np.unique(codes).tolist() for rank in instance.blocks.ranks(code, instance.members)}
 
 
 def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
@@ -167,7 +244,7 @@ def sum_rates(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
 
 
 ARGUMENTS: dict[str, Argument] = {
-    "cut": cut, "prices": prices, "gossip": gossip, "partition": partition, "sum_rates": sum_rates,
+    "cut": cut, "prices": prices, "shares": shares, "gossip": gossip, "partition": partition, "sum_rates": sum_rates,
 }  # fmt: skip
 
 

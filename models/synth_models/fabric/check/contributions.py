@@ -1,4 +1,4 @@
-"""Which contributions to a sum are where, when: the replay of pieces that every member adds to.
+"""Which contributions to a sum are where, when: the replay of pieces that are sums.
 
 The events of a piece, departures and arrivals, come in order of time (:mod:`synth_models.fabric.check.possession`).
 """
@@ -40,12 +40,16 @@ class Events(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Where pieces begin and must end. ``origin``, ``goal`` (-1: all members): shape (pieces,). ``place`` (position
-    among the members, -1 for others), ``is_switch``, ``ready`` (tick from which a member has its own part): shape
-    (nodes,)."""
+    """Where pieces begin and must end. ``holders``, ``wanters``: the set of each, and ``is_sum``, whether every holder
+    has a contribution instead of all of it: shape (pieces,). ``flat[start[s]:start[s + 1]]``: the ranks of set s.
+    ``place`` (position among the members, -1 for others), ``is_switch``, ``ready`` (tick from which a member has its
+    own part): shape (nodes,)."""
 
-    origin: IntArray
-    goal: IntArray
+    holders: IntArray
+    wanters: IntArray
+    is_sum: BoolArray
+    start: IntArray
+    flat: IntArray
     place: IntArray
     is_switch: BoolArray
     ready: IntArray
@@ -70,7 +74,8 @@ class _Sums(NamedTuple):
     ``has``, shape (rows, words): a row a node, what is complete, what is empty, then partial sums under way, each from
     its start until it has arrived everywhere, or in a switch until the end of the piece; a copy needs no row, it is all
     there is. ``waits``: arrivals until a row is free again. ``free``: rows that are free. ``of_piece`` (the piece that
-    a node's row is of), ``depth`` (transfers over which it came): shape (nodes,). ``chain`` (the same of what a
+    a node's row is of), ``depth`` (transfers over which it came), ``contributes`` (the last set of holders that a node
+    was seen in): shape (nodes,). ``chain`` (the same of what a
     transfer brings), ``carried`` (the row of that), ``left_once`` (a switch has sent it on): (transfers,).
     """
 
@@ -79,6 +84,7 @@ class _Sums(NamedTuple):
     free: Int32Array
     of_piece: IntArray
     depth: Int32Array
+    contributes: IntArray
     chain: Int32Array
     carried: Int32Array
     left_once: BoolArray
@@ -103,10 +109,11 @@ def note_lack(missing: IntArray, count: int, piece: int, rank: int, contribution
 
 def all_sums(
     instance: FabricInstance, events: Events, ends: Ends, hands_on: HandsOn, code: npt.NDArray[np.int8],
-    missing: IntArray,
+    missing: IntArray, before: tuple[int, int, int],
 ) -> tuple[int, int, int]:  # fmt: skip
-    """All pieces, from the one on again for which rows for partial sums ran out, with twice as many."""
-    found, rows, pieces = _Tally(0, 0, 0, 0), FEWEST_ROWS, len(ends.goal)
+    """All pieces that are sums, behind what was found ``before`` of others; from the one on again for which rows for
+    partial sums ran out, with twice as many."""
+    found, rows, pieces = _Tally(0, *before), FEWEST_ROWS, len(ends.wanters)
     while found.pieces < pieces:
         sums = _nothing_moved(instance.machine.nodes, len(instance.members), len(code), rows)
         found = _sums(events, ends, hands_on, sums, code, missing, found)
@@ -116,15 +123,14 @@ def all_sums(
 
 def _nothing_moved(nodes: int, members: int, transfers: int, rows: int) -> _Sums:
     """The state before a piece, with so many rows for partial sums."""
-    slots, position = nodes + 2, np.arange(members)
-    has = np.zeros((slots + rows, (members + 63) // 64), dtype=np.uint64)
-    np.bitwise_or.at(has[nodes], position // 64, np.uint64(1) << (position % 64).astype(np.uint64))
+    slots = nodes + 2
     return _Sums(
-        has,
+        np.zeros((slots + rows, (members + 63) // 64), dtype=np.uint64),
         np.zeros(slots + rows, dtype=np.int64),
         np.arange(slots, slots + rows)[::-1].astype(np.int32),
         np.full(nodes, -1, dtype=np.int64),
         np.zeros(nodes, dtype=np.int32),
+        np.full(nodes, -1, dtype=np.int64),
         np.zeros(transfers, dtype=np.int32),
         np.full(transfers, nodes, dtype=np.int32),
         np.zeros(transfers, dtype=np.bool_),
@@ -136,29 +142,35 @@ def _sums(
     events: Events, ends: Ends, hands_on: HandsOn, sums: _Sums, code: npt.NDArray[np.int8], missing: IntArray,
     found: _Tally,
 ) -> _Tally:  # fmt: skip
-    """Pieces to which every member contributes, those after ``found``. A contribution that comes twice is a fault; so
-    is to send nothing, to hand on as complete what is not, and to add what shares a contribution with what comes
-    from another source. A transfer takes what its source has, or what came to the switch that it leaves.
+    """Pieces to which all of their holders contribute, those after ``found``. A contribution that comes twice is a
+    fault; so is to send nothing, to hand on as complete what is not, and to add what shares a contribution with what
+    comes from another source. A transfer takes what its source has, or what came to the switch that it leaves.
 
     What was found until the first piece that is still to be replayed, for which rows run out. Arrays out of tuples are
     named once: each time counts references, which would take longer than all else.
     """
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events
-    _, goal, place, is_switch, ready = ends
+    holders, _, is_sum, start_of, flat, place, is_switch, ready = ends
     route_start, adds, several, came, buffer, copies = hands_on
-    has, waits, free, of_piece, depth, chain, carried, left_once = sums
-    members: IntArray = np.flatnonzero(place >= 0)
+    has, waits, free, of_piece, depth, contributes, chain, carried, left_once = sums
     full, empty = len(is_switch), len(is_switch) + 1
     begin, lost, longest, redundant = found
     own_row = adds | several  # transfers that bring partial sums
-    for p in range(begin, len(goal)):
+    now_of = -1  # the set of holders that the row of what is complete is of
+    for p in range(begin, len(holders)):
+        if not is_sum[p]:
+            continue
+        if holders[p] != now_of:
+            now_of = holders[p]
+            _complete_of(has, full, flat[start_of[now_of] : start_of[now_of + 1]], place, contributes, now_of)
         n, behind, a, last = sent_start[p], sent_start[p + 1], come_start[p], come_start[p + 1]
         frees, longest_yet, redundant_yet = len(free), longest, redundant
         while n < behind or a < last:
             leaves = a == last or (n < behind and arrive[come[a]] > start[sent[n]])
             i, v = (of[sent[n]], source[sent[n]]) if leaves else (owner[come[a]], head[come[a]])
             if not is_switch[v] and (of_piece[v] != p or ready[v] > 0):
-                _own(v, p, of_piece, has, depth, place, ready[v] <= (start[sent[n]] if leaves else arrive[come[a]]))
+                is_ready = ready[v] <= (start[sent[n]] if leaves else arrive[come[a]])
+                _own(v, p, of_piece, has, depth, place, is_ready and contributes[v] == now_of)
             if leaves:
                 value, deep = v, depth[v]
                 if is_switch[v]:
@@ -205,8 +217,20 @@ def _sums(
                     free[frees] = carried[i]
                     frees += 1
         _empty_switches(events, ends, hands_on, sums, p, frees)
-        lost = _lacking_at_goals(sums, ends, members, p, missing, lost)
-    return _Tally(len(goal), lost, longest, redundant)
+        lost = _lacking_at_goals(sums, ends, p, missing, lost)
+    return _Tally(len(holders), lost, longest, redundant)
+
+
+@jit
+def _complete_of(
+    has: WordArray, full: int, ranks: IntArray, place: IntArray, contributes: IntArray, number: int
+) -> None:
+    """Make the row ``full`` hold the contributions of these ranks, which are set ``number``, and nothing else."""
+    for w in range(has.shape[1]):
+        has[full, w] = 0
+    for v in ranks:
+        contributes[v] = number
+        has[full, place[v] // 64] |= np.uint64(1) << np.uint64(place[v] % 64)
 
 
 @jit
@@ -279,30 +303,29 @@ def _arrivals(arrive: IntArray, first: int, last: int) -> int:
 
 
 @jit
-def _lacking_at_goals(sums: _Sums, ends: Ends, members: IntArray, p: int, missing: IntArray, lost: int) -> int:
+def _lacking_at_goals(sums: _Sums, ends: Ends, p: int, missing: IntArray, lost: int) -> int:
     """``lost`` and the ranks that want piece p and have not all of it."""
-    has, of_piece, goal, full = sums.has, sums.of_piece, ends.goal[p], len(ends.is_switch)
-    for v in members:
-        if goal >= 0 and v != goal:
-            continue
+    has, of_piece, full, first, number = sums.has, sums.of_piece, len(ends.is_switch), ends.wanters[p], ends.holders[p]
+    for n in range(ends.start[first], ends.start[first + 1]):
+        v = ends.flat[n]
         if of_piece[v] == p and ends.ready[v] > 0:
-            _own(v, p, of_piece, has, sums.depth, ends.place, True)
+            _own(v, p, of_piece, has, sums.depth, ends.place, sums.contributes[v] == number)
         whole = of_piece[v] == p
         for w in range(has.shape[1]):
             whole = whole and has[v, w] == has[full, w]
         if not whole:
-            _own(v, p, of_piece, has, sums.depth, ends.place, True)
-            lacking, first = _lacking(has, v, len(members))
-            lost = note_lack(missing, lost, p, v, lacking, first) if lacking else lost
+            _own(v, p, of_piece, has, sums.depth, ends.place, sums.contributes[v] == number)
+            lacking, least = _lacking(has, v, full)
+            lost = note_lack(missing, lost, p, v, lacking, least) if lacking else lost
     return lost
 
 
 @jit
-def _lacking(has: WordArray, row: int, members: int) -> tuple[int, int]:
-    """How many contributions a row lacks, and the position in the group of the first."""
+def _lacking(has: WordArray, row: int, full: int) -> tuple[int, int]:
+    """How many contributions a row lacks of those in row ``full``, and the position in the group of the first."""
     lacking, first = 0, -1
-    for m in range(members):
-        if not has[row, m // 64] >> np.uint64(m % 64) & np.uint64(1):
+    for m in range(64 * has.shape[1]):
+        if (has[full, m // 64] & ~has[row, m // 64]) >> np.uint64(m % 64) & np.uint64(1):
             lacking += 1
             if first < 0:
                 first = m
@@ -313,11 +336,11 @@ def _lacking(has: WordArray, row: int, members: int) -> tuple[int, int]:
 def _own(
     v: int, p: int, of_piece: IntArray, has: WordArray, depth: Int32Array, place: IntArray, is_ready: bool
 ) -> None:
-    """What a node has of a piece before anything came, nothing, and of a member that is ready its own contribution: no
+    """What a node has of a piece before anything came, nothing, and of a holder that is ready its own contribution: no
     other rank can have brought that before."""
     if of_piece[v] != p:
         of_piece[v], depth[v] = p, 0
         for w in range(has.shape[1]):
             has[v, w] = 0
-    if place[v] >= 0 and is_ready:
+    if is_ready:
         has[v, place[v] // 64] |= np.uint64(1) << np.uint64(place[v] % 64)

@@ -29,6 +29,7 @@ from synth_models.fabric.check.route_hops import Hops
 from synth_models.fabric.check.rows import rows_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.rows import rows_of
 from synth_models.fabric.solution import Schedule
 
 MOST_KEPT = 20
@@ -56,7 +57,8 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
     part, shape (nodes,)."""
     machine, blocks, switching = instance.machine, instance.blocks, instance.switching
     net, pieces = machine.network, len(schedule.piece_block)
-    reduces = bool(np.any(blocks.origin == EVERYONE))
+    sums = blocks.sums
+    reduces = bool(np.any(sums))
     if without_kernels.wanted(len(schedule.link)) and not ready.any():
         simple = _held_by_arrays(instance, schedule, hops, reduces)
         if simple is not None:
@@ -72,21 +74,32 @@ def held(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArr
     missing = np.zeros((MOST_KEPT, 4), dtype=np.int64)
     place = np.full(machine.nodes, -1, dtype=np.int64)
     place[list(instance.members)] = np.arange(len(instance.members))
-    block_origin, block_goal = blocks.origin[schedule.piece_block], blocks.goal[schedule.piece_block]
+    ends = _ends(instance, schedule, place, ready)
     events = Events(sent_start, sent, come_start, come, start, source, of, hops.arrive, hops.owner, head)
     adds_up = reduces and bool(switching.adds) and switching.mode == "store_and_forward"
     passes_on = np.zeros_like(machine.is_switch) if adds_up else machine.is_switch  # others add up what they hold
-    ends = Ends(block_origin, block_goal, place, passes_on, ready)
+    several = np.bincount(of, minlength=schedule.transfers) > 1
+    code[several & ~ends.is_sum[schedule.piece]] = NO_SUM
+    found = 0, 0, 0
+    if not np.all(ends.is_sum):
+        found = _copies(events, ends, switching.buffer, switching.copies, code, missing)
     if reduces:
         first = net.src[schedule.link[schedule.route_start[:-1]]]
         came = _came_before(piece, first, head, schedule.route_start, passes_on, pieces)
-        several = np.bincount(of, minlength=schedule.transfers) > 1
         hands_on = HandsOn(schedule.route_start, schedule.adds, several, came, switching.buffer, switching.copies)
-        count, chain, redundant = all_sums(instance, events, ends, hands_on, code, missing)
-    else:
-        code[np.bincount(of, minlength=schedule.transfers) > 1] = NO_SUM
-        count, chain, redundant = _copies(events, ends, switching.buffer, switching.copies, code, missing)
+        found = all_sums(instance, events, ends._replace(is_switch=passes_on), hands_on, code, missing, found)
+    count, chain, redundant = found
     return Held(code, missing[: min(count, MOST_KEPT)], int(count), int(chain), int(redundant))
+
+
+def _ends(instance: FabricInstance, schedule: Schedule, place: IntArray, ready: IntArray) -> Ends:
+    """Who holds and wants each piece; sets of ranks are numbered in the order of their codes."""
+    blocks = instance.blocks
+    codes, which = np.unique(np.concatenate([blocks.origin, blocks.goal]), return_inverse=True)
+    start, flat = rows_of([blocks.ranks(code, instance.members) for code in codes.tolist()])
+    holders, wanters = which.reshape(2, -1)[:, schedule.piece_block].astype(np.int64)
+    is_sum = blocks.sums[schedule.piece_block]
+    return Ends(holders, wanters, is_sum, start, flat, place, instance.machine.is_switch, ready)
 
 
 def _held_by_arrays(instance: FabricInstance, schedule: Schedule, hops: Hops, reduces: bool) -> Held | None:
@@ -104,7 +117,7 @@ def _held_by_arrays(instance: FabricInstance, schedule: Schedule, hops: Hops, re
     ):
         return None
     origin, goal = (part[schedule.piece_block] for part in (instance.blocks.origin, instance.blocks.goal))
-    if reduces and np.any(origin != EVERYONE):
+    if instance.blocks.sets or (reduces and np.any(origin != EVERYONE)):
         return None
     has, wanted_at = np.zeros((pieces, machine.nodes), dtype=np.uint64), np.zeros((pieces, machine.nodes), dtype=bool)
     full, everyone = 1, np.flatnonzero(goal < 0)
@@ -173,20 +186,24 @@ def _last_into(
 def _copies(
     events: Events, ends: Ends, buffer: bool, copies: bool, code: npt.NDArray[np.int8], missing: IntArray
 ) -> tuple[int, int, int]:
-    """Pieces that one rank has. A switch that stores may send on what has come (with ``buffer``) or what comes at that
-    very tick, and without ``copies`` once for every time that it has come."""
+    """Pieces that are no sums. A holder that is not ready may hand on what it has got from another. A switch that
+    stores may send on what has come (with ``buffer``) or what comes at that very tick, and without ``copies`` once for
+    every time that it has come."""
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events  # named once, as in _sums
-    origin, goal, place, is_switch, ready = ends
+    holders, wanters, is_sum, start_of, flat, _, is_switch, ready = ends
     nodes = len(is_switch)
     chain = np.zeros(len(code), dtype=np.int32)
     here = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node has had,
     depth = np.zeros(nodes, dtype=np.int32)  # over how many transfers it came,
     at = np.zeros(nodes, dtype=np.int64)  # when (a switch),
     parcels = np.zeros(nodes, dtype=np.int64)  # and how often it can still leave (a switch)
-    members: IntArray = np.flatnonzero(place >= 0)
+    own = np.full(nodes, -1, dtype=np.int64)  # the last piece that a node holds itself and has not got before
     lost, longest, redundant = 0, 0, 0
-    for p in range(len(goal)):
-        here[origin[p]], depth[origin[p]] = p, 0
+    for p in range(len(holders)):
+        if is_sum[p]:
+            continue
+        for v in flat[start_of[holders[p]] : start_of[holders[p] + 1]]:
+            here[v], depth[v], own[v] = p, 0, p
         n, last = sent_start[p], come_start[p + 1]
         a = come_start[p]
         while n < sent_start[p + 1] or a < last:
@@ -199,14 +216,14 @@ def _copies(
                         parcels[v] = 0
                     parcels[v] += 1
                     here[v], depth[v], at[v] = p, chain[i], arrive[k]
-                elif here[v] != p:
-                    here[v], depth[v] = p, chain[i]
+                elif here[v] != p or (own[v] == p and arrive[k] < ready[v]):
+                    here[v], depth[v], own[v] = p, chain[i], -1
                 else:
                     redundant += 1
                 continue
             i, u, now = of[sent[n]], source[sent[n]], start[sent[n]]
             n += 1
-            if here[u] != p or (is_switch[u] and not buffer and at[u] != now) or (u == origin[p] and now < ready[u]):
+            if here[u] != p or (is_switch[u] and not buffer and at[u] != now) or (own[u] == p and now < ready[u]):
                 code[i] = NOT_THERE
             elif is_switch[u] and not copies:
                 if parcels[u] == 0:
@@ -215,11 +232,7 @@ def _copies(
                     parcels[u] -= 1
             chain[i] = 1 + (depth[u] if here[u] == p else 0)
             longest = max(longest, chain[i])
-        if goal[p] >= 0:
-            if here[goal[p]] != p:
-                lost = note_lack(missing, lost, p, goal[p], 0, 0)
-        else:
-            for v in members:
-                if here[v] != p:
-                    lost = note_lack(missing, lost, p, v, 0, 0)
+        for v in flat[start_of[wanters[p]] : start_of[wanters[p] + 1]]:
+            if here[v] != p:
+                lost = note_lack(missing, lost, p, v, 0, 0)
     return lost, longest, redundant

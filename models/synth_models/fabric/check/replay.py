@@ -227,14 +227,21 @@ def _last_tick(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: 
 def _ended(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntArray) -> IntArray:
     """The tick at which each node has all that it wants, what it contributes to a sum itself included; 0 where it wants
     nothing; shape (nodes,)."""
-    blocks, found = instance.blocks, np.zeros(instance.machine.nodes, dtype=np.int64)
-    sums = blocks.goal[blocks.origin == EVERYONE]
-    goals = np.array(instance.members) if np.any(sums == EVERYONE) else sums
-    found[goals] = ready[goals]
+    blocks, nodes = instance.blocks, instance.machine.nodes
+    found = np.zeros(nodes, dtype=np.int64)
+    for holds, wants in np.unique(np.stack([blocks.origin, blocks.goal], axis=1)[blocks.sums], axis=0).tolist():
+        own = sorted(set(blocks.ranks(holds, instance.members)) & set(blocks.ranks(wants, instance.members)))
+        found[own] = ready[own]
     head = instance.machine.network.dst[schedule.link]
-    goal = blocks.goal[schedule.piece_block[schedule.piece]][hops.owner]
-    wanted = (hops.arrive >= 0) & ((goal == head) | ((goal == EVERYONE) & np.isin(head, instance.members)))
-    np.maximum.at(found, head[wanted], hops.arrive[wanted])
+    comes = np.flatnonzero(hops.arrive >= 0)
+    goal = blocks.goal[schedule.piece_block[schedule.piece[hops.owner[comes]]]]
+    wanted = goal == head[comes]
+    for code in np.unique(blocks.goal[blocks.goal < 0]).tolist():
+        is_wanter = np.zeros(nodes, dtype=bool)
+        is_wanter[list(blocks.ranks(code, instance.members))] = True
+        wanted |= (goal == code) & is_wanter[head[comes]]
+    comes = comes[wanted]
+    np.maximum.at(found, head[comes], hops.arrive[comes])
     return found
 
 
@@ -318,9 +325,10 @@ def _totals(block: IntArray, size: IntArray, blocks: int) -> IntArray:
 
 
 def _sum_faults(instance: FabricInstance, schedule: Schedule, collective: str) -> Iterator[str]:
-    if not np.any(instance.blocks.origin == EVERYONE):
-        for i in np.flatnonzero(schedule.adds):
-            yield f"transfer {i}: adds to a partial sum, but {collective} has no sums"
+    sums = instance.blocks.sums[schedule.piece_block[schedule.piece]]
+    for i in np.flatnonzero(schedule.adds & ~sums).tolist():
+        what = f"block {schedule.piece_block[schedule.piece[i]]}" if instance.blocks.sums.any() else collective
+        yield f"transfer {i}: adds to a partial sum, but {what} has no sums"
 
 
 def _route_faults(instance: FabricInstance, schedule: Schedule, hops: Hops) -> Iterator[str]:
@@ -433,8 +441,16 @@ def _goal_faults(instance: FabricInstance, schedule: Schedule, missing: IntArray
 
 
 def _block(instance: FabricInstance, block: int) -> str:
-    origin, goal = int(instance.blocks.origin[block]), int(instance.blocks.goal[block])
-    return f"{'the sum' if origin < 0 else f'of rank {origin}'}, for {'all' if goal < 0 else f'rank {goal}'}"
+    blocks = instance.blocks
+    holders, wanters = (
+        "all" if code == EVERYONE else f"rank{'s' * (code < 0)} {', '.join(map(str, blocks.ranks(code, ())))}"
+        for code in (int(blocks.origin[block]), int(blocks.goal[block]))
+    )
+    if blocks.sums[block]:
+        whose = "the sum" if blocks.origin[block] == EVERYONE else f"the sum over {holders}"
+    else:
+        whose = f"of {holders}"
+    return f"{whose}, for {wanters}"
 
 
 def _where(instance: FabricInstance, schedule: Schedule, transfer: int, link: int, tick: int) -> str:

@@ -91,18 +91,27 @@ def _ends(fabric: Fabric, ready: Mapping[int, Fraction]) -> dict[int, Fraction]:
     blocks, bandwidth = fabric.instance.blocks, fabric.instance.machine.network.bandwidth
     away = {u: fabric.reach(fabric.mask([u]), fabric.delay) for u in ready}
     found: dict[int, Fraction] = {}
+    everyone, sums = tuple(ready), blocks.sums
+    origins, origin = np.unique(blocks.origin, return_inverse=True)
+    goals, goal = np.unique(blocks.goal, return_inverse=True)
+    holds, wants = (blocks.masks(codes, everyone, fabric.nodes) for codes in (origins, goals))
     for rank in ready:
-        rows = np.flatnonzero(((blocks.goal == rank) | (blocks.goal == EVERYONE)) & (blocks.origin != rank))
-        sums = np.any(blocks.origin[rows] == EVERYONE)
-        sources = set(ready) - {rank} if sums else set(blocks.origin[rows].tolist())
-        times = [
-            ready[u] + Fraction(int(away[u][rank]), fabric.ticks_per_s) for u in sources if away[u][rank] < UNREACHABLE
-        ]
+        wanted = wants[goal.reshape(-1), rank] & (sums | ~holds[origin.reshape(-1), rank])
+        times: list[Fraction] = []
+        adds = False
+        for k, is_sum in np.unique(np.stack([origin.reshape(-1), sums])[:, wanted], axis=1).T.tolist():
+            come = [
+                ready[u] + Fraction(int(away[u][rank]), fabric.ticks_per_s)
+                for u in blocks.ranks(int(origins[k]), everyone)
+                if u != rank and away[u][rank] < UNREACHABLE
+            ]
+            times += come if is_sum else [min(come)] if come else []
+            adds |= bool(is_sum and holds[k, rank])
         if not times:
             continue
         rate = sum((exact(float(value)) for value in bandwidth[fabric.head == rank]), Fraction(0))
-        volume = untrusted.exact_sum(blocks.bytes[rows])
-        found[rank] = max(max(times), min(times) + volume / rate, ready[rank] if sums else Fraction(0))
+        volume = untrusted.exact_sum(blocks.bytes[wanted])
+        found[rank] = max(max(times), min(times) + volume / rate, ready[rank] if adds else Fraction(0))
     return found
 
 
@@ -156,14 +165,19 @@ def _pays(whole: Fabric, part: FabricInstance, length: IntArray, release: Fracti
     at = np.full(own.nodes, -1, dtype=np.int64)
     at[members] = np.arange(len(members))
     needed = 0
-    for origin, goal, size in zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.bytes.tolist(), strict=True):
-        rows = apart if origin == EVERYONE else apart[at[origin]][None, :]
-        most = int((rows if goal == EVERYONE else rows[:, at[goal]]).max())
+    rows = zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.sums.tolist(), blocks.bytes.tolist(), strict=True)
+    for origin, goal, adds, size in rows:
+        holders, wanters = (at[list(blocks.ranks(code, part.members))] for code in (origin, goal))
+        costs = apart[np.ix_(holders, wanters)]
+        most = int((costs.max(axis=0) if adds else costs.min(axis=0)).max())
         if most >= UNREACHABLE:
             raise ValueError("some ranks of a collective cannot reach each other")
         trees = (origin == EVERYONE) + (goal == EVERYONE)
         needed += size * max(most, trees * tree)
-    sources, sinks = (own.mask(members if np.any(ends == EVERYONE) else ends) for ends in (blocks.origin, blocks.goal))
+    sources, sinks = (
+        own.mask([rank for code in np.unique(codes).tolist() for rank in blocks.ranks(code, part.members)])
+        for codes in (blocks.origin, blocks.goal)
+    )
     first = min(int(release * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
     begin, left = _windows(own, part, delay, sources, sinks)
     everywhere = np.full((2, len(length)), UNREACHABLE, dtype=np.int64)

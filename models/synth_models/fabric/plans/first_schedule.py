@@ -45,7 +45,7 @@ PIECES, MOST_PIPELINED = 64, 20_000  # of a single block, so that it is passed o
 def hold_first(instance: FabricInstance, options: RunOptions, why: str, least: int = FEW) -> None:
     """Have the run hold a quick schedule, if there is one, for the case that it is stopped; ``why`` says by what. Not
     for less than ``least`` deliveries, where the method itself has a first one as soon."""
-    if _deliveries(instance) < least:
+    if instance.traffic is not None or _deliveries(instance) < least:
         return
     for schedule, words in _schedules(instance):
         seconds = float(chunks.seconds(instance, schedule))

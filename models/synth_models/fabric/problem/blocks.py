@@ -13,6 +13,7 @@ Sizes count as in nccl-tests, so that ``algbw = bytes / time``:
 | gather | what the root ends with | M/N of every rank, to the root | (N-1)/N |
 | scatter | what the root begins with | M/N for every rank, of the root | (N-1)/N |
 | demand | sum of the demand file | one a row ``src,dst,bytes`` | 1 |
+| traffic | sum of its rows | one a row, of several holders and wanters (:mod:`.traffic`) | 1 |
 
 A block that is where it belongs from the start (a rank's own part) is no block.
 """
@@ -25,10 +26,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.schedule.collective import CollectiveName
 
-Collective = Literal[CollectiveName, "demand"]
+Collective = Literal[CollectiveName, "demand", "traffic"]
 COLLECTIVES: tuple[Collective, ...] = get_args(Collective)
 SHARED_OUT = ("allgather", "reduce_scatter", "alltoall", "gather", "scatter")  # bytes are cut into N equal parts
 EVERYONE = -1
@@ -39,17 +40,44 @@ PART_BYTES = {"allgather": 16, "reduce_scatter": 16, "alltoall": 16, "gather": 4
 class Blocks:
     """What has to move. All arrays have the shape (blocks,).
 
-    ``origin``: the rank that holds the block, or :data:`EVERYONE`: every member holds a contribution, and the sum of
-    all, each once, is wanted. ``goal``: the rank that needs it, or :data:`EVERYONE`: every member does. ``bytes``: its
-    size, >= 1.
+    ``origin``: who holds the block: a rank, :data:`EVERYONE` (every member), or what :func:`in_set` makes of a number
+    in ``sets``, tuples of ranks. ``goal``: who wants it, likewise. ``bytes``: its size, >= 1. ``summed``: whether each
+    holder has a contribution, and the sum of all, each once, is wanted; else each has all of it, and any copy will do.
+    None: those that everyone holds are sums.
     """
 
     origin: IntArray
     goal: IntArray
     bytes: IntArray
+    summed: BoolArray | None = None
+    sets: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.bytes)
+
+    @property
+    def sums(self) -> BoolArray:
+        """Which are sums."""
+        found: BoolArray = self.origin == EVERYONE if self.summed is None else self.summed
+        return found
+
+    def ranks(self, code: int, members: Sequence[int]) -> tuple[int, ...]:
+        """The ranks that an entry of ``origin`` or ``goal`` means."""
+        if code >= 0:
+            return (code,)
+        return tuple(members) if code == EVERYONE else self.sets[in_set(code)]
+
+    def masks(self, codes: IntArray, members: Sequence[int], nodes: int) -> BoolArray:
+        """True where an entry of ``origin`` or ``goal`` means a node, shape (codes, nodes)."""
+        found = np.zeros((len(codes), nodes), dtype=bool)
+        for row, code in zip(found, codes.tolist(), strict=True):
+            row[list(self.ranks(code, members))] = True
+        return found
+
+
+def in_set(number: int) -> int:
+    """The entry of ``origin`` or ``goal`` that means the set of this number; of an entry the number."""
+    return -2 - number
 
 
 def blocks_of(

@@ -38,6 +38,18 @@ def place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
             yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
             if src == dst:
                 yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
+    for path, node in _of_traffic(raw.get("traffic")):
+        yield from _rank_fault(path, node, machine, broken, group)
+
+
+def _of_traffic(rows: Any) -> Iterator[tuple[str, int]]:
+    """All holders and wanters of ``traffic``, each with where it stands."""
+    for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
+        for key in ("holders", "wanters"):
+            stated = row.get(key) if isinstance(row, dict) else None
+            for node in stated if isinstance(stated, (list, tuple)) else ():
+                if whole(node):
+                    yield f"traffic[{i}].{key}", node
 
 
 def _failed_faults(failed: dict[str, Any], machine: Machine) -> Iterator[Fault]:
@@ -84,6 +96,7 @@ def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Ite
 
 
 def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
+    """What is wrong with a node that is to be a rank, and of the ``group`` if there is one."""
     if node >= machine.nodes:
         yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
     elif machine.is_switch[node]:

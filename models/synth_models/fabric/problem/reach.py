@@ -8,18 +8,19 @@ _FROM_ONE_TO_ALL = ("allgather", "broadcast")
 _REVERSED = ("reduce_scatter", "reduce")
 _TREES = (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce")
 _PAIRS = ("alltoall", "gather", "scatter", "demand")
+_PLAIN = tuple(name for name in COLLECTIVES if name != "traffic")
 COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bound": COLLECTIVES,
     "forest": _TREES,
-    "flow": _PAIRS,
+    "flow": (*_PAIRS, "traffic"),
     "steiner": _TREES,
     "epochs": (*_FROM_ONE_TO_ALL, *_REVERSED, *_PAIRS),
-    "continuous": COLLECTIVES,
+    "continuous": _PLAIN,
     "pull": COLLECTIVES,
     "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
     "double_tree": ("allreduce", "broadcast", "reduce"),
-    "hierarchical": _TREES,
+    "hierarchical": (*_TREES, "traffic"),
     "symmetric": _TREES,
     "in_network": ("allreduce", "allgather", "reduce_scatter"),
     "nvls": ("allreduce",),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,11 +24,13 @@ from pydantic import Field
 from synth.arrays import IntArray
 from synth.errors import Fault
 from synth.instance import Part, Unit
-from synth_models.fabric.problem.blocks import Blocks, Collective
+from synth_models.fabric.problem.blocks import EVERYONE, Blocks, Collective
 from synth_models.fabric.problem.exact import float_below
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.order import order_faults
 from synth_models.fabric.problem.ready import MOST_READY, Ready
+from synth_models.fabric.problem.rows import starts
+from synth_models.fabric.problem.traffic import HeldBlock
 
 SEVERAL: Literal["several"] = "several"
 LAST_END, WEIGHTED_ENDS = "last_end", "weighted_ends"
@@ -38,13 +41,13 @@ MOST_BYTES = 2**48
 MOST_COLLECTIVES = 256
 MOST_RELEASE = 1e6  # seconds
 MOST_PRIORITY = 10**6
-OWN_KEYS = ("collective", "bytes", "root", "ranks", "demand")
+OWN_KEYS = ("collective", "bytes", "root", "ranks", "demand", "traffic")
 
 
 class OneCollective(Part):
-    """One of several collectives. ``collective``, ``bytes``, ``root``, ``ranks``, ``demand`` and ``ready`` as of an
-    instance that has no other. ``release``: nothing of it leaves a rank before. ``after``: the numbers of collectives
-    that must have ended at a rank before its own part is ready. ``priority``: its weight in ``weighted_ends``."""
+    """One of several collectives. What an instance that has no other states too means the same. ``release``: nothing
+    of it leaves a rank before. ``after``: the numbers of collectives that must have ended at a rank before its own part
+    is ready. ``priority``: its weight in ``weighted_ends``."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$")] | None = None
     collective: Collective = "allgather"
@@ -52,6 +55,7 @@ class OneCollective(Part):
     root: Node | None = None
     ranks: Annotated[tuple[Node, ...], Field(min_length=1)] | None = None
     demand: tuple[tuple[Node, Node, Annotated[int, Field(ge=1, le=MOST_BYTES)]], ...] | None = None
+    traffic: tuple[HeldBlock, ...] | None = None
     release: Annotated[float, Field(ge=0, le=MOST_RELEASE), Unit("s")] = 0.0
     priority: Annotated[int, Field(ge=1, le=MOST_PRIORITY)] = 1
     ready: Annotated[Ready, Field(min_length=1)] | None = None
@@ -88,9 +92,16 @@ def called(number: int, one: OneCollective) -> str:
 
 def together(blocks: Sequence[Blocks]) -> tuple[Blocks, IntArray]:
     """The blocks of all collectives one after the other, and the collective of every block."""
-    columns = zip(*((one.origin, one.goal, one.bytes) for one in blocks), strict=True)
-    origin, goal, size = (np.concatenate(column) for column in columns)
-    return Blocks(origin, goal, size), np.repeat(np.arange(len(blocks)), [len(one) for one in blocks]).astype(np.int64)
+    first = starts([len(one.sets) for one in blocks]).tolist()
+
+    def joined(rows: Sequence[IntArray]) -> IntArray:
+        pairs = zip(rows, first, strict=False)
+        return np.concatenate([np.where(row < EVERYONE, row - before, row) for row, before in pairs])
+
+    columns = joined([one.origin for one in blocks]), joined([one.goal for one in blocks])
+    size, sums = np.concatenate([one.bytes for one in blocks]), np.concatenate([one.sums for one in blocks])
+    made = Blocks(*columns, size, sums, tuple(chain.from_iterable(one.sets for one in blocks)))
+    return made, np.repeat(np.arange(len(blocks)), [len(one) for one in blocks]).astype(np.int64)
 
 
 def objective_of(ends: Sequence[Fraction], collectives: Sequence[OneCollective], objective: str | None) -> Fraction:
@@ -112,7 +123,7 @@ def several_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
         return
     if listed is None:
         yield Fault("collectives", "is missing: the collective several needs a list of them")
-    for key in ("root", "ranks", "demand", "ready"):
+    for key in ("root", "ranks", "demand", "traffic", "ready"):
         if raw.get(key) is not None:
             yield Fault(key, "belongs into the entries of collectives")
     yield from order_faults(raw)

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import listed
+from synth.schedule.collective import NAMES
 from synth.text import amounts
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
-from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.failures import node_number
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.node_words import digits, node_meant, nodes_meant
@@ -132,6 +132,6 @@ def _name(text: str) -> str:
 
 def _known(text: str) -> str:
     word = text.strip()
-    if word not in COLLECTIVES or word == "demand":
-        raise ValueError(f"must be one of {', '.join(name for name in COLLECTIVES if name != 'demand')}")
+    if word not in NAMES:
+        raise ValueError(f"must be one of {', '.join(NAMES)}")
     return word

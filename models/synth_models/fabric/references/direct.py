@@ -18,6 +18,8 @@ from __future__ import annotations
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.block_schedules import best_trees
+from synth_models.fabric.plans.block_trees import Habit
 from synth_models.fabric.plans.even_ways import PARTS, evenly
 from synth_models.fabric.plans.out_trees import Trees, best_of, empty, too_large
 from synth_models.fabric.plans.pair_edges import straight_to_goals
@@ -38,6 +40,8 @@ def solve(instance: FabricInstance, options: RunOptions) -> Outcome:
         return empty(instance)
     if instance.collective in PAIRS:
         return _in_pairs(instance, options)
+    if instance.traffic is not None:
+        return best_trees(instance, options, "direct: the nearest holder to every wanter", [Habit(0.0, 1.0)])
     spreading = trees(instance)
     found = best_of(instance, options, [("direct", lambda: (spreading, spreading))])
     if instance.collective == "allreduce":

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.ready import in_ticks, moments
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.scheduling.followers import Followers
@@ -76,7 +75,7 @@ def late_schedules(
 
 def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator[tuple[str, Schedule]]:
     """The transfers, whose priorities are the starts that they had, in several orders; of many in one."""
-    ticks = _ticks(instance, moves)
+    ticks = ticks_of(instance, moves)
     times, uses, resources = occupied(instance, moves, ticks, False)
     followers = _followers(waits, times, len(moves.piece))
     missing = np.bincount(followers.transfer, minlength=len(moves.piece)).astype(np.int64)
@@ -102,7 +101,7 @@ def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator
             yield f"timed again {words}{', in gaps' if in_gaps else ''}", made
 
 
-def _ticks(instance: FabricInstance, moves: Transfers) -> int:
+def ticks_of(instance: FabricInstance, moves: Transfers) -> int:
     """Ticks a second in which ready times are whole, too, if they fit."""
     late = moments(instance.ready).values()
     seconds = most_seconds(instance, moves) + float(max(late, default=0))
@@ -114,7 +113,7 @@ def _ticks(instance: FabricInstance, moves: Transfers) -> int:
 def timed_late(instance: FabricInstance, moves: Transfers) -> Schedule:
     """The transfers, on every link in the order of their priorities, none before the rank that it leaves has its own
     part of it. Raises as :func:`started`."""
-    ticks = _ticks(instance, moves)
+    ticks = ticks_of(instance, moves)
     times, uses, resources = occupied(instance, moves, ticks, False)
     waiting = Waiting(uses, resources, followers_of(instance.machine, moves, times), np.diff(moves.before_start))
     start = started(waiting, moves.priority, first_ticks(instance, moves, times, ticks), in_order=True)
@@ -136,15 +135,23 @@ def shifted(instance: FabricInstance, schedule: Schedule) -> Schedule | None:
 
 def first_ticks(instance: FabricInstance, moves: Transfers, hops: HopTimes, ticks: int) -> IntArray:
     """The tick before which each transfer does not start, shape (transfers,): a rank that it leaves then has its own
-    part of what it sends, be it the block's origin or one of those that add to a sum."""
+    part of what it sends, be it one that holds the block or one of those that add to a sum."""
     instant = in_ticks(instance.ready, instance.machine.nodes, ticks)
     rows = np.flatnonzero(hops.leaves >= 0)
     of = np.repeat(np.arange(len(moves.piece)), np.diff(moves.route_start))[rows]
     source = instance.machine.network.src[moves.link[rows]].astype(np.int64)
-    origin = instance.blocks.origin[moves.piece_block[moves.piece[of]]]
-    own = (origin == EVERYONE) | (origin == source)
+    own = _holds(instance, moves.piece_block[moves.piece[of]], source)
     found = np.zeros(len(moves.piece), dtype=np.int64)
     np.maximum.at(found, of[own], instant[source[own]] - hops.leaves[rows][own])
+    return found
+
+
+def _holds(instance: FabricInstance, block: IntArray, node: IntArray) -> BoolArray:
+    """Whether each node holds the block beside it from the start; shape (rows,)."""
+    origin = instance.blocks.origin[block]
+    found: BoolArray = origin == node
+    for code in np.unique(origin[origin < 0]).tolist():
+        found |= (origin == code) & np.isin(node, instance.blocks.ranks(code, instance.members))
     return found
 
 
@@ -156,16 +163,16 @@ def _waits(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: In
         return None
     owner = np.repeat(np.arange(len(moves.piece)), np.diff(moves.route_start))
     piece, adds = moves.piece[owner], moves.adds[owner]
-    origin = instance.blocks.origin[moves.piece_block][piece]
+    block = moves.piece_block[piece]
     tail, head = (end[moves.link].astype(np.int64) for end in (machine.network.src, machine.network.dst))
-    leaves = np.flatnonzero((hops.leaves >= 0) & (tail != origin))
+    is_sum = instance.blocks.sums[block]
+    leaves = np.flatnonzero((hops.leaves >= 0) & (is_sum | ~_holds(instance, block, tail)))
     comes = np.flatnonzero(~machine.is_switch[head])
     place, tick = (piece * machine.nodes + head)[comes], (start[owner] + hops.arrival)[comes]
     comes, place, tick = (column[np.lexsort((tick, place))] for column in (comes, place, tick))
     at, when = (piece * machine.nodes + tail)[leaves], (start[owner] + hops.leaves)[leaves]
     first, last = (np.searchsorted(place, at, side) for side in ("left", "right"))
     now = first + _there_by(place, tick, at, when, first)
-    is_sum = origin == EVERYONE
     until = np.where(is_sum[leaves], now, np.minimum(now, first + 1))
     parts = np.flatnonzero(adds[leaves] | (np.bincount(owner[hops.leaves >= 0])[owner[leaves]] > 1))
     wholes = np.flatnonzero(is_sum[comes] & ~adds[comes])

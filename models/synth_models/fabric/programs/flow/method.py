@@ -14,6 +14,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.straight import Crowd
 from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.programs.flow import traffic_flow
 from synth_models.fabric.programs.flow.certified_bound import certified
 from synth_models.fabric.programs.flow.fluid_optimum import Fluid, fluid_optimum
 from synth_models.fabric.programs.flow.search import Draft, best_draft
@@ -33,6 +34,8 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
     looked for where the incumbent is near enough (:func:`_enough`).
     """
     blocks = instance.blocks
+    if instance.traffic is not None and len(blocks):
+        return traffic_flow.propose(instance, options)
     if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
         return Outcome("unsupported", message=f"flow moves blocks from rank to rank; {instance.collective} does not")
     if not len(blocks):

@@ -49,6 +49,8 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.plans.block_schedules import best_trees
+from synth_models.fabric.plans.block_trees import Habit
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.near_groups import near_groups
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
@@ -110,7 +112,8 @@ from synth_models.fabric.scheduling.reversal import reversed_instance, reversed_
 from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
-KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce")
+KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "traffic")
+ENTERED_ONCE = (Habit(1.0, 1.0, True), Habit(1.0, 0.4, True), Habit(3.0, 0.2, True))  # of trees of traffic
 ROOTED_TREES = ("broadcast", "reduce")
 
 
@@ -123,6 +126,8 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
         return empty(instance)
     if not has_boxes(instance):
         return Outcome("unsupported", message="hierarchical needs several boxes of several ranks, or switches")
+    if instance.traffic is not None:
+        return best_trees(instance, options, f"{len(instance.boxes)} boxes, each entered once", ENTERED_ONCE)
     incumbent.least = incumbent.least or quick_bound(instance)
     schedule, words = _quickest(instance, options, incumbent.least)
     return Outcome("finished", solution=schedule, message=words + chunks.hurried(options))

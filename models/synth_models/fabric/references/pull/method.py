@@ -10,6 +10,7 @@
 
 Reductions are searched backwards in time, on a reversed routing. An allreduce is a reduction and a spreading of the
 same pieces, overlapped by 4., or sums exchanged in nested groups (:mod:`.nested_exchange`): the quicker one.
+Blocks with several holders and wanters have a search of their own (:mod:`.traffic_search`).
 All random numbers come from the seed, and searches end after a fixed number of rounds: the same seed gives the same
 schedule unless the time limit ends a search, which the message says. No guarantee on the length; every schedule is
 valid by construction.
@@ -31,7 +32,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE
-from synth_models.fabric.references.pull import multicast_trees, nested_exchange
+from synth_models.fabric.references.pull import multicast_trees, nested_exchange, traffic_search
 from synth_models.fabric.references.pull.compaction import pushed
 from synth_models.fabric.references.pull.quick_lower_bound import quick_lower_bound
 from synth_models.fabric.references.pull.routing_state import Routing, RoutingState, distances
@@ -60,6 +61,8 @@ def propose(instance: FabricInstance, options: RunOptions, incumbent: Incumbent)
         none = np.zeros(0, dtype=np.int64)
         empty = Schedule(1, none, none, none, none, none > 0, np.zeros(1, dtype=np.int64), none)
         return Outcome("finished", empty, message="nothing to move")
+    if instance.traffic is not None:
+        return traffic_search.propose(incumbent)
     restarts = int(options.method.get("restarts", 8))
     incumbent.least = Fraction(_lower_bound(incumbent))
     if instance.collective == "allreduce":

@@ -1,0 +1,149 @@
+"""Tables of traffic that ``synth make fabric demand=FILE`` reads: CSV or JSON, blocks with holders and wanters."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from synth.errors import Fault, InputError
+from synth.text import amounts
+from synth.text.csv import choice_cell, typed_rows
+from synth.text.input_file import InputFile
+from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.node_words import nodes_meant
+from synth_models.fabric.problem.tables import demand_rows
+from synth_models.fabric.problem.traffic import ANY, MOST_BYTES, SUM
+
+NEEDED = ("bytes", "holders", "wanters")
+COLUMNS = (*NEEDED, "mode")
+_BLANKS = " \t\n\r"
+
+
+class Table(NamedTuple):
+    """``demand``: rows (src, dst, bytes), if every block has one holder and one wanter, else ``traffic``: rows of
+    bytes, holders, mode, wanters. ``lines``: where each stands in the file."""
+
+    demand: list[list[int]] | None
+    traffic: list[dict[str, Any]] | None
+    lines: list[int]
+
+    @property
+    def bytes(self) -> int:
+        """All that is asked for."""
+        return sum(row[2] for row in self.demand or ()) + sum(row["bytes"] for row in self.traffic or ())
+
+
+def read_table(file: InputFile, machine: Machine | None = None) -> Table:
+    """What the file asks for; nodes by number or, where the machine is known, by name. Raises :class:`InputError`."""
+    header = file.text.lstrip("\ufeff").partition("\n")[0]
+    if file.text.lstrip()[:1] == "[":
+        rows = _of_json(file, machine)
+    elif set(re.split(r"[,\s\"]+", header)) & {"holders", "wanters"}:
+        rows = typed_rows(file, _readers(machine), NEEDED, "block", _wrong, line_key="line")
+    else:
+        return Table(*_first_and_none(*demand_rows(file, machine)))
+    lines = [row.pop("line") for row in rows]
+    rows = [{"mode": ANY} | row for row in rows]
+    if all(len(row["holders"]) == len(row["wanters"]) == 1 for row in rows):
+        return Table([[*row["holders"], *row["wanters"], row["bytes"]] for row in rows], None, lines)
+    return Table(None, rows, lines)
+
+
+def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's traffic as one of the file it comes from."""
+    found = re.fullmatch(r"traffic\[(\d+)\](?:\.(\w+))?.*", fault.path)
+    if found is None:
+        return fault
+    row, column = found.groups()
+    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
+
+
+def _first_and_none(rows: list[list[int]], lines: list[int]) -> tuple[list[list[int]], None, list[int]]:
+    return rows, None, lines
+
+
+def _readers(machine: Machine | None) -> dict[str, Callable[[str], Any]]:
+    names = None if machine is None else machine.names
+
+    def nodes(text: str) -> list[int]:
+        try:
+            return nodes_meant(text, "", names)
+        except InputError as error:
+            raise ValueError("; ".join(fault.message for fault in error.faults)) from None
+
+    return {"bytes": amounts.whole_bytes, "holders": nodes, "wanters": nodes, "mode": choice_cell(ANY, SUM)}
+
+
+def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not 1 <= row.get("bytes", 1) <= MOST_BYTES:
+        yield "bytes", f"must be in 1..{MOST_BYTES}"
+    for key in ("holders", "wanters"):
+        nodes = row.get(key, ())
+        yield from ((key, f"names rank {node} twice") for node in sorted({v for v in nodes if nodes.count(v) > 1}))
+
+
+def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
+    """The rows of a list of tables, each with the line on which it begins."""
+    readers, rows, faults = _readers(machine), list[dict[str, Any]](), list[Fault]()
+    for line, stated in _elements(file):
+        if not isinstance(stated, dict):
+            faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
+            continue
+        pair = {"src": "holders", "dst": "wanters"} if {"src", "dst"} & set(stated) else {}
+        given = {pair.get(key, key): value for key, value in stated.items()}
+        said = {column: word for word, column in pair.items()}
+        row: dict[str, Any] = {"line": line}
+        for key in sorted(set(given) - set(COLUMNS)):
+            faults.append(Fault(f"line {line}, {key}", f"no such key: there are {', '.join(COLUMNS)}"))
+        for key, read in readers.items():
+            value = given.get(key)
+            if value in (None, "", []):
+                if key in NEEDED:
+                    faults.append(Fault(f"line {line}, {said.get(key, key)}", "is missing"))
+                continue
+            try:
+                row[key] = read(",".join(map(str, value)) if isinstance(value, list) else str(value))
+            except ValueError as error:
+                faults.append(Fault(f"line {line}, {said.get(key, key)}", str(error), value, True))
+        faults += (Fault(f"line {line}, {said.get(key, key)}", text, given[key], True) for key, text in _wrong(row))
+        rows.append(row)
+    if not rows and not faults:
+        faults.append(Fault("", "has no rows"))
+    if faults:
+        raise InputError(faults, str(file))
+    return rows
+
+
+def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
+    """The elements of the list that the file holds, and the line on which each begins."""
+    text, decoder = file.text, json.JSONDecoder()
+    at, line, counted = text.index("[") + 1, 1, 0
+    first = True
+    while True:
+        at = _behind(text, at)
+        if text[at : at + 1] == "]" and first:
+            break
+        try:
+            line, counted = line + text.count("\n", counted, at), at
+            found, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise InputError([Fault(f"line {line}", f"not valid JSON: {error}")], str(file)) from None
+        yield line, found
+        first, at = False, _behind(text, at)
+        if text[at : at + 1] == "]":
+            break
+        if text[at : at + 1] != ",":
+            raise InputError([Fault(f"line {line}", "not valid JSON: a comma or ] is missing behind it")], str(file))
+        at += 1
+    if text[at + 1 :].strip():
+        raise InputError("not valid JSON: something stands behind the list", str(file))
+
+
+def _behind(text: str, at: int) -> int:
+    """The next place that is not blank."""
+    while text[at : at + 1] and text[at] in _BLANKS:
+        at += 1
+    return at

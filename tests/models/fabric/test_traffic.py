@@ -1,0 +1,193 @@
+"""Traffic: blocks with several holders and wanters, copies and contributions; files, replay, bounds, methods."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from models.fabric.small_machines import machine, random_instance, random_schedule, random_traffic, schedule_of
+from models.fabric.test_replay_oracle import compare, mutated
+from models.fabric.traffic_brute_force import Block, Link, TooLarge, least_ticks
+
+from synth.errors import InputError
+from synth.options import RunOptions
+from synth_models.fabric.bounds.strongest import strongest
+from synth_models.fabric.check.certificates import check_bound
+from synth_models.fabric.check.replay import check_schedule
+from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.exact import float_below
+from synth_models.fabric.solution import Schedule
+
+TRIANGLE: list[Any] = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]
+
+
+def among_three(*rows: tuple[int, list[int], str, list[int]], **own: Any) -> FabricInstance:
+    """Ranks 0, 1, 2 with links of a byte a second both ways between any two."""
+    listed = [{"bytes": n, "holders": holders, "mode": mode, "wanters": wanters} for n, holders, mode, wanters in rows]
+    return machine(3, TRIANGLE, collective="traffic", traffic=listed, bytes=sum(row[0] for row in rows), **own)
+
+
+def test_any_copy_will_do_and_every_contribution_once() -> None:
+    """Rank 2 gets a byte from either holder at 1; the sum of both needs both; a contribution twice is a fault, and so
+    is a copy of what is not complete."""
+    copies, sums = among_three((1, [0, 1], "any", [2])), among_three((1, [0, 1], "sum", [2]))
+    for link in (4, 2):
+        assert check_schedule(copies, schedule_of([(0, 1)], [(0, 0, [link])])).value == 1.0
+    both = [(0, 0, [4], True), (0, 0, [2], True)]
+    assert check_schedule(sums, schedule_of([(0, 1)], both)).value == 1.0
+    lacking = check_schedule(sums, schedule_of([(0, 1)], both[:1])).faults
+    assert lacking == [
+        "end: rank 2 does not hold the complete sum of piece 0 of block 0: 1 contributions lack, first rank 1's"
+    ]
+    twice = [*both, (1, 0, [4], True)]
+    assert "that its receiver already has" in check_schedule(sums, schedule_of([(0, 1)], twice)).faults[0]
+    assert "passes on piece 0 as complete" in check_schedule(sums, schedule_of([(0, 1)], [(0, 0, [4])])).faults[0]
+    assert "traffic has no sums" in check_schedule(copies, schedule_of([(0, 1)], both)).faults[0]
+
+
+def test_a_holder_that_is_late_hands_on_what_it_has_got() -> None:
+    """Both hold the byte, rank 1 from 5 on; it hands on rank 0's copy at 1, not its own."""
+    instance = among_three((1, [0, 1], "any", [2]), ready=[[1, 5.0]])
+    assert check_schedule(instance, schedule_of([(0, 1)], [(0, 0, [0]), (1, 0, [2])])).value == 2.0
+    early = check_schedule(instance, schedule_of([(0, 1)], [(1, 0, [2])])).faults
+    assert "of its own before it is ready (5.00 s)" in early[0]
+
+
+def random_traffic_schedule(chooser: random.Random) -> tuple[FabricInstance, Schedule]:
+    """A random instance that transfers at random can solve, and such a schedule."""
+    while True:
+        instance = random_instance(chooser, traffic=True)
+        try:
+            schedule = random_schedule(chooser, instance)
+        except IndexError:
+            continue  # no in-tree to the rank that was drawn
+        if schedule.transfers:
+            return instance, schedule
+
+
+def replays_agree(seed: int, seen: Counter[str]) -> None:
+    chooser = random.Random(seed)
+    instance, schedule = random_traffic_schedule(chooser)
+    assert compare(instance, schedule) == set()
+    for _ in range(3):
+        schedule = mutated(chooser, instance, schedule)
+        seen.update(compare(instance, schedule) or {"none"})
+        if not schedule.transfers:
+            break
+
+
+def test_replay_against_the_oracle() -> None:
+    seen = Counter[str]()
+    for seed in range(40):
+        replays_agree(seed, seen)
+    assert {"none", "missing", "adds", "incomplete"} <= seen.keys()
+
+
+@pytest.mark.slow
+def test_many_replays_against_the_oracle() -> None:
+    for seed in range(40, 3000):
+        replays_agree(seed, Counter())
+
+
+@dataclass
+class Drawn:
+    """Tiny traffic as the brute force and as an instance file states it; ``ready``: ticks, a second each."""
+
+    links: list[Link]
+    blocks: list[Block]
+    ready: list[int]
+    instance: FabricInstance
+
+    @classmethod
+    def of(cls, chooser: random.Random, modes: Sequence[str] = ("any", "sum"), late: bool = True) -> Drawn:
+        """Two to four ranks, at most six blocks; one that has nothing to move is drawn again."""
+        while True:
+            ranks = chooser.randint(2, 4)
+            pairs = [(u, v) for u in range(ranks) for v in range(ranks) if u != v]
+            ends = chooser.sample(pairs, chooser.randint(ranks, len(pairs)))
+            links = [Link(u, v, chooser.randint(1, 2), chooser.randint(0, 2)) for u, v in ends]
+            rows = random_traffic(chooser, list(range(ranks)), 6 if ranks < 4 else 4, 2)
+            for row in rows:
+                row["mode"] = chooser.choice(modes)
+            ready = [chooser.choice([0, 0, 2, 5]) if late else 0 for _ in range(ranks)]
+            blocks = [_block(row) for row in rows]
+            blocks = [block for block in blocks if block.wanters]
+            own: dict[str, Any] = {"traffic": rows, "bytes": sum(row["bytes"] for row in rows)}
+            own["ready"] = [[rank, float(moment)] for rank, moment in enumerate(ready)]
+            try:
+                table = [(u, v, 1.0 / per_byte, float(latency)) for u, v, per_byte, latency in links]
+                instance = machine(ranks, table, collective="traffic", **own)
+            except ValueError:
+                continue  # some wanter cannot be reached
+            if blocks:
+                return cls(links, blocks, ready, instance)
+
+    def least(self, most_states: int) -> int | None:
+        return least_ticks(len(self.ready), self.links, self.blocks, self.ready, most_states)
+
+
+def _block(row: dict[str, Any]) -> Block:
+    holders, wanters = frozenset(row["holders"]), frozenset(row["wanters"])
+    sums = row["mode"] == "sum" and len(holders) > 1
+    return Block(row["bytes"], holders, sums, wanters if sums else wanters - holders)
+
+
+def never_above(drawn: Drawn, most_states: int) -> str:
+    """The certified bound is at most the least time; what became of it."""
+    found = strongest(drawn.instance, RunOptions())
+    bound = float_below(found.seconds)
+    assert check_bound(drawn.instance, bound, found.certificate()) == []
+    assert check_bound(drawn.instance, bound * 1.01, found.certificate()) != []
+    try:
+        least = drawn.least(most_states)
+    except TooLarge:
+        return "too large"
+    assert least is None or found.seconds <= least, (drawn, found.argument)
+    return "none" if least is None else "tight" if found.seconds == least else "below"
+
+
+def test_brute_force_by_hand() -> None:
+    """Along 0-1-2, a tick a byte: the sum of all at 2 takes 2 ticks; a copy of 0 or 1 one; of rank 0 from 5 on 7."""
+    line = [Link(0, 1, 1, 0), Link(1, 2, 1, 0)]
+    goal = frozenset([2])
+    assert least_ticks(3, line, [Block(1, frozenset([0, 1, 2]), True, goal)], [0, 0, 0]) == 2
+    assert least_ticks(3, line, [Block(1, frozenset([0, 1]), False, goal)], [0, 0, 0]) == 1
+    assert least_ticks(3, line, [Block(1, frozenset([0]), False, goal)], [5, 0, 0]) == 7
+    assert least_ticks(3, line[:1], [Block(1, frozenset([0]), False, goal)], [0, 0, 0]) is None
+
+
+def test_no_bound_is_above_the_least_time() -> None:
+    seen = Counter(never_above(Drawn.of(random.Random(seed)), 300) for seed in range(40))
+    assert seen["tight"] > 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("modes", "late"), [(("any",), False), (("sum",), False), (("any", "sum"), True)])
+def test_no_bound_is_above_the_least_time_of_300(modes: tuple[str, ...], late: bool) -> None:
+    seen = Counter(never_above(Drawn.of(random.Random(1000 + seed), modes, late), 20_000) for seed in range(300))
+    assert seen["tight"] > 100
+    assert seen["too large"] < 60
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"holders": []}, "traffic[0].holders"),
+        ({"wanters": []}, "traffic[0].wanters"),
+        ({"holders": [0, 0], "mode": "sum"}, "traffic[0].holders: names rank 0 2 times"),
+        ({"mode": "most"}, "traffic[0].mode"),
+        ({"bytes": -1}, "traffic[0].bytes"),
+        ({"bytes": float("inf")}, "traffic[0].bytes"),
+        ({"holders": [7]}, "traffic[0].holders = 7: no such node"),
+        ({"size": 1}, "traffic[0].size"),
+    ],
+)
+def test_faults_of_a_file(change: dict[str, Any], fault: str) -> None:
+    row = {"bytes": 1, "holders": [0], "mode": "any", "wanters": [2]} | change
+    with pytest.raises(InputError) as caught:
+        among_three((1, [0], "any", [2])).model_copy(update={"traffic": [row]})
+    assert fault in str(caught.value)
