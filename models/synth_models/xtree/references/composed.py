@@ -65,12 +65,13 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
     random = np.random.default_rng(options.seed)
     best: tuple[Schedule, Sequence[Part], str] | None = None
     known = of_others(instance, options.method.get("library"))
-    for schedule, parts in _compositions(instance, known):
+    passes = int(options.method["passes"])
+    for schedule, parts in _compositions(instance, known, IMAGES if passes else 1):
         if best is not None and (options.out_of_time() or best[0].steps <= bound):
             break
         if not check_schedule(instance, schedule).ok:
             continue  # what the library has may be redundant, which cannot be played backwards, or false
-        made = shifted(instance.topology, schedule, bound, int(options.method["passes"]), options, random)
+        made = shifted(instance.topology, schedule, bound, passes, options, random)
         saved = f", {schedule.steps - made.steps} timesteps less by shifts" if made.steps < schedule.steps else ""
         if best is None or made.steps < best[0].steps:
             best = made, parts, saved
@@ -90,15 +91,17 @@ def _makers(parts: Sequence[Part]) -> tuple[str, ...]:
     return ("composed", *dict.fromkeys(name for part in parts for name in part.known.makers))
 
 
-def _compositions(instance: XTreeInstance, known: Sequence[Known]) -> Iterator[tuple[Schedule, Sequence[Part]]]:
+def _compositions(
+    instance: XTreeInstance, known: Sequence[Known], images: int
+) -> Iterator[tuple[Schedule, Sequence[Part]]]:
     """Schedules of the instance, each with its parts: what is of its collective, then halves that follow each other,
-    the second one as several symmetries of the network turn it."""
+    the second one as so many symmetries of the network turn it."""
     network, chunks = instance.topology, instance.chunks
     for whole in _shortest(network, instance.collective, chunks, known)[:1]:
         yield _made(network, whole, chunks), (whole,)
     if instance.collective == "allreduce":
         for up in _shortest(network, "reduce_scatter", chunks, known)[:1]:
-            for down in _shortest(network, "allgather", chunks, known):
+            for down in _shortest(network, "allgather", chunks, known)[:images]:
                 yield _made(network, up, chunks).then(_made(network, down, chunks)), (up, down)
 
 
