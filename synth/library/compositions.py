@@ -23,7 +23,11 @@ def better(rows: Iterable[Row], library: Path, results: Path, seconds: float) ->
     written below ``results`` (of several instances of one name below their hashes), or None. ``seconds``: of a run at
     most. Raises :class:`InputError` and ``OSError``."""
     given = {} if best_known.find(None) == library else {"library": str(library)}
-    tried = [row for row in rows if row.status != "closed" and METHOD in get_family(row.family).methods]
+    tried = [
+        row
+        for row in rows
+        if row.status != "closed" and (row.record or row.bound_record) and METHOD in get_family(row.family).methods
+    ]
     twice = Counter((row.family, row.instance) for row in tried)
     for row in sorted(tried, key=lambda row: -float(row.gap or 1)):
         before = records.read(library.parent / (row.record or row.bound_record))

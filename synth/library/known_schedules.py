@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -38,6 +38,10 @@ class Known:
     def instance(self) -> Instance:
         """Raises :class:`InputError` where the record does not say which it is."""
         return best_known.instance_of(self.row, self.folder)
+
+    def packed(self) -> Mapping[str, Any]:
+        """The solution as it is stored. Raises :class:`InputError` where it cannot be read."""
+        return records.read(self.folder / self.row.record).packed or {}
 
     def solution(self) -> Any:
         """Raises :class:`InputError` where it cannot be read."""
