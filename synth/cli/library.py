@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synth.cli.options import grouped
 from synth.cli.output import command, console, table
 from synth.cli.submit import LIBRARY
 from synth.text.quantities import counted, named, percent, shown
@@ -19,6 +21,19 @@ if TYPE_CHECKING:
     from synth.records.record import Record
 
 
+@dataclass(frozen=True)
+class Into:
+    """Which folder is written into, and what."""
+
+    write: Annotated[Path | None, typer.Option(help="Write the instances' files into this folder.")] = None
+    make: Annotated[Path | None, typer.Option(help="Make the library of the packed records below this folder.")] = None
+    compose: Annotated[
+        Path | None, typer.Option(help="Compose open instances of others' schedules; write records that are better.")
+    ] = None
+    time_limit: Annotated[str, typer.Option(help="Of every instance that is composed.")] = "60s"
+
+
+@grouped
 def library(
     what: str = typer.Argument(
         None, metavar="[FAMILY|INSTANCE]", help="A family, or an instance: its name, hash or file."
@@ -26,8 +41,7 @@ def library(
     only_open: bool = typer.Option(False, "--open", help="Only instances whose best value and bound do not meet."),
     selection: str = typer.Option(None, "--selection", help="Only those of synth-lib of this version, such as 1.0."),
     as_csv: bool = typer.Option(False, "--csv", help="The rows as CSV with exact numbers."),
-    write: Path = typer.Option(None, "--write", help="Write the instances' files into this folder."),
-    make: Path = typer.Option(None, "--make", help="Make the library of the packed records below this folder."),
+    into: Into = Into(),
     file: Path = LIBRARY,
 ) -> None:
     """The best values and bounds known: a row an instance. Of one instance: what is known, how it was reached, and how
@@ -36,16 +50,18 @@ def library(
     from synth.family import family_names
     from synth.library import best_known
 
-    if make is not None:
-        _make(make)
+    if into.make is not None:
+        _make(into.make)
         return
     found = best_known.demand(file)
     one = what is not None and what not in family_names()
     rows = _chosen(best_known.read(found), what, only_open, selection)
     if not rows:
         raise InputError(f"holds nothing of {what or 'these'}", str(found))
-    if write is not None:
-        _write(rows, found.parent, write)
+    if into.compose is not None:
+        _compose(rows, found, into.compose, into.time_limit)
+    elif into.write is not None:
+        _write(rows, found.parent, into.write)
     elif as_csv:
         sys.stdout.write(
             best_known.as_csv(best_known.COLUMNS, ([visible(str(cell)) for cell in astuple(row)] for row in rows))
@@ -85,6 +101,23 @@ def _make(folder: Path) -> None:
     closed = sum(row.status == "closed" for row in rows)
     words = f"{folder / best_known.NAME}: {len(rows)} instances, {closed} closed"
     console.print(words)
+
+
+def _compose(rows: list[Row], file: Path, results: Path, time_limit: str) -> None:
+    """A line an instance that is better, and how many were tried."""
+    from synth.cli.common import demand_folder
+    from synth.library import compositions
+    from synth.options import given_limit
+
+    demand_folder("--compose", results)
+    tried = better = 0
+    for row, record in compositions.better(rows, file, results, given_limit(time_limit) or math.inf):
+        tried += 1
+        if record is not None:
+            better += 1
+            before, after = shown(_number(row.value), row.unit), shown(record.value, row.unit)
+            console.print(f"{row.family} {row.instance}: {after} instead of {before}: {record['message']}")
+    console.print(f"{counted(tried, 'open instance')} tried, {better} better")
 
 
 def _number(text: str) -> float | None:

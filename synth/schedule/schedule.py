@@ -65,8 +65,9 @@ class Schedule:
             np.concatenate([self.adds, other.adds]),
         )
 
-    def reversed_in_time(self, adds: bool) -> Schedule:
-        """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter."""
+    def reversed_in_time(self, adds: npt.ArrayLike) -> Schedule:
+        """The schedule played backwards: on the reversed network an allgather becomes a reduce-scatter. ``adds``: of
+        every transfer, or one value for all."""
         return Schedule.of(self.steps + 1 - self.step.astype(np.int64), self.link, self.chunk, adds)
 
 

@@ -18,6 +18,7 @@ _SHARES = Parameter("chunks", read_int(1), None, "pieces a rank; default: the be
 _TRANSFERS = Parameter(
     "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
 )
+_LIBRARY = Parameter("library", str, None, "its table; default: results/published/library.csv, here or above")
 _RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
 _FILE = Parameter(
     "file", str, None, "the file: MSCCL XML, an MSCCL++ plan, or a record of the mirrored collective", question=True
@@ -147,6 +148,9 @@ FAMILY = Family(
                    _TRANSFERS),
         _reference("bfb", "breadth-first broadcast of the direct-connect paper: per step a max-flow"),
         _reference("imported", "the algorithm in a file (MSCCL XML, MSCCL++ plan) or of a mirror's record", _FILE,
+                   repeats=False),
+        _reference("composed", "made of the library's schedules of other instances: mirrors, sizes, halves (ours)",
+                   _LIBRARY, Parameter("tries", read_int(1), 6, "ways to try, those with the quickest parts first"),
                    repeats=False),
         _reference("tacos", "TACOS: random greedy matching of links and chunks, made causal", _RESTARTS),
     ),

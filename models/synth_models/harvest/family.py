@@ -102,6 +102,14 @@ FAMILY = Family(
             "recursive doubling on one port in O(log^2 n) (the paper's section 5)",
         ),
         Method(
+            "composed",
+            "reference",
+            "the library's schedules for other delays, sizes or overlaps, as they are (ours)",
+            _HERE + "references.composed:solve",
+            (),
+            (Parameter("library", str, None, "its table; default: results/published/library.csv, here or above"),),
+        ),
+        Method(
             "candidates",
             "program",
             "concurrent flows on candidate topologies, then a shortest path",

@@ -24,6 +24,7 @@ _PROGRAM_PARAMETERS = (
     Parameter("relaxation", read_flag, True, "first try to refute a horizon by the symmetric LP relaxation"),
     Parameter("counting", read_flag, True, "start from the counting bound; off: the program itself refutes horizons"),
 )
+_LIBRARY = Parameter("library", str, None, "its table; default: results/published/library.csv, here or above")
 _RESTARTS = Parameter("restarts", read_int(1), 10, "schedules to try, each with other random numbers")
 
 FAMILY = Family(
@@ -63,7 +64,12 @@ FAMILY = Family(
         Method("cycle", "reference", "both ways round a cycle through all nodes: optimal on even meshes (ours)",
                _HERE + "references.cycle:solve", repeats=True),
         Method("forest", "reference", "allreduce over shallow spanning trees that load all edges alike (ours)",
-               _HERE + "references.forest:solve", (), (_RESTARTS,), repeats=True),
+               _HERE + "references.forest:solve", (),
+               (_RESTARTS, Parameter("passes", read_int(1), 30, "times that each is scheduled forwards or backwards")),
+               repeats=True),
+        Method("composed", "reference", "made of the library's schedules of other instances: images, halves (ours)",
+               _HERE + "references.composed:solve", (),
+               (_LIBRARY, Parameter("passes", read_int(0), 60, "times to shift it forwards and backwards"))),
         Method("mesh2d_rings", "reference", "hierarchical rings, one dimension of a mesh or torus after the other",
                _HERE + "references.mesh2d_rings:solve", repeats=True),
         Method("multitree", "reference", "MultiTree: one tree per node, trees take free links in turn",

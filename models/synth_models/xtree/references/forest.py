@@ -26,7 +26,6 @@ from synth_models.xtree.references.justified import allreduce
 from synth_models.xtree.references.multitree import hold_first
 from synth_models.xtree.references.spanning_trees import balanced_trees, edges_of, tree_links
 
-PASSES = 30
 MOST_PAIRS = 20_000_000  # (chunk, node) pairs: about 1 GB
 
 
@@ -57,7 +56,7 @@ def solve(instance: XTreeInstance, options: RunOptions) -> Outcome:
         roots = random.permutation(np.resize(random.permutation(central), trees)).astype(np.int32)
         parent = balanced_trees(network, edges, roots, radius + restart % 2, random)
         up, down = tree_links(edges, parent)
-        schedule = allreduce(parent, up, down, network.links, PASSES, bound, random)
+        schedule = allreduce(parent, up, down, network.links, int(options.method.get("passes", 30)), bound, random)
         used += 1
         if best is None or schedule.steps < best.steps:
             best = schedule
