@@ -42,7 +42,6 @@ MOST_ENTRIES = 1 << 22  # with more, the copies that a call given up is restored
 LOADING_S = 0.4  # processor time of all plain calls: what importing numba and loading a few kernels takes,
 LOADED_S = 0.05  # and what loading one takes where numba has been imported
 COMPILING_S = 0.0009  # per byte of a kernel's code and of those it calls: 78 kernels of fabric and xtree took 62 s
-AGAIN_S = 0.05  # from a signal that ends a plain call to the next, if the first was dropped
 COLLECTED_SELDOM = (100_000, 20, 100)  # thresholds of the garbage collector
 _TIMED = hasattr(signal, "setitimer") and hasattr(signal, "SIGVTALRM")
 
@@ -273,7 +272,7 @@ class _Call:
                 signal.signal(signal.SIGVTALRM, _ring)
             if signal.getsignal(signal.SIGVTALRM) is _ring:  # not another's
                 self.timed = True
-                signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3, AGAIN_S)
+                signal.setitimer(signal.ITIMER_VIRTUAL, left + 1e-3)
 
     def count(self) -> None:
         """Add the processor time of this call, which has ended, to the accounts."""
