@@ -193,12 +193,14 @@ def _blocks(limits: Executor, a: Algorithm) -> Iterator[Fault]:
 
 def _crowded(limits: Executor, a: Algorithm, used: BoolArray, word: str) -> Iterator[Fault]:
     """Channels of a gpu over which more thread blocks send (or receive) than the executor takes."""
-    pairs, count = np.unique(np.stack([a.tb_rank[used], a.tb_channel[used]], axis=1), axis=0, return_counts=True)
     most = limits.blocks_per_channel
+    channels, channel = np.unique(a.tb_channel[used], return_inverse=True)  # a file may hold any numbers
+    pairs, count = np.unique(a.tb_rank[used] * len(channels) + channel.reshape(-1), return_counts=True)
     yield from first_of_kind(
         np.flatnonzero(count > most).tolist(),
         lambda k: Fault(
-            f"gpu {pairs[k, 0]}", f"{count[k]} thread blocks {word} on channel {pairs[k, 1]}, at most {most}"
+            f"gpu {pairs[k] // len(channels)}",
+            f"{count[k]} thread blocks {word} on channel {channels[pairs[k] % len(channels)]}, at most {most}",
         ),
     )
 

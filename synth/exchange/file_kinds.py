@@ -21,12 +21,12 @@ def holds_algorithm(path: Path) -> bool:
 
 
 def is_plan(path: Path) -> bool:
-    """Whether a JSON file looks like an execution plan of MSCCL++."""
-    if path.suffix.lower() != ".json" or not path.is_file():
+    """Whether a file, whatever its name, is JSON and looks like an execution plan of MSCCL++."""
+    if not path.is_file():
         return False
     with path.open("rb") as stream:
-        head = stream.read(HEAD)
-    return b'"gpus"' in head and b'"synth-record/' not in head
+        head = stream.read(HEAD).lstrip()
+    return head.startswith(b"{") and b'"gpus"' in head and b'"synth-record/' not in head
 
 
 def beside(path: Path) -> Path:

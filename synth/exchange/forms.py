@@ -30,7 +30,7 @@ from synth.exchange.lowering import Limits, Wish, in_chunks, limits_of, lower
 from synth.exchange.lowering.ways import ways
 from synth.exchange.mscclpp.dealing import DEALINGS, Dealing
 from synth.exchange.mscclpp.plan import EXECUTOR
-from synth.exchange.programs import Program, in_seconds, most_blocks
+from synth.exchange.programs import Program, in_seconds
 from synth.exchange.record_export import algorithm_of, transfers_of
 from synth.exchange.transfers import Transfers
 from synth.instance import Instance
@@ -297,10 +297,9 @@ class Lowered:
         executor, spread = executor_of(self.form), wish.channels
         if "nodes" not in self.lifted:
             _demand_room(self.transfers, executor, wish.chunks)
-        made = self._lowered(executor, wish)
-        if most_blocks(made) > MULTIPROCESSORS and "blocks" not in self.lifted:
+        if "blocks" not in self.lifted:
             wish = replace(wish, blocks=MULTIPROCESSORS)
-            made = self._lowered(executor, wish)
+        made = self._lowered(executor, wish)
         one = replace(wish, in_place=True)
         turns = "by time" if wish.by_time else "in turn" if wish.in_turn else ""
         turns += " of arrival" if wish.by_arrival else ""

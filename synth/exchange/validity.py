@@ -140,21 +140,24 @@ def _refuse_huge(a: Algorithm, steps: Steps, where: Cells) -> None:
 def _block_faults(a: Algorithm) -> Iterator[Fault]:
     """Thread blocks: peers and channels that exist, one block for each peer, channel and direction."""
     faults = FaultsByKind()
+
+    def wrong(block: int, words: str) -> None:
+        faults.add(Fault(block_place(a, block), words))
+
     taken: dict[tuple[str, int, int, int], int] = {}
     columns = zip(a.tb_rank.tolist(), a.tb_send.tolist(), a.tb_recv.tolist(), a.tb_channel.tolist(), strict=True)
     for block, (rank, send, recv, channel) in enumerate(columns):
-        where = block_place(a, block)
         for direction, peer in (("send", send), ("recv", recv)):
             if not -1 <= peer < a.ranks:
-                faults.add(Fault(where, f"{direction} = {peer}: there are gpus 0..{a.ranks - 1}, or -1 for none"))
+                wrong(block, f"{direction} = {peer}: there are gpus 0..{a.ranks - 1}, or -1 for none")
             elif peer == rank:
-                faults.add(Fault(where, f"{direction} = {peer}: is its own gpu"))
+                wrong(block, f"{direction} = {peer}: is its own gpu")
             elif peer >= 0:
                 other = taken.setdefault((direction, rank, peer, channel), block)
                 if other != block:
-                    faults.add(Fault(where, f"{direction} = {peer} on channel {channel}, as {block_place(a, other)}"))
+                    wrong(block, f"{direction} = {peer} on channel {channel}, as {block_place(a, other)}")
         if not (0 if send >= 0 or recv >= 0 else -1) <= channel <= MOST_CHANNEL:
-            faults.add(Fault(where, f"chan = {channel}: must be in 0..{MOST_CHANNEL}"))
+            wrong(block, f"chan = {channel}: must be in 0..{MOST_CHANNEL}")
     yield from faults.kept()
 
 

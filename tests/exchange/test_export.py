@@ -125,6 +125,13 @@ def test_an_export_says_how_long_it_takes_beside_the_schedule(suffix: str, tmp_p
     assert scheduled <= asked < 1.02 * scheduled < rounded
 
 
+def test_the_time_of_a_plan_is_known_whatever_its_file_is_called(tmp_path: Path) -> None:
+    instance = synth.make("fabric", network="torus", rows=2, cols=2, collective="allgather", bytes="4KiB")
+    (tmp_path / "torus.json").write_text(instance.to_json())
+    path = synth.solve(synth.read(tmp_path / "torus.json"), "direct", results=tmp_path).path
+    assert "as exported it takes" in export(path, "-f", "mscclpp", "-o", tmp_path / "torus.plan")[1]
+
+
 def test_moves_traces_and_a_plan(solved: Path, tmp_path: Path) -> None:
     export(solved / "pull.json", "-o", tmp_path / "moves.csv")
     rows = list(csv.DictReader((tmp_path / "moves.csv").open()))

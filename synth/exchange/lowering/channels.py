@@ -56,7 +56,7 @@ def connections(t: Transfers, lane: IntArray, budget: IntArray, pair: IntArray) 
     nth = np.empty(len(key), dtype=np.int64)
     nth[order] = np.arange(len(key)) - begin
     run = nth // budget[pair] if len(key) else nth
-    _, found = np.unique(np.stack([key, run]), axis=1, return_inverse=True)
+    _, found = np.unique(key * (int(run.max(initial=0)) + 1) + run, return_inverse=True)
     return np.asarray(found).reshape(-1).astype(np.int64)
 
 

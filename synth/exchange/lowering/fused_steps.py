@@ -72,9 +72,9 @@ def fused(done: Acts, made: Blocks, buffer_chunks: IntArray) -> tuple[Acts, Bloc
 def _paired(receives: IntArray, sends: IntArray, count: int) -> IntArray:
     """For every block that sends the one that receives whose data it sends on most, each taken once; -1 for none."""
     found, taken = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=bool)
-    pairs, often = np.unique(np.stack([receives, sends]), axis=1, return_counts=True)
-    for k in np.lexsort((pairs[1], pairs[0], -often)).tolist():
-        recv, send = int(pairs[0, k]), int(pairs[1, k])
+    pairs, often = np.unique(receives * count + sends, return_counts=True)
+    for k in np.argsort(-often, kind="stable").tolist():
+        recv, send = divmod(int(pairs[k]), count)
         if found[send] < 0 and not taken[recv]:
             found[send], taken[recv] = recv, True
     return found

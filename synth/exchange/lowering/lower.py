@@ -110,7 +110,8 @@ def _within_limits(
             np.minimum.at(share, np.searchsorted(pairs, src[rows] * t.ranks + dst[rows]), most / length[rows])
         hit = share < 1
         held = np.zeros(len(pairs), dtype=np.int64)  # moves of the fullest connection of a pair
-        _, where, number = np.unique(np.stack([pair, channel]), axis=1, return_index=True, return_counts=True)
+        key = pair * (int(channel.max(initial=0)) + 1) + channel
+        _, where, number = np.unique(key, return_index=True, return_counts=True)
         np.maximum.at(held, pair[where], number)
         if (np.minimum(budget, held)[hit] <= 1).any():
             break

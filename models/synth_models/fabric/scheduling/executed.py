@@ -68,15 +68,31 @@ class Steps(NamedTuple):
     opens: BoolArray
 
 
+class _Shape(NamedTuple):
+    """What no cost changes of an algorithm on an instance: its messages and waits; of every connection, in the order of
+    their numbers, the ``routes`` and whether it leads ``far``, to another box; ``way``: the connection of every step
+    that sends, -1 for none."""
+
+    messages: order.Messages
+    waits: order.Before
+    routes: list[list[Route]]
+    far: list[bool]
+    way: IntArray
+
+
+SHAPED = ("tb_rank", "tb_send", "tb_channel", "step_start", "kind", "count", "dep_tb", "dep_step")
+_last: tuple[FabricInstance, Algorithm, _Shape] | None = None
+
+
 def executed(instance: FabricInstance, a: Algorithm, part_bytes: int, costs: Costs) -> float:
     """Seconds of a valid algorithm on parts of so many bytes. Raises :class:`InputError` where a chunk has no byte, and
     as :meth:`Routes.hops`."""
     if part_bytes < a.chunks:
         raise InputError(f"a part of {part_bytes} bytes cannot be cut into {a.chunks} chunks")
     passes = 1 if not costs.pass_bytes else min(max(1, -(-part_bytes // (a.chunks * costs.pass_bytes))), MOST_PASSES)
-    at = places.steps(a)
-    links, way = _ways(instance, a, at, costs)
-    steps = _program(a, at, links, way, part_bytes / a.chunks / passes, costs)
+    shape = _shape(instance, a)
+    links = links_of(instance, shape.routes, shape.far, costs)
+    steps = _program(a, shape, links, part_bytes / a.chunks / passes, costs)
     resources = instance.machine.links + len(instance.machine.group_names)
     most = max(MOST_EVENTS // max(a.steps, 1), LEAST_PASSES)
     if passes <= most:
@@ -130,8 +146,18 @@ def _end(steps: Steps, links: Links, resources: int, passes: int) -> float:
     return float(found)
 
 
-def _ways(instance: FabricInstance, a: Algorithm, at: places.Steps, costs: Costs) -> tuple[Links, IntArray]:
-    """The routes of all connections, and that of every step that sends."""
+def _shape(instance: FabricInstance, a: Algorithm) -> _Shape:
+    """That of an algorithm, kept of the last one: every protocol asks for it in turn."""
+    global _last
+    before = _last
+    if before is None or before[0] is not instance or any(getattr(before[1], n) is not getattr(a, n) for n in SHAPED):
+        before = _last = instance, a, _shaped(instance, a)
+    return before[2]
+
+
+def _shaped(instance: FabricInstance, a: Algorithm) -> _Shape:
+    at = places.steps(a)
+    messages = order.messages(a, at)
     sends = np.flatnonzero(SENDING[a.kind])
     block = at.block[sends]
     channels = int(a.tb_channel.max(initial=0)) + 1
@@ -150,7 +176,8 @@ def _ways(instance: FabricInstance, a: Algorithm, at: places.Steps, costs: Costs
         for route in chosen[k]:
             routes.take(route, int(amount[k]))
     pairs = [(instance.members[u], instance.members[v]) for u, v in zip(src.tolist(), dst.tolist(), strict=True)]
-    return links_of(instance, [chosen[k] for k in range(len(pairs))], far_apart(instance, pairs), costs), way
+    ways = [chosen[k] for k in range(len(pairs))]
+    return _Shape(messages, order.before(a, at, messages), ways, far_apart(instance, pairs), way)
 
 
 def far_apart(instance: FabricInstance, pairs: list[tuple[int, int]]) -> list[bool]:
@@ -205,10 +232,9 @@ def _uses(
     return rows, after
 
 
-def _program(a: Algorithm, at: places.Steps, links: Links, way: IntArray, chunk: float, costs: Costs) -> Steps:
+def _program(a: Algorithm, shape: _Shape, links: Links, chunk: float, costs: Costs) -> Steps:
     """The steps with what they take; a chunk has so many bytes in a pass."""
-    messages = order.messages(a, at)
-    waits = order.before(a, at, messages)
+    messages, waits, way = shape.messages, shape.waits, shape.way
     size = np.where(a.kind == NOP, 0.0, a.count * chunk)
     hop, step = np.zeros(a.steps), np.where(a.kind == NOP, 0.0, costs.step)
     sends = np.flatnonzero(way >= 0)
