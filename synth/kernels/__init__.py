@@ -69,7 +69,7 @@ class Kernel:
         if self._ready is not None and _mode is None and not self.draws:
             start_up_costs.used = True
             return self._until_its_end(args, named)
-        if _Call.running is not None and not _Call.running.asking:
+        if _Call.running is not None:
             return self.plain(*args, **named)
         given = (*args, *named.values())
         if self.allowance_s(given) <= 0.0:
@@ -253,18 +253,15 @@ class _Call:
     def __init__(self, kernel: Kernel, given: Any) -> None:
         self._kernel, self._given = kernel, given
         self._began = time.thread_time()
-        self.timed = self.asking = False
+        self.timed = False
         self.given_up = False  # whatever came of it since: on the way an exception may be dropped, or become another
 
     def set_timer(self) -> None:
         """Wait for as long as this call may still take; raise :class:`_TooSlow` if that is over."""
         _Call.running = self
-        asked, self.asking = time.thread_time(), True
-        try:
-            with np.errstate(all="warn"):  # numba may be imported to see what is on disk
-                left = self._kernel.allowance_s(self._given, asked - self._began) - (asked - self._began)
-        finally:
-            self.asking = False
+        asked = time.thread_time()
+        with np.errstate(all="warn"):  # numba may be imported to see what is on disk
+            left = self._kernel.allowance_s(self._given, asked - self._began) - (asked - self._began)
         self._began += time.thread_time() - asked
         start_up_costs.plain_since = None if _mode == "plain" else self._began
         if left <= 0.0:
@@ -286,8 +283,7 @@ class _Call:
 
 
 def _ring(*_: object) -> None:
-    """A ring while the one before is answered is not heard: an import of numba must not begin within itself."""
-    if _Call.running is not None and not _Call.running.asking:
+    if _Call.running is not None:
         _Call.running.set_timer()
 
 

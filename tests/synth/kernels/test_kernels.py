@@ -274,25 +274,6 @@ def test_a_call_may_be_given_up_anywhere(monkeypatch: pytest.MonkeyPatch) -> Non
     assert points > 8
 
 
-def test_a_ring_while_another_is_answered_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the first asks for may be numba itself, whose import must not begin within itself."""
-    asked = 0
-
-    def allowance_s(*_: object) -> float:
-        nonlocal asked
-        asked += 1
-        kernels._ring()
-        return 1e6
-
-    monkeypatch.setattr(Kernel, "allowance_s", allowance_s)
-    kernel: Any = counted
-    monkeypatch.setattr(kernel, "_ready", None)
-    a = np.zeros(2, dtype=np.int64)
-    counted(a, 3)
-    assert a[0] == 3
-    assert asked == 2  # whether to run it plainly, and for how long
-
-
 @pytest.mark.parametrize("error", [TypeError, SystemError, None])
 def test_what_compiled_code_makes_of_a_signal_does_not_matter(
     monkeypatch: pytest.MonkeyPatch, error: type[Exception] | None
