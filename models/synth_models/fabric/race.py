@@ -30,7 +30,7 @@ from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
 from synth_models.fabric.plans.twins import rooted_twins, slower_twins
-from synth_models.fabric.problem.reach import OF_READY, knows
+from synth_models.fabric.problem.reach import COLLECTIVES_OF, OF_READY, knows
 from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.late_start import late_schedules
@@ -191,6 +191,9 @@ def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance,
 def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
     """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
     ready at once, each timed again for when they are."""
+    if instance.traffic is not None and not knows(method.name, instance.collective):
+        takers = ", ".join(name for name, known in COLLECTIVES_OF.items() if instance.collective in known)
+        return Outcome("unsupported", message=f"{method.name} takes no blocks with several holders; {takers} do")
     if instance.ready is None or method.name in OF_READY or instance.traffic is not None:
         plain: Outcome = called(method, function, instance, options)
         return plain

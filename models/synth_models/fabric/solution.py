@@ -15,6 +15,7 @@ from synth.errors import InputError
 from synth.graph.symmetry import arc_images
 from synth.text.untrusted import exact_sum, flags, whole, whole_numbers
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.rows import starts
 
@@ -239,7 +240,7 @@ def listing(instance: FabricInstance, schedule: Schedule) -> IntArray:
     """The transfers in the order in which a table lists them: by their start. Where switches store partial sums, a
     transfer out of one carries what the last one listed before it brought: there the schedule's own order stays."""
     stores = instance.switching.mode == "store_and_forward" and bool(instance.machine.is_switch.any())
-    if stores and np.any(instance.all_blocks[0].origin < 0):
+    if stores and np.any(instance.all_blocks[0].sums):
         return np.arange(schedule.transfers, dtype=np.int64)
     return np.argsort(schedule.start, kind="stable").astype(np.int64)
 
@@ -247,8 +248,8 @@ def listing(instance: FabricInstance, schedule: Schedule) -> IntArray:
 def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
     """Columns ``start_s,piece,block,bytes,origin,src,dst,links``; for reductions ``adds``; of several collectives their
     number, ``collective``: a row a transfer in the order of :func:`listing`. ``origin`` is the rank whose data it is,
-    or ``sum``; ``dst`` has several ranks for a multicast, ``src`` several for an in-tree; ``links`` are numbers of
-    links, separated by spaces."""
+    all of several, or ``sum``; ``dst`` has several ranks for a multicast, ``src`` several for an in-tree; ``links`` are
+    numbers of links, separated by spaces."""
     import pandas as pd
 
     net, is_switch = instance.machine.network, instance.machine.is_switch
@@ -274,12 +275,12 @@ def table(instance: FabricInstance, schedule: Schedule) -> pd.DataFrame:
         "piece": piece,
         "block": block,
         "bytes": schedule.piece_bytes[piece],
-        "origin": ["sum" if v < 0 else str(v) for v in origin.tolist()],
+        "origin": blocks.words(np.where(blocks.sums[block], EVERYONE, origin)),
         "src": sources if several else net.src[schedule.link[begins]] if len(order) else np.zeros(0, dtype=np.int64),
         "dst": last,
         "links": [" ".join(map(str, route)) for route in routes],
     }
-    if np.any(blocks.origin < 0):
+    if np.any(blocks.sums):
         columns["adds"] = schedule.adds[order].astype(np.int64)
     if instance.collectives is not None:
         columns["collective"] = collective[block]

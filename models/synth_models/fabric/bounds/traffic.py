@@ -207,7 +207,7 @@ def fluid_traffic(links: Links, kinds: list[Class], seconds: float) -> Fluid | N
         wanted[place[wanter]] = 1.0
         at += int(inner.sum())
     rows = resources + len(flows) * edges
-    found = linprog(
+    found: Any = linprog(
         np.concatenate([[1.0], np.zeros(columns - 1)]),
         A_ub=_matrix(least, rows, columns), b_ub=np.zeros(rows), A_eq=_matrix(equal, at, columns), b_eq=wanted,
         method="highs", options={"time_limit": max(seconds, 0.1)},

@@ -55,14 +55,14 @@ def of_origin(instance: FabricInstance) -> FabricInstance:
     share = instance.bytes // len(instance.members)
     begin = EVERYONE if np.any(blocks.origin == EVERYONE) else origin
     goal = EVERYONE if np.any(blocks.goal == EVERYONE) else origin
-    row = (np.array([value], dtype=np.int64) for value in (begin, goal, share))
+    holds, wants, size = (np.array([value], dtype=np.int64) for value in (begin, goal, share))
     one.__dict__.update(
         collective=OF_ORIGIN[instance.collective],
         bytes=share,
         root=origin if instance.collective != "allreduce" else None,
         members=instance.members,
         machine=instance.machine,
-        blocks=Blocks(*row),
+        blocks=Blocks(holds, wants, size),
     )
     return one
 

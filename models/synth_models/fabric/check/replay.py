@@ -235,12 +235,7 @@ def _ended(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntA
     head = instance.machine.network.dst[schedule.link]
     comes = np.flatnonzero(hops.arrive >= 0)
     goal = blocks.goal[schedule.piece_block[schedule.piece[hops.owner[comes]]]]
-    wanted = goal == head[comes]
-    for code in np.unique(blocks.goal[blocks.goal < 0]).tolist():
-        is_wanter = np.zeros(nodes, dtype=bool)
-        is_wanter[list(blocks.ranks(code, instance.members))] = True
-        wanted |= (goal == code) & is_wanter[head[comes]]
-    comes = comes[wanted]
+    comes = comes[blocks.mean(goal, head[comes], instance.members)]
     np.maximum.at(found, head[comes], hops.arrive[comes])
     return found
 

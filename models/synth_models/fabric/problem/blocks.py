@@ -26,7 +26,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import BoolArray, Int32Array, IntArray
 from synth.schedule.collective import CollectiveName
 
 Collective = Literal[CollectiveName, "demand", "traffic"]
@@ -73,6 +73,18 @@ class Blocks:
         for row, code in zip(found, codes.tolist(), strict=True):
             row[list(self.ranks(code, members))] = True
         return found
+
+    def mean(self, codes: IntArray, nodes: IntArray | Int32Array, members: Sequence[int]) -> BoolArray:
+        """Whether each entry of ``origin`` or ``goal`` means the node beside it, shape (rows,)."""
+        found: BoolArray = codes == nodes
+        for code in np.unique(codes[codes < 0]).tolist():
+            found |= (codes == code) & np.isin(nodes, self.ranks(code, members))
+        return found
+
+    def words(self, codes: IntArray) -> list[str]:
+        """The ranks that each entry of ``origin`` means, separated by spaces; ``sum`` for everyone."""
+        said = {code: " ".join(map(str, self.ranks(code, ()))) or "sum" for code in np.unique(codes).tolist()}
+        return [said[code] for code in codes.tolist()]
 
 
 def in_set(number: int) -> int:

@@ -57,8 +57,8 @@ def blocks_of_traffic(rows: Sequence[HeldBlock]) -> Blocks:
             goal.append(code(lacking))
             size.append(row.bytes)
             sums.append(adds)
-    columns = (np.array(column, dtype=np.int64) for column in (origin, goal, size))
-    return Blocks(*columns, summed=np.array(sums, dtype=bool), sets=tuple(numbers))
+    holds, wants, amount = (np.array(column, dtype=np.int64) for column in (origin, goal, size))
+    return Blocks(holds, wants, amount, np.array(sums, dtype=bool), tuple(numbers))
 
 
 def shape_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
@@ -79,7 +79,7 @@ def shape_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
             if isinstance(stated, (list, tuple)):
                 yield from _twice(f"traffic[{i}].{key}", [node for node in stated if whole(node)])
     sizes = [row.get("bytes") for row in listed if isinstance(row, dict)]
-    amounts = [amount for amount in sizes if whole(amount)]
+    amounts: list[Any] = [amount for amount in sizes if whole(amount)]
     if listed and len(amounts) == len(listed) and whole(size) and sum(amounts) != size:
         yield Fault("bytes", f"must be the sum over all blocks, {sum(amounts)}", size, True)
 

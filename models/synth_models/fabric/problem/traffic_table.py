@@ -23,8 +23,8 @@ _BLANKS = " \t\n\r"
 
 
 class Table(NamedTuple):
-    """``demand``: rows (src, dst, bytes), if every block has one holder and one wanter, else ``traffic``: rows of
-    bytes, holders, mode, wanters. ``lines``: where each stands in the file."""
+    """What a table asks for. ``demand``: rows (src, dst, bytes), if every block has one holder and one wanter, else
+    ``traffic``: rows of bytes, holders, mode, wanters. ``lines``: where each stands in the file."""
 
     demand: list[list[int]] | None
     traffic: list[dict[str, Any]] | None
@@ -33,7 +33,8 @@ class Table(NamedTuple):
     @property
     def bytes(self) -> int:
         """All that is asked for."""
-        return sum(row[2] for row in self.demand or ()) + sum(row["bytes"] for row in self.traffic or ())
+        amounts: list[int] = [row[2] for row in self.demand or ()] + [row["bytes"] for row in self.traffic or ()]
+        return sum(amounts)
 
 
 def read_table(file: InputFile, machine: Machine | None = None) -> Table:
@@ -93,7 +94,10 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
             faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
             continue
         pair = {"src": "holders", "dst": "wanters"} if {"src", "dst"} & set(stated) else {}
-        given = {pair.get(key, key): value for key, value in stated.items()}
+        if pair and {"holders", "wanters", "mode"} & set(stated):
+            faults.append(Fault(f"line {line}", "has src and dst beside holders, wanters and mode: one or the other"))
+            continue
+        given: dict[str, Any] = {pair.get(key, key): value for key, value in stated.items()}
         said = {column: word for word, column in pair.items()}
         row: dict[str, Any] = {"line": line}
         for key in sorted(set(given) - set(COLUMNS)):
@@ -119,7 +123,7 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
 
 def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
     """The elements of the list that the file holds, and the line on which each begins."""
-    text, decoder = file.text, json.JSONDecoder()
+    text, decoder = file.text, json.JSONDecoder(object_pairs_hook=_each_key_once)
     at, line, counted = text.index("[") + 1, 1, 0
     first = True
     while True:
@@ -140,6 +144,13 @@ def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
         at += 1
     if text[at + 1 :].strip():
         raise InputError("not valid JSON: something stands behind the list", str(file))
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"a key stands twice: {next(key for key in keys if keys.count(key) > 1)}")
+    return dict(pairs)
 
 
 def _behind(text: str, at: int) -> int:

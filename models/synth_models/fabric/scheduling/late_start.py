@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from synth.arrays import BoolArray, IntArray
+from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
@@ -140,18 +140,10 @@ def first_ticks(instance: FabricInstance, moves: Transfers, hops: HopTimes, tick
     rows = np.flatnonzero(hops.leaves >= 0)
     of = np.repeat(np.arange(len(moves.piece)), np.diff(moves.route_start))[rows]
     source = instance.machine.network.src[moves.link[rows]].astype(np.int64)
-    own = _holds(instance, moves.piece_block[moves.piece[of]], source)
+    blocks = instance.blocks
+    own = blocks.mean(blocks.origin[moves.piece_block[moves.piece[of]]], source, instance.members)
     found = np.zeros(len(moves.piece), dtype=np.int64)
     np.maximum.at(found, of[own], instant[source[own]] - hops.leaves[rows][own])
-    return found
-
-
-def _holds(instance: FabricInstance, block: IntArray, node: IntArray) -> BoolArray:
-    """Whether each node holds the block beside it from the start; shape (rows,)."""
-    origin = instance.blocks.origin[block]
-    found: BoolArray = origin == node
-    for code in np.unique(origin[origin < 0]).tolist():
-        found |= (origin == code) & np.isin(node, instance.blocks.ranks(code, instance.members))
     return found
 
 
@@ -165,8 +157,9 @@ def _waits(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: In
     piece, adds = moves.piece[owner], moves.adds[owner]
     block = moves.piece_block[piece]
     tail, head = (end[moves.link].astype(np.int64) for end in (machine.network.src, machine.network.dst))
-    is_sum = instance.blocks.sums[block]
-    leaves = np.flatnonzero((hops.leaves >= 0) & (is_sum | ~_holds(instance, block, tail)))
+    is_sum, origin = instance.blocks.sums[block], instance.blocks.origin[block]
+    own = instance.blocks.mean(origin, tail, instance.members)
+    leaves = np.flatnonzero((hops.leaves >= 0) & (is_sum | ~own))
     comes = np.flatnonzero(~machine.is_switch[head])
     place, tick = (piece * machine.nodes + head)[comes], (start[owner] + hops.arrival)[comes]
     comes, place, tick = (column[np.lexsort((tick, place))] for column in (comes, place, tick))

@@ -173,7 +173,7 @@ class Together:
         moves, blocks = self.transfers, self.instance.all_blocks[0]
         origin = blocks.origin[moves.piece_block[moves.piece]]
         source = self.instance.machine.network.src[moves.link[moves.route_start[:-1]]]
-        found: BoolArray = (origin == EVERYONE) | (origin == source)
+        found: BoolArray = (origin == EVERYONE) | blocks.mean(origin, source, self.instance.members)
         return found
 
     def _stages(self, source: IntArray, arrival: IntArray) -> tuple[Stages, list[Fraction]]:
@@ -185,7 +185,7 @@ class Together:
         rows: list[tuple[IntArray, IntArray]] = []
         found: list[Fraction] = []
         for number, before in self._pairs():
-            there = (self.of == before) & ((goal == target) | (goal == EVERYONE))
+            there = (self.of == before) & ((goal == EVERYONE) | blocks.mean(goal, target, self.instance.members))
             members = (set(self.instance.parts[k].members) for k in (number, before))
             for rank in sorted(set.intersection(*members)):
                 coming = np.flatnonzero(there & (target == rank))

@@ -64,7 +64,7 @@ class Breakable:
         role[members] = MEMBER
         if self.instance.the_root is not None:
             role[self.instance.the_root] = ROOT
-        if self.instance.collective == "demand":
+        if self.instance.collective in ("demand", "traffic"):
             role[members] = np.arange(len(members)) + ROOT
         return role
 
@@ -103,7 +103,7 @@ class Breakable:
             if targets <= closed:
                 continue
             parts = machine.parts_of(self.instance.members)
-            if self.instance.collective in (*ROOTED, "demand"):
+            if self.instance.collective in (*ROOTED, "demand", "traffic"):
                 parts = [sorted(members & closed), sorted(members - closed)]
             lost = [f"{names[u]} -> {names[v]}" for u, v in sorted(gone) if u in closed and v not in closed]
             return Cut([[names[v] for v in one] for one in parts], [names[v] for v in sorted(closed)], lost)
@@ -115,6 +115,11 @@ class Breakable:
         if instance.collective == "demand":
             rows = instance.demand or ()
             return [(u, {v for w, v, _ in rows if w == u}) for u in dict.fromkeys(u for u, _, _ in rows)]
+        if instance.traffic is not None:
+            blocks = instance.blocks
+            ends = zip(blocks.origin.tolist(), blocks.goal.tolist(), blocks.sums.tolist(), strict=True)
+            needed = [(origin, goal) for origin, goal, adds in ends if adds or origin >= 0]
+            return [(u, set(blocks.ranks(goal, ()))) for origin, goal in needed for u in blocks.ranks(origin, ())]
         root = instance.the_root
         if root is None:
             return [(u, set(members)) for u in members]

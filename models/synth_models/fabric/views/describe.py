@@ -127,8 +127,9 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     via = f" (through {', '.join(_name(instance, v) for v in through)})" if through else ""
     p = int(schedule.piece[i])
     block = int(schedule.piece_block[p])
-    origin = int(instance.all_blocks[0].origin[block])
-    whose = "a sum" if origin < 0 else f"of {_name(instance, origin)}"
+    blocks = instance.all_blocks[0]
+    ranks = () if blocks.sums[block] else blocks.ranks(int(blocks.origin[block]), ())
+    whose = f"of {' or '.join(_name(instance, rank) for rank in ranks)}" if ranks else "a sum"
     if instance.collectives is not None:
         number = int(instance.all_blocks[1][block])
         whose += f", {_collective(instance.collectives[number].name, number)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from synth.text.quantities import BYTES, SECONDS, shown
 from synth.views.frames import Frames
 from synth_models.fabric.check.route_hops import hops_of
 from synth_models.fabric.instance import FabricInstance
+from synth_models.fabric.problem.blocks import Blocks
 from synth_models.fabric.solution import Quotient, Schedule, expanded
 from synth_models.fabric.views.positions import boxes, positions
 
@@ -43,9 +45,10 @@ def frames(instance: FabricInstance, schedule: Schedule | Quotient) -> Frames | 
     link = schedule.link[at]
     hops = hops_of(instance, schedule)
     begin = hops.begin[at] / schedule.ticks_per_s
-    origin = instance.all_blocks[0].origin[schedule.piece_block]
+    blocks = instance.all_blocks[0]
+    origin, sums = blocks.origin[schedule.piece_block], blocks.sums[schedule.piece_block].tolist()
     items = [
-        f"piece {p} {'(a sum)' if rank < 0 else f'of {names[rank]}'}, {shown(size, BYTES)}"
+        f"piece {p} {'(a sum)' if sums[p] else _whose(blocks, rank, names)}, {shown(size, BYTES)}"
         for p, (rank, size) in enumerate(zip(origin.tolist(), schedule.piece_bytes.tolist(), strict=True))
     ]
     titles = [
@@ -100,3 +103,7 @@ def _sampled(schedule: Schedule) -> Schedule:
         link=schedule.link[np.repeat(keep, lengths)],
         plan={},
     )
+
+
+def _whose(blocks: Blocks, code: int, names: Sequence[str]) -> str:
+    return f"of {' or '.join(names[rank] for rank in blocks.ranks(code, ()))}"

@@ -14,7 +14,6 @@ from synth.errors import Fault, InputError, UnsupportedError
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.clock import ticks_per_second
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.solution import MOST_BYTES, MOST_TICKS, Schedule
@@ -33,7 +32,7 @@ def from_table(instance: FabricInstance, file: InputFile) -> Schedule:
     ``start_s`` rounded to ticks that suit the instance. ``src`` and ``dst`` may be left out. Raises :class:`InputError`
     with every faulty line; what the transfers do is the check's."""
     blocks, _ = instance.all_blocks
-    reduces = bool(np.any(blocks.origin == EVERYONE))
+    reduces = bool(np.any(blocks.sums))
     readers: dict[str, Callable[[str], Any]] = {
         "start_s": _seconds,
         "piece": whole_cell(MOST_TICKS),

@@ -183,6 +183,8 @@ def _owners(instance: FabricInstance, schedule: Schedule, hops: Hops, of: Any) -
         return "collective", instance.all_blocks[1][block], max(len(instance.parts) - 1, 0)
     if len(instance.blocks) == 1:
         return PIECE, schedule.piece[hops.owner[of]], len(schedule.piece_block) - 1
+    if instance.blocks.sets:
+        return "block", block, len(instance.blocks) - 1
     if np.any(instance.blocks.origin < 0):
         return "rank whose sum it is", instance.blocks.goal[block], max(instance.members)
     return "rank whose data it is", instance.blocks.origin[block], max(instance.members)

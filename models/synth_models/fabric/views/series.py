@@ -24,10 +24,10 @@ NEWER = (
 
 
 def series(instance: FabricInstance) -> tuple[str, float] | None:
-    """Machine and collective in words, and the size in bytes; None for a demand or several collectives, whose sizes are
-    many. Where words do
-    not tell two apart (links of a file, failures, process groups), four letters of a hash do."""
-    if instance.collective in ("demand", SEVERAL):
+    """Machine and collective in words, and the size in bytes; None where sizes are many: for a demand, traffic or
+    several collectives. Where words do not tell two apart (links of a file, failures, process groups), four letters of
+    a hash do."""
+    if instance.collective in ("demand", "traffic", SEVERAL):
         return None
     network = instance.network
     words = [instance.collective.replace("_", "-"), "on"]

@@ -14,7 +14,6 @@ from synth.arrays import IntArray
 from synth_models.fabric import solution
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.solution import Quotient, Schedule
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def table(instance: FabricInstance, schedule: Schedule | Quotient) -> pd.DataFra
         texts = list(map(str, values.tolist()))
         rows = [" ".join(texts[a:b]) for a, b in pairwise(ends.tolist())]
         made[name] = [rows[i] for i in order.tolist()]
-    if np.any(instance.all_blocks[0].origin == EVERYONE):
+    if np.any(instance.all_blocks[0].sums):
         brought = _of_all(instance, schedule, hops)
         made["contributions"] = [f"{brought[i]:x}" for i in order.tolist()]
     return made
@@ -68,7 +67,7 @@ def _of_all(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[in
         return contributions(instance, schedule, hops)
     found = [0] * schedule.transfers
     for number, part in enumerate(instance.parts):
-        if np.any(part.blocks.origin == EVERYONE):
+        if np.any(part.blocks.sums):
             own, chosen = solution.part_of(instance, schedule, number)
             for i, brought in zip(chosen.tolist(), contributions(part, own, hops_of(part, own)), strict=True):
                 found[i] = brought
@@ -76,11 +75,15 @@ def _of_all(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[in
 
 
 def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> list[int]:
-    """Whose contributions every transfer of a reduction brings, a bit a member, in the schedule's order: what its rank
-    holds when it starts, or what the last transfer listed before it brought to the switch that it leaves."""
+    """Whose contributions every transfer of a sum brings, a bit a member, in the schedule's order: what its rank holds
+    when it starts, or what the last transfer listed before it brought to the switch that it leaves. 0 of copies."""
     net, is_switch = instance.machine.network, instance.machine.is_switch.tolist()
-    own = {member: 1 << i for i, member in enumerate(instance.members)}
-    everyone = (1 << len(own)) - 1
+    bit, blocks = {member: 1 << i for i, member in enumerate(instance.members)}, instance.blocks
+    codes = np.unique(blocks.origin).tolist()
+    adding = {code: {rank: bit[rank] for rank in blocks.ranks(code, instance.members)} for code in codes}
+    complete = {code: sum(bits.values()) for code, bits in adding.items()}
+    of_piece = blocks.origin[schedule.piece_block].tolist()
+    is_sum = blocks.sums[schedule.piece_block].tolist()
     piece, adds, head = schedule.piece.tolist(), schedule.adds.tolist(), net.dst[schedule.link].tolist()
     source = net.src[schedule.link[schedule.route_start[:-1]]].tolist()
     before = _listed_before(piece, source, [head[a] for a in schedule.route_start[:-1].tolist()], is_switch)
@@ -89,6 +92,9 @@ def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> l
     keeps = [False] * len(is_switch) if instance.switching.adds else is_switch  # who adds nothing to what it holds
     for hop, starts in _events(schedule, hops):
         i = int(hops.owner[hop])
+        if not is_sum[piece[i]]:
+            continue
+        own, everyone = adding[of_piece[piece[i]]], complete[of_piece[piece[i]]]
         if starts:
             node = int(net.src[schedule.link[hop]])
             at_rank = held.get((piece[i], node), own.get(node, 0))

@@ -44,6 +44,8 @@ def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
 
 
 def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
+    if instance.traffic is not None:
+        raise InputError(f"blocks with several holders or wanters are no algorithm of one; {_NO_FORM}")
     if instance.collectives is not None:
         raise InputError(f"several collectives are no algorithm of one; {_NO_FORM}")
     schedule = expanded(instance, schedule)

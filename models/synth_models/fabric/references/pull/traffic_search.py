@@ -146,10 +146,10 @@ def _improved(incumbent: Incumbent, draft: _Draft, random: np.random.Generator) 
         habit = Habit(float(random.choice([0.1, 0.5, 1.0, 2.0, 5.0])), float(random.random()))
         for p in random.permutation(chosen).tolist():
             root = int(random.choice(pieces[p].wanters)) if pieces[p].sums else None
-            tree = grown(roads, pieces[p], trial, habit, root)
-            if tree is None:
+            other = grown(roads, pieces[p], trial, habit, root)
+            if other is None:
                 break
-            trees[p] = tree
+            trees[p] = other
         else:
             if random.random() < 0.5:
                 a, b = random.choice(len(pieces), 2)
