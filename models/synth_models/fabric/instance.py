@@ -416,15 +416,9 @@ def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int,
     collective = raw.get("collective", "allgather")
     if len(members) < 2 or collective not in COLLECTIVES:
         return
-    if collective == "demand":
-        rows = raw.get("demand") or ()
-        seen = {u: machine.reached_from(u) for u in {u for u, _, _ in rows}}
-        lost = [(u, v) for u, v, _ in rows if not seen[u][v]]
-        for u, v in lost[:MOST_SHOWN]:
-            yield Fault("demand", f"rank {v} cannot be reached from rank {u}")
-        return
-    if collective == TRAFFIC:
-        yield from reach_faults(raw.get("traffic") or (), machine)
+    if collective in ("demand", TRAFFIC):
+        pairs = [{"holders": [u], "wanters": [v]} for u, v, _ in raw.get("demand") or ()]
+        yield from reach_faults(raw.get("traffic") or pairs, machine, collective)
         return
     if collective in ROOTED:
         root = members[0] if raw.get("root") is None else raw["root"]

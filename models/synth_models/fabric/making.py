@@ -45,7 +45,7 @@ from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
 from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
-from synth_models.fabric.problem.tables import by_line, collective_rows, of_line
+from synth_models.fabric.problem.tables import collective_rows, of_line
 from synth_models.fabric.problem.traffic import TRAFFIC
 
 _RATES = tuple(key for word in CLASSES for key in (word, f"{word}_latency"))
@@ -136,7 +136,6 @@ class FabricKeys(NetworkKeys):
         "machine=dgx-a100 boxes=2 nic=12.5GB/s collective=allreduce bytes=1GiB",
         "machine=dgx-h100*2+dgx-a100*2 collective=allreduce bytes=1GiB",
         "machine=dgx-h100 boxes=2 collective=demand demand=my-demand.csv",
-        "machine=dgx-h100 boxes=2 collective=demand demand=shards.json",
         "machine=dgx-h100 boxes=2 collective=several collectives=my-collectives.csv",
     )
     GROUPS: ClassVar[bool] = True
@@ -401,9 +400,7 @@ def _of_table(keys: FabricKeys, fault: Fault, lines: Sequence[int]) -> Fault:
     """A fault of the instance as one of the file that its rows come from."""
     if keys.collectives is not None:
         return of_line(fault, keys.collectives, lines)
-    return (
-        fault if keys.demand is None else traffic_table.by_line(by_line(fault, keys.demand, lines), keys.demand, lines)
-    )
+    return fault if keys.demand is None else traffic_table.by_line(fault, keys.demand, lines)
 
 
 def _size(keys: FabricKeys, network: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[int, list[str]]:

@@ -185,18 +185,23 @@ def race(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
 
 def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance, RunOptions], Outcome]:
     """The method's ``own`` function, which may leave ready times to :func:`_late`."""
-    return own if method.kind == "bound" else partial(_late, method, own)
+    return own if method.kind == "bound" else partial(_lifted, method, own)
 
 
-def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
-    """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
-    ready at once, each timed again for when they are."""
+def _lifted(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
+    """What the method makes, of ready times that it does not plan for by :func:`_late`."""
     if instance.traffic is not None and not knows(method.name, instance.collective):
         takers = ", ".join(name for name, known in COLLECTIVES_OF.items() if instance.collective in known)
         return Outcome("unsupported", message=f"{method.name} takes no blocks with several holders; {takers} do")
     if instance.ready is None or method.name in OF_READY or instance.traffic is not None:
         plain: Outcome = called(method, function, instance, options)
         return plain
+    return _late(method, function, instance, options)
+
+
+def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
+    """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
+    ready at once, each timed again for when they are."""
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")
     for twin in chain([instance.on_time], rooted_twins(incumbent), slower_twins(incumbent)):
         own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")

@@ -270,7 +270,7 @@ def test_several_collectives_with_traffic_among_them() -> None:
     instance = machine(3, TRIANGLE, collective="several", bytes=2, collectives=rows)
     found = strongest(instance, RunOptions())
     assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
-    for method in ("together", "one_after_another", "pull"):
+    for method in ("together", "one_after_another"):
         record = synth.solve(instance, method, time_limit=20)
         assert record.ok
         assert record.value == 2.0

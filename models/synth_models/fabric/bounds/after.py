@@ -7,10 +7,12 @@ V over the bandwidth of all links into r. Before it has, its part of what comes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
 
+from synth.arrays import IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.paths import distances
@@ -45,23 +47,30 @@ def _ends(part: FabricInstance, ready: Moments) -> Moments:
     away = {u: distances(links, links.delay, [u]) for u in members}
     origins, origin = np.unique(blocks.origin, return_inverse=True)
     goals, goal = np.unique(blocks.goal, return_inverse=True)
+    holders = [blocks.ranks(code, members) for code in origins.tolist()]
     holds, wants = (blocks.masks(codes, members, links.nodes) for codes in (origins, goals))
     found: Moments = {}
     for rank in members:
         wanted = wants[goal.reshape(-1), rank] & (blocks.sums | ~holds[origin.reshape(-1), rank])
         if not wanted.any():
             continue
-        come, adds = list[Fraction](), False
-        for k, is_sum in set(zip(origin.reshape(-1)[wanted].tolist(), blocks.sums[wanted].tolist(), strict=True)):
-            sources = [u for u in members if holds[k, u] and u != rank and away[u][rank] < UNREACHABLE]
-            times = [ready[u] + links.seconds(int(away[u][rank])) for u in sources]
-            come += times if is_sum else [min(times)] if times else []
-            adds |= is_sum and bool(holds[k, rank])
+        kinds = set(zip(origin.reshape(-1)[wanted].tolist(), blocks.sums[wanted].tolist(), strict=True))
+        come = [moment for k, is_sum in kinds for moment in _first(links, away, ready, rank, holders[k], is_sum)]
+        adds = np.any(holds[origin.reshape(-1), rank] & blocks.sums & wanted)
         rate = sum((exact(float(b)) for b in part.machine.network.bandwidth[links.dst == rank]), Fraction(0))
         volume = sum(blocks.bytes[wanted].tolist()) / rate if rate else Fraction(0)
         own = [ready[rank]] if adds else []
         found[rank] = max([*come, *own, min(come) + volume]) if come else Fraction(0)
     return found
+
+
+def _first(
+    links: Links, away: Mapping[int, IntArray], ready: Moments, rank: int, holders: Sequence[int], is_sum: bool
+) -> list[Fraction]:
+    """When the first of a block can be there: of a sum from every holder, else from the nearest."""
+    sources = [u for u in holders if u != rank and away[u][rank] < UNREACHABLE]
+    times = [ready[u] + links.seconds(int(away[u][rank])) for u in sources]
+    return times if is_sum or not times else [min(times)]
 
 
 def base(ready: Moments) -> Fraction:

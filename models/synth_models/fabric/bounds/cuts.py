@@ -90,10 +90,6 @@ def quick_cut(instance: FabricInstance, asked: int = FEW) -> Proven:
     """What the first few questions prove, in about a second for a thousand ranks: for methods, to see what is left."""
     links = Links.of(instance)
     left = iter(range(asked - 1))
-    if instance.traffic is not None:
-        from synth_models.fabric.bounds.traffic import cuts_of_traffic
-
-        return cuts_of_traffic(links, lambda: next(left, None) is not None)
     return strongest_cut(links, colours(links), lambda: next(left, None) is not None)
 
 

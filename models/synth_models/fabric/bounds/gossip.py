@@ -59,6 +59,7 @@ from synth_models.fabric.bounds.cuts import quick_cut
 from synth_models.fabric.bounds.link_prices import Resources, improved, resources_of, time_to_pay
 from synth_models.fabric.bounds.paths import earliest
 from synth_models.fabric.bounds.proven import Proven
+from synth_models.fabric.bounds.traffic_cuts import quick_traffic_cut
 from synth_models.fabric.instance import FabricInstance
 
 MOST_PARTITIONS = 4000  # times links: beyond, fewer levels of merging are tried
@@ -114,6 +115,8 @@ def strongest_gossip(links: Links, look: Colours, more: Callable[[], bool], know
 def quick_bound(instance: FabricInstance) -> Fraction:
     """Seconds that a collective takes at least, by :func:`~synth_models.fabric.bounds.cuts.quick_cut` and for an
     allreduce by messages out of the ranks and the boxes, latencies left out: for methods, to see what is left."""
+    if instance.traffic is not None:
+        return quick_traffic_cut(instance).seconds
     best, messages = quick_cut(instance).seconds, messages_of_boxes(instance)
     return best if messages is None else max(best, messages.seconds)
 

@@ -31,7 +31,8 @@ from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
-from synth_models.fabric.bounds.traffic import cuts_of_traffic, shares_of_traffic
+from synth_models.fabric.bounds.traffic import shares_of_traffic
+from synth_models.fabric.bounds.traffic_cuts import cuts_of_traffic
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.box_data import caution
 from synth_models.fabric.problem.box_machine import MachineSpec

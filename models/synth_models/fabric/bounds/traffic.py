@@ -1,10 +1,6 @@
-"""Bounds on blocks with several holders and wanters: cuts, and prices that come out of a flow.
+"""Bounds on blocks with several holders and wanters: prices that come out of a flow.
 
-**Cuts.** Every byte that only ranks of S hold (of a sum: to which one of S contributes), and that is wanted outside,
-leaves S (:mod:`synth_models.fabric.bounds.cuts`). Looked at are what enters each rank, all of it or from afar, what
-leaves each rank, what enters and leaves each box, and of few nodes every set.
-
-**Shares.** Let a byte of block b cross link e ``y_be`` times. For every wanter w some path from a holder leads there,
+Let a byte of block b cross link e ``y_be`` times. For every wanter w some path from a holder leads there,
 of a sum from every holder: a flow of one that no ``y_be`` is less than. The least T for which all links carry this is
 a linear program; its dual has a price for every link and of every price a share for every wanter (of a sum: and
 holder), and the shortest paths under the shares add up to what a byte pays. Whole prices are made of it, rounded down,
@@ -13,9 +9,7 @@ so that the certificate (argument ``shares``) holds exactly; links are paid only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,73 +21,13 @@ from synth.graph.shortest_paths import UNREACHABLE
 from synth.text.quantities import BYTES, shown
 from synth_models.fabric.bounds.arrays import Links, group_rows
 from synth_models.fabric.bounds.colours import Colours
-from synth_models.fabric.bounds.cuts import cut_bound
 from synth_models.fabric.bounds.gossip import counts_each
 from synth_models.fabric.bounds.link_prices import resources_of, time_to_pay
 from synth_models.fabric.bounds.paths import distances, earliest
-from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.bounds.proven import Proven
 
-EVERY_SET = 9  # nodes up to which every set of them is cut off
-MOST_THRESHOLDS = 6  # distances tried per rank
 MOST_VARIABLES = 150_000  # of the flow's program
 HIGHEST = 2**24  # price of a byte
-
-
-def cuts_of_traffic(links: Links, more: Callable[[], bool]) -> Proven:
-    """The strongest of the cuts that are looked at while ``more()``."""
-    best = NOTHING
-    for inside, sources, sinks in _cuts(links):
-        found = cut_bound(links, inside, sources, sinks)
-        if found is not None and found.seconds > best.seconds:
-            best = found
-        if not more():
-            break
-    return best
-
-
-def _cuts(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:
-    """Sets with origins inside and goals outside."""
-    members = np.zeros(links.nodes, dtype=bool)
-    members[links.members] = True
-    holds, wants = (np.any(rows, axis=0) for rows in links.held_and_wanted)
-    for v in np.flatnonzero(wants).tolist():
-        sink = np.zeros(links.nodes, dtype=bool)
-        sink[v] = True
-        yield ~sink, members, sink
-        far = distances(links.reverse, links.delay, [v])
-        levels = np.unique(far[holds & (far < UNREACHABLE) & ~sink])
-        for level in (
-            levels[np.unique(np.linspace(0, len(levels) - 1, MOST_THRESHOLDS).astype(int))] if len(levels) else ()
-        ):
-            yield ~sink, members & (far >= level), sink
-    for u in np.flatnonzero(holds).tolist():
-        source = np.zeros(links.nodes, dtype=bool)
-        source[u] = True
-        yield source, source, members
-    for box in links.instance.boxes if len(links.instance.boxes) < len(links.members) else ():
-        inside = _with_own_switches(links, box)
-        yield inside, members, members
-        yield ~inside, members, members
-    if links.nodes <= EVERY_SET:
-        for size in range(2, links.nodes - 1):
-            for chosen in combinations(range(links.nodes), size):
-                inside = np.zeros(links.nodes, dtype=bool)
-                inside[list(chosen)] = True
-                yield inside, members, members
-
-
-def _with_own_switches(links: Links, box: tuple[int, ...]) -> BoolArray:
-    """The ranks of a box, and what only they and nodes of this kind are joined to."""
-    inside = np.zeros(links.nodes, dtype=bool)
-    inside[list(box)] = True
-    while True:
-        outer = np.zeros(links.nodes, dtype=bool)
-        for here, there in ((links.src, links.dst), (links.dst, links.src)):
-            outer[here[~inside[there]]] = True
-        joined = ~(inside | outer) & links.is_switch
-        if not joined.any():
-            return inside
-        inside |= joined
 
 
 class Class(NamedTuple):

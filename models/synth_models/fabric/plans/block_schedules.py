@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from synth_models.fabric.plans.block_trees import (
 )
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.scheduling.chunks import hurried
+from synth_models.fabric.solution import Schedule
 
+Toll = Callable[[Roads, Piece], FloatArray]
 MOST_PIECES = 4000  # that all blocks are cut into
 MOST_PARTS = 64  # of a block
 
@@ -34,7 +36,7 @@ def best_trees(
     options: RunOptions,
     name: str,
     habits: Sequence[Habit],
-    toll: Callable[[Roads, Piece], FloatArray] | None = None,
+    toll: Toll | None = None,
 ) -> Outcome:
     """The best over habits and numbers of pieces: 1, 2, 4 …, until twice as many are no quicker. ``toll``: what routes
     cost a piece beside their seconds."""
@@ -43,28 +45,29 @@ def best_trees(
         return Outcome("unsupported", message=message)
     incumbent, parts, before = Incumbent(instance, options), 1, None
     while parts == 1 or not options.out_of_time():
-        roads = Roads.of(instance, max(1, int(np.median(instance.blocks.bytes)) // parts))
-        pieces = pieces_of(roads, parts)
         for habit in habits:
-            load, trees = roads.no_load(), list[Tree]()
-            for number, piece in enumerate(pieces):
-                root = piece.wanters[number % len(piece.wanters)] if habit.crowd else piece.wanters[0]
-                tree = grown(roads, piece, load, habit, root, None if toll is None else toll(roads, piece))
-                if tree is None:
-                    raise UnsupportedError(
-                        "no tree of direct routes leads from the holders of some block to its wanters"
-                    )
-                trees.append(tree)
-            order = _in_turn([piece.block for piece in pieces])
-            for schedule in schedules_of(instance, transfers_of(roads, pieces, trees, order)):
+            for schedule in _made(instance, parts, habit, toll):
                 incumbent.offer(schedule, f"{name}, {parts} piece{'s' if parts > 1 else ''} a block")
         parts *= 2
-        if before is not None and incumbent.time == before:
+        large = parts > min(MOST_PARTS, int(instance.blocks.bytes.max())) or parts * len(instance.blocks) > MOST_PIECES
+        if large or (before is not None and incumbent.time == before):
             break
         before = incumbent.time
-        if parts > min(MOST_PARTS, int(instance.blocks.bytes.max())) or parts * len(instance.blocks) > MOST_PIECES:
-            break
     return Outcome("finished", incumbent.best, message=incumbent.told + hurried(options))
+
+
+def _made(instance: FabricInstance, parts: int, habit: Habit, toll: Toll | None) -> Iterator[Schedule]:
+    """Schedules of one habit, every block in so many pieces. Raises :class:`UnsupportedError`."""
+    roads = Roads.of(instance, max(1, int(np.median(instance.blocks.bytes)) // parts))
+    pieces, load, trees = pieces_of(roads, parts), roads.no_load(), list[Tree]()
+    for number, piece in enumerate(pieces):
+        root = piece.wanters[number % len(piece.wanters) if habit.crowd else 0]
+        tree = grown(roads, piece, load, habit, root, None if toll is None else toll(roads, piece))
+        if tree is None:
+            raise UnsupportedError("no tree of direct routes leads from the holders of some block to its wanters")
+        trees.append(tree)
+    order = _in_turn([piece.block for piece in pieces])
+    yield from schedules_of(instance, transfers_of(roads, pieces, trees, order))
 
 
 def _in_turn(blocks: Sequence[int]) -> list[int]:

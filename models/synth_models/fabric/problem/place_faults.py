@@ -38,12 +38,12 @@ def place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
             yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
             if src == dst:
                 yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
-    for path, node in _of_traffic(raw.get("traffic")):
+    for path, node in ranks_of(raw.get("traffic")):
         yield from _rank_fault(path, node, machine, broken, group)
 
 
-def _of_traffic(rows: Any) -> Iterator[tuple[str, int]]:
-    """All holders and wanters of ``traffic``, each with where it stands."""
+def ranks_of(rows: Any) -> Iterator[tuple[str, int]]:
+    """All holders and wanters of ``traffic``, each behind where it stands."""
     for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
         for key in ("holders", "wanters"):
             stated = row.get(key) if isinstance(row, dict) else None

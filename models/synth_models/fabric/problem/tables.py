@@ -55,16 +55,6 @@ def demand_rows(file: InputFile, machine: Machine | None = None) -> tuple[list[l
     return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
 
 
-def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
-    """A fault of the instance's demand as one of the file it comes from."""
-    found = re.fullmatch(r"demand\[(\d+)\](?:\.(src|dst)|\[([0-2])\])?", fault.path)
-    if found is None:
-        return fault
-    row, end, place = found.groups()
-    column = end if place is None else ("src", "dst", "bytes")[int(place)]
-    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
-
-
 def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or by name."""
 

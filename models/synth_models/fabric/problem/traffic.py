@@ -19,7 +19,7 @@ from synth.errors import Fault
 from synth.instance import Part, Unit
 from synth_models.fabric.problem.blocks import Blocks, in_set
 from synth_models.fabric.problem.machine import Machine
-from synth_models.fabric.problem.place_faults import whole
+from synth_models.fabric.problem.place_faults import ranks_of, whole
 
 TRAFFIC: Literal["traffic"] = "traffic"
 ANY, SUM = "any", "sum"
@@ -73,24 +73,15 @@ def shape_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     listed = rows if isinstance(rows, (list, tuple)) else ()
     if rows is not None and not listed:
         yield Fault("traffic", "has no rows")
-    for i, row in enumerate(listed):
-        for key in ("holders", "wanters"):
-            stated = row.get(key) if isinstance(row, dict) else None
-            if isinstance(stated, (list, tuple)):
-                yield from _twice(f"traffic[{i}].{key}", [node for node in stated if whole(node)])
+    named = Counter(ranks_of(listed))
+    yield from (Fault(path, f"names rank {node} {times} times") for (path, node), times in named.items() if times > 1)
     sizes = [row.get("bytes") for row in listed if isinstance(row, dict)]
     amounts: list[Any] = [amount for amount in sizes if whole(amount)]
     if listed and len(amounts) == len(listed) and whole(size) and sum(amounts) != size:
         yield Fault("bytes", f"must be the sum over all blocks, {sum(amounts)}", size, True)
 
 
-def _twice(path: str, nodes: Sequence[int]) -> Iterator[Fault]:
-    for node, times in Counter(nodes).items():
-        if times > 1:
-            yield Fault(path, f"names rank {node} {times} times")
-
-
-def reach_faults(rows: Sequence[Mapping[str, Any]], machine: Machine) -> Iterator[Fault]:
+def reach_faults(rows: Sequence[Mapping[str, Any]], machine: Machine, key: str) -> Iterator[Fault]:
     """Wanters that no copy can reach, or not every contribution; the first few."""
     seen = {rank: machine.reached_from(rank) for rank in {rank for row in rows for rank in row["holders"]}}
     told = 0
@@ -99,4 +90,5 @@ def reach_faults(rows: Sequence[Mapping[str, Any]], machine: Machine) -> Iterato
             off = [holder for holder in row["holders"] if not seen[holder][rank]]
             if off and (row.get("mode", ANY) == SUM or len(off) == len(row["holders"])) and told < MOST_SHOWN:
                 told += 1
-                yield Fault(f"traffic[{i}].wanters", f"rank {rank} cannot be reached from rank {off[0]}")
+                where = f"traffic[{i}].wanters" if key == TRAFFIC else key
+                yield Fault(where, f"rank {rank} cannot be reached from rank {off[0]}")

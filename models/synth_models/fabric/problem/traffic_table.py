@@ -54,11 +54,12 @@ def read_table(file: InputFile, machine: Machine | None = None) -> Table:
 
 
 def by_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
-    """A fault of the instance's traffic as one of the file it comes from."""
-    found = re.fullmatch(r"traffic\[(\d+)\](?:\.(\w+))?.*", fault.path)
+    """A fault of the instance's demand or traffic as one of the file it comes from."""
+    found = re.fullmatch(r"(?:demand|traffic)\[(\d+)\](?:\.([a-z]+)|\[([0-2])\])?.*", fault.path)
     if found is None:
         return fault
-    row, column = found.groups()
+    row, word, place = found.groups()
+    column = word if place is None else ("src", "dst", "bytes")[int(place)]
     return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
 
 
@@ -88,7 +89,8 @@ def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
     """The rows of a list of tables, each with the line on which it begins."""
-    readers, rows, faults = _readers(machine), list[dict[str, Any]](), list[Fault]()
+    readers = _readers(machine)
+    rows, faults = list[dict[str, Any]](), list[Fault]()
     for line, stated in _elements(file):
         if not isinstance(stated, dict):
             faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
@@ -99,19 +101,9 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
             continue
         given: dict[str, Any] = {pair.get(key, key): value for key, value in stated.items()}
         said = {column: word for word, column in pair.items()}
-        row: dict[str, Any] = {"line": line}
         for key in sorted(set(given) - set(COLUMNS)):
             faults.append(Fault(f"line {line}, {key}", f"no such key: there are {', '.join(COLUMNS)}"))
-        for key, read in readers.items():
-            value = given.get(key)
-            if value in (None, "", []):
-                if key in NEEDED:
-                    faults.append(Fault(f"line {line}, {said.get(key, key)}", "is missing"))
-                continue
-            try:
-                row[key] = read(",".join(map(str, value)) if isinstance(value, list) else str(value))
-            except ValueError as error:
-                faults.append(Fault(f"line {line}, {said.get(key, key)}", str(error), value, True))
+        row = {"line": line} | _values(line, given, readers, said, faults)
         faults += (Fault(f"line {line}, {said.get(key, key)}", text, given[key], True) for key, text in _wrong(row))
         rows.append(row)
     if not rows and not faults:
@@ -119,6 +111,27 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
     if faults:
         raise InputError(faults, str(file))
     return rows
+
+
+def _values(
+    line: int,
+    given: Mapping[str, Any],
+    readers: Mapping[str, Callable[[str], Any]],
+    said: Mapping[str, str],
+    faults: list[Fault],
+) -> dict[str, Any]:
+    """The values of a table as read; those that are missing or cannot be read are left out."""
+    found: dict[str, Any] = {}
+    for key, read in readers.items():
+        value, path = given.get(key), f"line {line}, {said.get(key, key)}"
+        if value in (None, "", []):
+            faults += [Fault(path, "is missing")] if key in NEEDED else []
+            continue
+        try:
+            found[key] = read(",".join(map(str, value)) if isinstance(value, list) else str(value))
+        except ValueError as error:
+            faults.append(Fault(path, str(error), value, True))
+    return found
 
 
 def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:

@@ -126,19 +126,23 @@ def _transfer(instance: FabricInstance, schedule: Schedule, i: int, end: int) ->
     to = ", ".join(_name(instance, v) for v in heads if v not in through)
     via = f" (through {', '.join(_name(instance, v) for v in through)})" if through else ""
     p = int(schedule.piece[i])
-    block = int(schedule.piece_block[p])
-    blocks = instance.all_blocks[0]
-    ranks = () if blocks.sums[block] else blocks.ranks(int(blocks.origin[block]), ())
-    whose = f"of {' or '.join(_name(instance, rank) for rank in ranks)}" if ranks else "a sum"
-    if instance.collectives is not None:
-        number = int(instance.all_blocks[1][block])
-        whose += f", {_collective(instance.collectives[number].name, number)}"
+    whose = _whose(instance, int(schedule.piece_block[p]))
     plus = "+" if schedule.adds[i] else ""
     when = f"{_time(schedule, int(schedule.start[i]))}–{_time(schedule, end)}"
     tails = dict.fromkeys(int(net.src[e]) for e in route)
     sources = [v for v in tails if not machine.is_switch[v]] or list(tails)[:1]
     source = " + ".join(_name(instance, v) for v in sources)
     return f"{when:<20} {source} -> {to}{via}: {plus}{p}, {shown(int(schedule.piece_bytes[p]), BYTES)} {whose}"
+
+
+def _whose(instance: FabricInstance, block: int) -> str:
+    blocks = instance.all_blocks[0]
+    ranks = () if blocks.sums[block] else blocks.ranks(int(blocks.origin[block]), ())
+    whose = f"of {' or '.join(_name(instance, rank) for rank in ranks)}" if ranks else "a sum"
+    if instance.collectives is None:
+        return whose
+    number = int(instance.all_blocks[1][block])
+    return f"{whose}, {_collective(instance.collectives[number].name, number)}"
 
 
 def _collective(name: str | None, number: int) -> str:

@@ -78,12 +78,8 @@ def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> l
     """Whose contributions every transfer of a sum brings, a bit a member, in the schedule's order: what its rank holds
     when it starts, or what the last transfer listed before it brought to the switch that it leaves. 0 of copies."""
     net, is_switch = instance.machine.network, instance.machine.is_switch.tolist()
-    bit, blocks = {member: 1 << i for i, member in enumerate(instance.members)}, instance.blocks
-    codes = np.unique(blocks.origin).tolist()
-    adding = {code: {rank: bit[rank] for rank in blocks.ranks(code, instance.members)} for code in codes}
-    complete = {code: sum(bits.values()) for code, bits in adding.items()}
-    of_piece = blocks.origin[schedule.piece_block].tolist()
-    is_sum = blocks.sums[schedule.piece_block].tolist()
+    kinds, of_piece = _contributing(instance), instance.blocks.origin[schedule.piece_block].tolist()
+    is_sum = instance.blocks.sums[schedule.piece_block].tolist()
     piece, adds, head = schedule.piece.tolist(), schedule.adds.tolist(), net.dst[schedule.link].tolist()
     source = net.src[schedule.link[schedule.route_start[:-1]]].tolist()
     before = _listed_before(piece, source, [head[a] for a in schedule.route_start[:-1].tolist()], is_switch)
@@ -94,7 +90,7 @@ def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> l
         i = int(hops.owner[hop])
         if not is_sum[piece[i]]:
             continue
-        own, everyone = adding[of_piece[piece[i]]], complete[of_piece[piece[i]]]
+        own, everyone = kinds[of_piece[piece[i]]]
         if starts:
             node = int(net.src[schedule.link[hop]])
             at_rank = held.get((piece[i], node), own.get(node, 0))
@@ -108,6 +104,16 @@ def contributions(instance: FabricInstance, schedule: Schedule, hops: Hops) -> l
             there = held.get((piece[i], node), own.get(node, 0))
             held[piece[i], node] = there | brought[i] if adds[i] else brought[i]
     return brought
+
+
+def _contributing(instance: FabricInstance) -> dict[int, tuple[dict[int, int], int]]:
+    """Of every kind of origin the bit of each of its ranks, and all of them."""
+    bit, blocks = {member: 1 << i for i, member in enumerate(instance.members)}, instance.blocks
+    found = {}
+    for code in np.unique(blocks.origin).tolist():
+        own = {rank: bit[rank] for rank in blocks.ranks(code, instance.members)}
+        found[code] = own, sum(own.values())
+    return found
 
 
 def _events(schedule: Schedule, hops: Hops) -> list[tuple[int, bool]]:

@@ -20,14 +20,9 @@ from synth_models.fabric.bounds.proven import NOTHING
 from synth_models.fabric.bounds.traffic import classes, fluid_traffic, proven_by
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.block_schedules import best_trees
-from synth_models.fabric.plans.block_trees import Habit, Piece, Roads
+from synth_models.fabric.plans.block_trees import Piece, Roads
 from synth_models.fabric.problem.exact import float_below
-
-OFF = 4.0
-UNUSED = 1e-6  # of a byte's crossings
-SHARE = 0.5  # of the time, for the program
-UNLIMITED_S = 600.0
-HABITS = (Habit(1.0, 0.0), Habit(1.0, 1.0), Habit(3.0, 0.3))
+from synth_models.fabric.programs.flow.tuned import HABITS, LONGEST_S, OFF, SHARE_OF_FLOW, UNUSED
 
 
 def propose(instance: FabricInstance, options: RunOptions) -> Outcome:
@@ -35,8 +30,8 @@ def propose(instance: FabricInstance, options: RunOptions) -> Outcome:
     begun = time.monotonic()
     links = Links.of(instance)
     kinds = classes(links)
-    left = options.part(SHARE, most_s=UNLIMITED_S).remaining()
-    fluid = fluid_traffic(links, kinds, UNLIMITED_S if left is None else left)
+    left = options.part(SHARE_OF_FLOW, most_s=LONGEST_S).remaining()
+    fluid = fluid_traffic(links, kinds, LONGEST_S if left is None else left)
     if fluid is None:
         return Outcome("unsupported", message="the flow's program is too large, or was not solved in half the time")
     built, proven = time.monotonic(), proven_by(links, kinds, fluid, NOTHING)

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from synth_models.fabric.plans.block_trees import Habit
 from synth_models.fabric.programs.flow.orders import Busiest, Rule
 
 NEAR = Fraction(1, 6)  # of the incumbent's seconds above a bound: no flow of many small blocks, time for a gap
@@ -43,3 +44,9 @@ BUSIEST = (  # power of a link's share of the fullest's load, weight of hops lef
     Busiest(4.0, backwards=True),
     Busiest(16.0, 0.3),
 )
+
+HABITS = (Habit(1.0, 0.0), Habit(1.0, 1.0), Habit(3.0, 0.3))  # crowd, depth of trees of several holders: more for time
+OFF = 4.0  # times its seconds that a route costs more which the flow leaves alone: its loads for shorter trees
+UNUSED = 1e-6  # crossings of a byte: fewer links that count as used for exactness
+SHARE_OF_FLOW = 0.5  # of the time, for the program of several holders: a bound for time to make schedules
+LONGEST_S = 600.0  # seconds for it where there is no limit: larger ones for time

@@ -50,7 +50,6 @@ from synth.options import RunOptions
 from synth_models.fabric.bounds.gossip import quick_bound
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.block_schedules import best_trees
-from synth_models.fabric.plans.block_trees import Habit
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.near_groups import near_groups
 from synth_models.fabric.plans.out_trees import SPREADING, SUMMING, empty, refusal
@@ -79,6 +78,7 @@ from synth_models.fabric.references.hierarchical.group_leaders import groups_of_
 from synth_models.fabric.references.hierarchical.tuned import (
     CROWDED,
     DEALT_TWICE,
+    ENTERED_ONCE,
     LAGS,
     LEAST_PIECE,
     MOST_CHUNKS,
@@ -113,7 +113,6 @@ from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import Schedule
 
 KNOWN = ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "traffic")
-ENTERED_ONCE = (Habit(1.0, 1.0, True), Habit(1.0, 0.4, True), Habit(3.0, 0.2, True))  # of trees of traffic
 ROOTED_TREES = ("broadcast", "reduce")
 
 

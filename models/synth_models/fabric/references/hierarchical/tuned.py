@@ -1,5 +1,7 @@
 """The tuned constants of method ``hierarchical``. Of each: what it counts, what more of it brings, for what price."""
 
+from synth_models.fabric.plans.block_trees import Habit
+
 MOST_TRANSFERS = 6_000_000  # transfers of a schedule: finer chunks for memory and time
 QUICK = 300_000  # transfers of a schedule: more orders and earlier starts tried for time
 MOST_CHUNKS = 4096  # chunks a share: finer chunks for time
@@ -36,3 +38,5 @@ PLACING_PASSES = 6  # over all groups, when boxes take places in trees: evener l
 EXCHANGES_A_PASS = 12  # tried in a group and pass: evener links for time
 MOST_TURNS = 840  # turns of rails that serve equally well: evener ones for memory
 KEPT = 6  # routes, groups and places kept from schedule to schedule: time for memory
+
+ENTERED_ONCE = (Habit(1.0, 1.0, True), Habit(1.0, 0.4, True), Habit(3.0, 0.2, True))  # crowd, depth: trees for time

@@ -30,15 +30,17 @@ from synth_models.fabric.plans.block_trees import (
     transfers_of,
 )
 from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.references.pull.tuned import (
+    FINER,
+    HABITS,
+    MOST_TREES,
+    MOST_TREES_A_BLOCK,
+    REGROWN,
+    TREE_ROUNDS,
+    TREE_WORK,
+)
 from synth_models.fabric.scheduling.chunks import seconds
 from synth_models.fabric.solution import Schedule
-
-HABITS = (Habit(1.0, 1.0), Habit(1.0, 0.5), Habit(1.0, 0.0), Habit(0.3, 0.8), Habit(3.0, 0.2))
-MOST_PIECES = 2000  # that a search cuts all blocks into
-MOST_PARTS = 64  # of a block
-ROUNDS, MOST_DELIVERIES = 400, 60_000  # of the search; rounds times transfers
-RUIN = 0.15  # of the pieces, in a round
-WORTH = Fraction(98, 100)  # of the time, that twice as many pieces must reach to go on
 
 
 @dataclass
@@ -67,10 +69,13 @@ def propose(incumbent: Incumbent) -> Outcome:
         found = _first(incumbent, parts, random)
         if found is None:
             raise UnsupportedError("no tree of direct routes leads from the holders of some block to its wanters")
-        worse = 0 if best is None or found.time < best.time * WORTH else worse + 1
+        worse = 0 if best is None or found.time < best.time * Fraction(FINER) else worse + 1
         best = found if best is None or found.time < best.time else best
         parts *= 2
-        if parts > min(MOST_PARTS, int(instance.blocks.bytes.max())) or parts * len(instance.blocks) > MOST_PIECES:
+        if (
+            parts > min(MOST_TREES_A_BLOCK, int(instance.blocks.bytes.max()))
+            or parts * len(instance.blocks) > MOST_TREES
+        ):
             break
     if best is not None:
         _improved(incumbent, best, random)
@@ -136,7 +141,7 @@ def _improved(incumbent: Incumbent, draft: _Draft, random: np.random.Generator) 
     for piece, tree in zip(pieces, draft.trees, strict=True):
         add_load(roads, piece, tree, load, 1.0)
     deliveries = sum(len(tree.gather) + len(tree.spread) for tree in draft.trees)
-    for _ in range(min(ROUNDS, MOST_DELIVERIES // max(1, deliveries))):
+    for _ in range(min(TREE_ROUNDS, TREE_WORK // max(1, deliveries))):
         if incumbent.over():
             return
         chosen = _chosen(draft, load, random)
@@ -161,7 +166,7 @@ def _improved(incumbent: Incumbent, draft: _Draft, random: np.random.Generator) 
 
 def _chosen(draft: _Draft, load: np.ndarray, random: np.random.Generator) -> list[int]:
     """Pieces to grow again: half by chance, half of those over the busiest link."""
-    count = max(1, int(RUIN * len(draft.pieces)))
+    count = max(1, int(REGROWN * len(draft.pieces)))
     busiest = int(load.argmax())
     there = [
         p

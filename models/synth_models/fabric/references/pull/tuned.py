@@ -1,5 +1,7 @@
 """The tuned constants of method ``pull``. Of each: what it counts, what more of it brings, for what price."""
 
+from synth_models.fabric.plans.block_trees import Habit
+
 MOST_CHUNKS = 128  # pieces a block: a finer pipeline for time
 MOST_TRANSFERS = 16_000  # transfers of a schedule of several pieces a block: a finer pipeline for time
 MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on: better routes for time
@@ -21,3 +23,17 @@ THRIFT = (1e4, 30.0, 0.0)  # weights of links used against time, in copying tree
 MOST_COPIED_CHUNKS = 64  # pieces a block, copied in switches: a finer pipeline for time
 MOST_COPIES = 60_000  # hops of such a schedule: a finer pipeline for time
 COPYING_WORK = 4e8  # looks at a link that the trees of such a schedule take: larger machines for time
+
+HABITS = (  # crowd, depth of the trees of blocks of several holders: more kinds for time
+    Habit(1.0, 1.0),
+    Habit(1.0, 0.5),
+    Habit(1.0, 0.0),
+    Habit(0.3, 0.8),
+    Habit(3.0, 0.2),
+)
+MOST_TREES = 2000  # pieces of all blocks of several holders: a finer pipeline for time
+MOST_TREES_A_BLOCK = 64  # pieces of such a block: the same
+TREE_ROUNDS = 400  # rounds in which some trees are grown again: better trees for time
+TREE_WORK = 60_000  # rounds times transfers: the same for many transfers
+REGROWN = 0.15  # of the pieces, in a round: a wider neighbourhood for slower rounds
+FINER = 0.98  # of the seconds before, that twice as many pieces must reach: more pieces tried for time
