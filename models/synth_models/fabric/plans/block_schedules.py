@@ -45,8 +45,9 @@ def best_trees(
         return Outcome("unsupported", message=message)
     incumbent, parts, before = Incumbent(instance, options), 1, None
     while parts == 1 or not options.out_of_time():
+        roads = Roads.of(instance, max(1, int(np.median(instance.blocks.bytes)) // parts))
         for habit in habits:
-            for schedule in _made(instance, parts, habit, toll):
+            for schedule in _made(roads, parts, habit, toll):
                 incumbent.offer(schedule, f"{name}, {parts} piece{'s' if parts > 1 else ''} a block")
         parts *= 2
         large = parts > min(MOST_PARTS, int(instance.blocks.bytes.max())) or parts * len(instance.blocks) > MOST_PIECES
@@ -56,9 +57,8 @@ def best_trees(
     return Outcome("finished", incumbent.best, message=incumbent.told + hurried(options))
 
 
-def _made(instance: FabricInstance, parts: int, habit: Habit, toll: Toll | None) -> Iterator[Schedule]:
+def _made(roads: Roads, parts: int, habit: Habit, toll: Toll | None) -> Iterator[Schedule]:
     """Schedules of one habit, every block in so many pieces. Raises :class:`UnsupportedError`."""
-    roads = Roads.of(instance, max(1, int(np.median(instance.blocks.bytes)) // parts))
     pieces, load, trees = pieces_of(roads, parts), roads.no_load(), list[Tree]()
     for number, piece in enumerate(pieces):
         root = piece.wanters[number % len(piece.wanters) if habit.crowd else 0]
@@ -67,7 +67,7 @@ def _made(instance: FabricInstance, parts: int, habit: Habit, toll: Toll | None)
             raise UnsupportedError("no tree of direct routes leads from the holders of some block to its wanters")
         trees.append(tree)
     order = _in_turn([piece.block for piece in pieces])
-    yield from schedules_of(instance, transfers_of(roads, pieces, trees, order))
+    yield from schedules_of(roads.instance, transfers_of(roads, pieces, trees, order))
 
 
 def _in_turn(blocks: Sequence[int]) -> list[int]:

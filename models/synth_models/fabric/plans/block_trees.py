@@ -74,6 +74,16 @@ class Roads:
         return np.where(group >= 0, links + group, np.arange(links)).astype(np.int64)
 
     @cached_property
+    def by_pair(self) -> IntArray:
+        """The routes of every pair that has some, the first again where there are fewer, shape (pairs, most)."""
+        pair = self.src * len(self.ranks) + self.dst
+        begins = np.flatnonzero(np.diff(pair, prepend=-1))
+        counts = np.diff(np.append(begins, len(pair)))
+        place = np.arange(counts.max(initial=1))
+        found: IntArray = begins[:, None] + np.where(place < counts[:, None], place, 0)
+        return found
+
+    @cached_property
     def use(self) -> FloatArray:
         """Seconds for which a byte occupies each link, shape (links,)."""
         found: FloatArray = 1.0 / self.instance.machine.network.bandwidth
@@ -179,11 +189,11 @@ def _joined(
     """Routes that join all goals to where the piece begins, each behind those that it needs; None where some cannot
     be."""
     n = len(roads.ranks)
-    tail, head = (roads.dst, roads.src) if backwards else (roads.src, roads.dst)
-    order = np.lexsort((cost, tail * n + head))
-    first = order[np.unique((tail * n + head)[order], return_index=True)[1]]
     best, least = np.full((n, n), -1, dtype=np.int64), np.full((n, n), FAR)
-    best[tail[first], head[first]], least[tail[first], head[first]] = first, cost[first]
+    if len(roads.by_pair):
+        first = roads.by_pair[np.arange(len(roads.by_pair)), cost[roads.by_pair].argmin(axis=1)]
+        ends = (roads.dst[first], roads.src[first]) if backwards else (roads.src[first], roads.dst[first])
+        best[ends], least[ends] = first, cost[first]
     there = np.full(n, FAR)
     for place, moment in begins.items():
         there[place] = moment

@@ -95,7 +95,7 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
         if not isinstance(stated, dict):
             faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
             continue
-        pair = {"src": "holders", "dst": "wanters"} if {"src", "dst"} & set(stated) else {}
+        pair: dict[str, str] = {"src": "holders", "dst": "wanters"} if {"src", "dst"} & set(stated) else {}
         if pair and {"holders", "wanters", "mode"} & set(stated):
             faults.append(Fault(f"line {line}", "has src and dst beside holders, wanters and mode: one or the other"))
             continue
