@@ -87,11 +87,11 @@ def _try(incumbent: Incumbent, way: Way) -> None:
     except (ValueError, InputError):  # a route branches, a link leads one way, what is stored is no schedule
         return
     found = []
-    for words, make in (("", lambda: plain), (", timed again", lambda: carried_over.timed_again(instance, plain))):
+    for words in ("", ", timed again"):
         if incumbent.over():
             return
         try:
-            made = make()
+            made = carried_over.timed_again(instance, plain) if words else plain
         except ValueError:
             continue
         if not check_schedule(instance, made).faults:

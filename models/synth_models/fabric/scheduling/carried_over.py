@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import EVERYONE, Blocks
@@ -134,7 +134,8 @@ def in_a_row(instance: FabricInstance, up: Schedule, down: Schedule) -> Schedule
     halves = [_on_clock(half, ticks) for half in (up, down)]
     cuts = [_cuts(half) for half in halves]
     edges = {block: sorted(cuts[0][block] | cuts[1][block]) for block in cuts[0]}
-    number, sizes = {}, []
+    number = dict[tuple[int, int], int]()
+    sizes = list[int]()
     for block in sorted(edges):
         for low, high in pairwise(edges[block]):
             number[block, low] = len(sizes)
@@ -167,7 +168,7 @@ def _arrivals(instance: FabricInstance, schedule: Schedule) -> IntArray:
     return arrivals(instance, transfers, schedule)
 
 
-def _with_pieces(schedule: Schedule, keep: IntArray) -> Schedule:
+def _with_pieces(schedule: Schedule, keep: BoolArray) -> Schedule:
     """Only these pieces and what moves them."""
     number = np.cumsum(keep) - 1
     found = _taken(schedule, keep[schedule.piece])
@@ -179,7 +180,7 @@ def _with_pieces(schedule: Schedule, keep: IntArray) -> Schedule:
     )
 
 
-def _taken(schedule: Schedule, keep: IntArray) -> Schedule:
+def _taken(schedule: Schedule, keep: BoolArray) -> Schedule:
     """Only these transfers."""
     start, link = picked((schedule.route_start, schedule.link), np.flatnonzero(keep))
     return replace(
