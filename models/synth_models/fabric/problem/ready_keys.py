@@ -49,10 +49,25 @@ def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Row
     return [[row["rank"], row["ready"]] for row in rows], [row["line"] for row in rows]
 
 
+def whoever(text: str | None) -> float | None:
+    """How late one rank is, whoever it is: ``any:300us`` as seconds; None for what says who. Raises ``ValueError``."""
+    word, colon, when = (text or "").strip().partition(":")
+    if word.strip() != "any" or not colon:
+        return None
+    if "," in when:
+        raise ValueError("any stands alone: one rank is late, whoever it is")
+    return moment(when)
+
+
 def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     """``3:300us,8-15:1ms`` as rows (rank, seconds). Raises :class:`InputError` naming all that is wrong."""
     faults: list[Fault] = []
     rows: Rows = []
+    try:
+        if whoever(text) is not None:
+            return rows
+    except ValueError as error:
+        raise InputError([Fault("late", str(error), text, True)]) from None
     for part in map(str.strip, text.split(",")):
         ranks, colon, when = part.rpartition(":")
         try:
@@ -69,8 +84,12 @@ def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     return rows
 
 
-def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int]) -> tuple[Rows, list[int]]:
-    """``ready`` of the instance, and the line of each row that comes from a file. Raises :class:`InputError`."""
+def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
+    """``ready`` or ``scenarios`` of the instance, and the line of each row that comes from a file. Raises
+    :class:`InputError`."""
+    late_s = whoever(keys.late)
+    if late_s is not None:
+        return {"scenarios": [[[rank, late_s]] for rank in members]} | ({} if keys.ready is None else {"ready": []}), []
     lines: list[int] = []
     rows: Rows = []
     if isinstance(keys.ready, InputFile):
@@ -80,11 +99,13 @@ def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int])
     late = [] if keys.late is None else late_rows(keys.late, names)
     own = {rank for rank, _ in late}
     kept = [i for i, (rank, _) in enumerate(rows) if rank not in own]
-    return [rows[i] for i in kept] + late, [lines[i] for i in kept] if lines else []
+    return {"ready": [rows[i] for i in kept] + late}, [lines[i] for i in kept] if lines else []
 
 
 def named(fault: Fault, keys: Any, lines: Sequence[int]) -> Fault:
     """A fault of the instance's ``ready`` as one of the key or of the line that its row comes from."""
+    if fault.path == "scenarios":
+        return replace(fault, path="late")
     found = re.fullmatch(r"ready\[(\d+)\](?:\[([01])\])?", fault.path)
     if found is None:
         return fault

@@ -44,6 +44,9 @@ class Pairs(NamedTuple):
     there: IntArray
 
 
+_NOBODY = Pairs(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
+
+
 class Waits(NamedTuple):
     """The three kinds of waiting, all at one rank: what leaves for what arrives, what arrives for the part of a sum
     that leaves without it, a whole sum for what adds."""
@@ -153,6 +156,15 @@ def _holds(instance: FabricInstance, block: IntArray, node: IntArray) -> BoolArr
     for code in np.unique(origin[origin < 0]).tolist():
         found |= (origin == code) & np.isin(node, instance.blocks.ranks(code, instance.members))
     return found
+
+
+def waits_of_leaving(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: IntArray) -> Followers:
+    """Who waits, in a schedule with these starts, for what it carries to arrive. Raises ``ValueError`` where switches
+    store what passes, or there are too many."""
+    waits = _waits(instance, moves, hops, start)
+    if waits is None:
+        raise ValueError("too many transfers wait for each other, or switches store them")
+    return _followers(Waits(waits.leaving, _NOBODY, _NOBODY), hops, len(moves.piece))
 
 
 def _waits(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: IntArray) -> Waits | None:
