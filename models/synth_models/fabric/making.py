@@ -230,7 +230,9 @@ class FabricKeys(NetworkKeys):
     ready: Annotated[Annotated[float, _of("time")] | InputFile | None, BeforeValidator(number_or_file)] = Field(
         None, description="when ranks have their own part: a time for all, or a CSV file with the header rank,ready"
     )
-    late: Listed | None = Field(None, description="ranks that have it later, such as 3:300us or 8-15:1ms,0/gpu1:2ms; any:1ms")
+    late: Listed | None = Field(
+        None, description="ranks that have it later, such as 3:300us,8-15:1ms; any:1ms: whoever it is"
+    )
     failed: InputFile | None = Field(
         None,
         description="file of lines 'link A B' (fails in both directions), 'link A -> B' (in one), either with the "

@@ -62,9 +62,7 @@ def _whoever(instance: FabricInstance, alone: Proven) -> Proven:
 
 def _of_one(number: int, alone: Proven) -> Proven:
     words = f"in scenario {number} {alone}"
-    return Proven(
-        alone.seconds, "scenario", lambda: words, lambda: _certificate("scenario", alone) | {"of": number}
-    )
+    return Proven(alone.seconds, "scenario", lambda: words, lambda: _certificate("scenario", alone) | {"of": number})
 
 
 def _certificate(argument: str, alone: Proven) -> dict[str, Any]:

@@ -89,4 +89,3 @@ def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, 
         if all(options.get(key) is not None and options.get(key) == table.get(key) for key in one.asked):
             return True
     return False
-

@@ -70,54 +70,59 @@ def _ends(instance: FabricInstance, schedule: Schedule, hops: Hops, ready: IntAr
     offset = (hops.begin - schedule.start[hops.owner]).tolist()
     lasts = hops.ticks[hops.span].tolist()
     behind = (hops.arrive[schedule.route_start[1:] - 1] - schedule.start).tolist()
-    tail, head = (end.tolist() for end in (machine.network.src, machine.network.dst))
+    tail = machine.network.src.tolist()
     origin = instance.blocks.origin[schedule.piece_block].tolist()
     route, piece = schedule.link.tolist(), schedule.piece.tolist()
     served = [(e,) if g < 0 else (e, machine.links + g) for e, g in enumerate(machine.group.tolist())]
-    nobody = np.zeros(len(ready), dtype=np.int64)
+    last = nobody = np.zeros(len(ready), dtype=np.int64)
     free: dict[int, IntArray] = {}  # of every link, and group behind the links, when its next transfer may begin
-    come = _arrivals(schedule, hops, head)
-    taken: dict[tuple[int, int], tuple[int, IntArray]] = {}  # how many of the arrivals, and when all of them are there
-    arrived: dict[int, IntArray] = {}
-    last = nobody
+    come = _Come(schedule, hops, machine.network.dst.tolist(), nobody)
     for i in np.argsort(schedule.start, kind="stable").tolist():
-        p, hop_rows = piece[i], range(first[i], first[i + 1])
-        u = tail[route[first[i]]]
+        p, u = piece[i], tail[route[first[i]]]
         now = ready[:, u] if origin[p] in (u, EVERYONE) else nobody
         if origin[p] != u:
-            count, there = taken.get((p, u), (0, nobody))
-            rows = come.get((p, u), [])
-            until = len(rows) if origin[p] == EVERYONE else min(1, len(rows))
-            while count < until and rows[count][0] <= schedule.start[i]:
-                there = np.maximum(there, arrived[rows[count][1]])
-                count += 1
-            taken[p, u] = count, there
-            now = np.maximum(now, there)
-        of = [(k, e) for k in hop_rows for e in served[route[k]]]
-        for k, e in of:
-            if e in free:
-                now = np.maximum(now, free[e] - offset[k])
-        for k, e in of:
+            now = np.maximum(now, come.there((p, u), int(schedule.start[i]), origin[p] == EVERYONE))
+        uses = [(k, e) for k in range(first[i], first[i + 1]) for e in served[route[k]]]
+        for k, e in uses:
+            now = np.maximum(now, free[e] - offset[k]) if e in free else now
+        for k, e in uses:
             free[e] = np.maximum(free.get(e, nobody), now + offset[k] + lasts[k])
-        arrived[i] = now + behind[i]
-        last = np.maximum(last, arrived[i])
+        come.when[i] = now + behind[i]
+        last = np.maximum(last, come.when[i])
     sums = instance.blocks.goal[instance.blocks.origin == EVERYONE]
     wanting = list(instance.members) if np.any(sums == EVERYONE) else sums
     found: IntArray = np.maximum(last, ready[:, wanting].max(axis=1, initial=0))
     return found
 
 
-def _arrivals(schedule: Schedule, hops: Hops, head: list[int]) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """By piece and rank (tick, transfer) of what comes there, the first one first."""
-    ends = schedule.route_start[1:] - 1
-    come: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for i, (p, e, tick) in enumerate(
-        zip(schedule.piece.tolist(), schedule.link[ends].tolist(), hops.arrive[ends].tolist(), strict=True)
-    ):
-        come.setdefault((p, head[e]), []).append((tick, i))
-    for rows in come.values():
-        rows.sort()
-    return come
+class _Come:
+    """What has come where. ``when`` each transfer has arrived, ticks, shape (scenarios,); ``rows``: by piece and rank
+    (tick in the schedule, transfer) of what comes there, the first one first; ``taken``: how many of these, and when
+    all of them are there."""
+
+    def __init__(self, schedule: Schedule, hops: Hops, head: list[int], nobody: IntArray) -> None:
+        ends = schedule.route_start[1:] - 1
+        self.nobody = nobody
+        self.when: dict[int, IntArray] = {}
+        self.rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self.taken: dict[tuple[int, int], tuple[int, IntArray]] = {}
+        columns = schedule.piece.tolist(), schedule.link[ends].tolist(), hops.arrive[ends].tolist()
+        for i, (p, e, tick) in enumerate(zip(*columns, strict=True)):
+            self.rows.setdefault((p, head[e]), []).append((tick, i))
+        for rows in self.rows.values():
+            rows.sort()
+
+    def there(self, place: tuple[int, int], tick: int, whole: bool) -> IntArray:
+        """When all that had come to a place by a tick of the schedule is there, or only the first of it; asked for
+        ticks that do not fall."""
+        count, found = self.taken.get(place, (0, self.nobody))
+        rows = self.rows.get(place, [])
+        until = len(rows) if whole else min(1, len(rows))
+        while count < until and rows[count][0] <= tick:
+            found = np.maximum(found, self.when[rows[count][1]])
+            count += 1
+        self.taken[place] = count, found
+        return found
 
 
 def scenarios_bound(instance: FabricInstance, certificate: Mapping[str, Any], check_bound: CheckBound) -> Fraction:

@@ -89,7 +89,8 @@ def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int])
     :class:`InputError`."""
     late_s = whoever(keys.late)
     if late_s is not None:
-        return {"scenarios": [[[rank, late_s]] for rank in members]} | ({} if keys.ready is None else {"ready": []}), []
+        beside = {} if keys.ready is None else {"ready": [[rank, 0.0] for rank in members]}
+        return {"scenarios": [[[rank, late_s]] for rank in members]} | beside, []
     lines: list[int] = []
     rows: Rows = []
     if isinstance(keys.ready, InputFile):

@@ -10,9 +10,10 @@ as
 * the ranks that it leaves with something of their own (any part of a sum, a block that begins there) are ready;
 * all before it in the order of its links have left them to it.
 
-What arrives too early for its place in a sum waits beside it. Every transfer is a path from a rank to a rank. A scenario ends with the last arrival, and when every
-rank that wants a sum is ready. The objective is the end of the worst scenario. ``late=any:300us`` of ``synth make``
-means a scenario for every rank, in which it alone is late.
+What arrives too early for its place in a sum waits beside it. Every transfer is a path from a rank to a rank. A
+scenario ends with the last arrival, and when every rank that wants a sum is ready. The objective is the end of the
+worst scenario; ranks that are less late never make it later. ``late=any:300us`` of ``synth make`` means a scenario for
+every rank, in which it alone is late.
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ from synth.errors import Fault
 from synth_models.fabric.problem.ready import Ready, ready_faults
 
 MOST_SCENARIOS = 1024
-Scenarios = Annotated[
-    tuple[Annotated[Ready, Field(min_length=1)], ...], Field(min_length=1, max_length=MOST_SCENARIOS)
-]
+Scenarios = Annotated[tuple[Annotated[Ready, Field(min_length=1)], ...], Field(min_length=1, max_length=MOST_SCENARIOS)]
 
 
 def scenario_faults(raw: Mapping[str, Any], members: Sequence[int]) -> Iterator[Fault]:

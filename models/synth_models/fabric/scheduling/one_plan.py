@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from synth.errors import UnsupportedError
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.ready import in_ticks
+from synth_models.fabric.problem.scenarios import refused
 from synth_models.fabric.problem.several import with_ready
 from synth_models.fabric.scheduling.gates import Waiting, started
 from synth_models.fabric.scheduling.hop_times import hop_times
@@ -40,10 +42,18 @@ def worst_seconds(instance: FabricInstance, schedule: Schedule) -> Fraction:
     return Fraction(worst, ticks)
 
 
-def plans(instance: FabricInstance, schedule: Schedule, _: FabricInstance) -> Iterator[tuple[str, Schedule]]:
-    """In words, a schedule for ranks that are all ready at once as the plan of all scenarios, if it is one of paths."""
+def must_be_replayed(instance: FabricInstance) -> None:
+    """Raises :class:`UnsupportedError` where several scenarios are not replayed on the machine."""
+    words = None if instance.scenarios is None else refused(instance)
+    if words is not None:
+        raise UnsupportedError(words)
+
+
+def plans(instance: FabricInstance, schedule: Schedule) -> Iterator[tuple[str, Schedule]]:
+    """In words, a schedule for ranks that are all ready at once as the plan of all scenarios. Raises
+    :class:`UnsupportedError` where its transfers are no paths."""
     net, is_rank = instance.machine.network, ~instance.machine.is_switch
     for ends in (net.src, net.dst):
         if np.any(np.add.reduceat(is_rank[ends[schedule.link]].astype(np.int64), schedule.route_start[:-1]) != 1):
-            return
+            raise UnsupportedError("one plan is of paths from rank to rank, which its transfers are not")
     yield "as one plan", schedule
