@@ -43,7 +43,7 @@ from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
-from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
+from synth_models.fabric.problem.ready_keys import late_key, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
 from synth_models.fabric.problem.tables import by_line, collective_rows, of_line
 from synth_models.fabric.problem.traffic import TRAFFIC
@@ -268,7 +268,7 @@ class FabricKeys(NetworkKeys):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
         readers = {"demand": traffic_table.read_table, "failed": read_statements, "collectives": collective_rows}
-        readers |= {"late": late_rows} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
+        readers |= {"late": late_key} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
         for key, reader in readers.items():
             if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))

@@ -247,6 +247,20 @@ def test_bad_keys(tmp_path: Path) -> None:
         synth.make("fabric", **make, ready=str(table))
 
 
+def test_many_wrong_rows_share_a_line() -> None:
+    """Of a kind the first hundred are kept; a key that names more ranks than a machine has is not followed."""
+    raw = json.loads(on_a_line("allgather", {0: 1.0}, 3).to_json())
+    with pytest.raises(InputError) as caught:
+        parse(raw | {"ready": [[7, 1.0]] * 1000 + [[0, 1.0]] * 500}, FabricInstance, "t")
+    assert "ready[0] = 7: is no rank that takes part (1,000 times" in str(caught.value)
+    assert "ready[1001] = 0: stands twice (499 times" in str(caught.value)
+    make = {"network": "ring", "nodes": 4, "collective": "allgather", "bytes": 4}
+    with pytest.raises(InputError, match="names more than 65,536 ranks"):
+        synth.make("fabric", **make, late="0-999999:1us")
+    with pytest.raises(InputError, match="ready = True: must be a time"):
+        synth.make("fabric", **make, ready=True)
+
+
 def test_no_quotient_and_several_stay_without() -> None:
     instance = synth.make("fabric", network="torus", rows=4, cols=4, collective="allgather", bytes=16, late="3:1s")
     part = synth.solve(instance.on_time, "symmetric", time_limit=5, options={"quotient": "on"})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, abridged
 from synth.network.links_table import MOST_NODES
 from synth.text import amounts
 from synth.text.csv import typed_rows
@@ -30,7 +30,9 @@ def number_or_file(value: Any) -> Any:
     """A moment for all ranks, or the file of a table."""
     if isinstance(value, str) and (value.endswith(".csv") or "/" in value):
         return InputFile(value)
-    return moment(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
+    if isinstance(value, bool):
+        raise ValueError("must be a time or the path of a file")
+    return moment(str(value)) if isinstance(value, (int, float, str)) else value
 
 
 def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Rows, list[int]]:
@@ -50,33 +52,38 @@ def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Row
 
 
 def whoever(text: str | None) -> float | None:
-    """How late one rank is, whoever it is: ``any:300us`` as seconds; None for what says who. Raises ``ValueError``."""
+    """How late one rank is, whoever it is: ``any:300us`` in seconds; None for what says who. Raises ``ValueError``."""
     word, colon, when = (text or "").strip().partition(":")
-    if word.strip() != "any" or not colon:
-        return None
-    if "," in when:
-        raise ValueError("any stands alone: one rank is late, whoever it is")
-    return moment(when)
+    return moment(when) if word.strip() == "any" and colon and "," not in when else None
+
+
+def late_key(text: str) -> None:
+    """Raises :class:`InputError` for a key ``late`` that is neither ``any:TIME`` nor RANK:TIME."""
+    try:
+        if whoever(text) is None:
+            late_rows(text)
+    except ValueError as error:
+        raise InputError([Fault("late", str(error), text, True)]) from None
 
 
 def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     """``3:300us,8-15:1ms`` as rows (rank, seconds). Raises :class:`InputError` naming all that is wrong."""
     faults: list[Fault] = []
     rows: Rows = []
-    try:
-        if whoever(text) is not None:
-            return rows
-    except ValueError as error:
-        raise InputError([Fault("late", str(error), text, True)]) from None
     for part in map(str.strip, text.split(",")):
         ranks, colon, when = part.rpartition(":")
         try:
             if not colon or not ranks:
                 raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
+            if ranks.strip() == "any" and "any" not in (names or ()):
+                raise ValueError("any stands alone, as a key: one rank is late, whoever it is")
             seconds = moment(when)
             rows += [[rank, seconds] for rank in nodes_meant(ranks, "late", names)]
+            if len(rows) > MOST_NODES:
+                faults.append(Fault("late", f"names more than {MOST_NODES:,} ranks", part, True))
+                break
         except ValueError as error:
-            faults.append(Fault("late", str(error), part, True))
+            faults.append(Fault("late", f"{error}, not {abridged(part)}", part, True))
         except InputError as error:
             faults += error.faults
     if faults:
