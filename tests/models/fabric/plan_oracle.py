@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.solution import Schedule
 
-MOST_STEPS = 400_000
+MOST_STEPS = 60_000
 
 
 class TooLarge(Exception):
