@@ -30,6 +30,7 @@ from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.scenarios import strongest_of_scenarios
+from synth_models.fabric.bounds.senders import strongest_senders
 from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
 from synth_models.fabric.bounds.traffic import cuts_of_traffic, shares_of_traffic
@@ -121,7 +122,8 @@ def _of_loads(instance: FabricInstance, links: Links, look: Colours) -> list[Sea
     if instance.collective != "allreduce":
         return []
     gossip = [lambda more, best: strongest_gossip(links, look, more, best)]
-    return [*gossip, lambda _, best: strongest_sum_rates(links, look, best)]
+    rates = [lambda _, best: strongest_sum_rates(links, look, best)]
+    return [*gossip, *rates, lambda _, best: strongest_senders(links, look, best)]
 
 
 def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
