@@ -83,8 +83,8 @@ class FabricInstance(Instance):
     whose ``bytes`` is their sum; ``traffic`` likewise blocks with several holders and wanters for the collective
     ``traffic`` (:mod:`synth_models.fabric.problem.traffic`). The collective ``several`` has ``collectives``, whose sum
     is ``bytes``, and an ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their
-    own part (:mod:`synth_models.fabric.problem.ready`). ``scenarios``: several such answers, for all of which one plan is
-    wanted (:mod:`synth_models.fabric.problem.scenarios`).
+    own part (:mod:`synth_models.fabric.problem.ready`). ``scenarios``: several such answers, for which one plan is wanted
+    (:mod:`synth_models.fabric.problem.scenarios`).
     """
 
     family: Literal["fabric"] = "fabric"

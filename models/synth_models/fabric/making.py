@@ -230,9 +230,7 @@ class FabricKeys(NetworkKeys):
     ready: Annotated[Annotated[float, _of("time")] | InputFile | None, BeforeValidator(number_or_file)] = Field(
         None, description="when ranks have their own part: a time for all, or a CSV file with the header rank,ready"
     )
-    late: Listed | None = Field(
-        None, description="ranks that have it later, such as 3:300us,8-15:1ms; any:1ms: whoever it is"
-    )
+    late: Listed | None = Field(None, description="ranks that have it later: 3:300us,8-15:1ms; any:1ms: whoever it is")
     failed: InputFile | None = Field(
         None,
         description="file of lines 'link A B' (fails in both directions), 'link A -> B' (in one), either with the "
@@ -369,8 +367,7 @@ def make(keys: FabricKeys) -> FabricInstance:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
     if keys.ready is not None or keys.late is not None:
-        timed, ready_lines = put_together(keys, names, _members(network, raw))
-        raw |= timed
+        ready_lines = put_together(keys, names, _members(network, raw), raw)
     if not isinstance(keys.machine, str | None):
         own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
         raw["source"] = ". ".join([source_of(keys.machine), " ".join(own), *found.notes])

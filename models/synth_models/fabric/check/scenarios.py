@@ -23,7 +23,6 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.method import Verdict
 from synth.text import untrusted
-from synth_models.fabric.check.arguments import ARGUMENTS as OF_LOADS
 from synth_models.fabric.check.route_hops import Hops, hops_of
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -34,6 +33,7 @@ from synth_models.fabric.problem.several import with_ready
 from synth_models.fabric.solution import Quotient, Schedule
 
 LATEST = 2**62  # ticks
+OF_LOADS = ("cut", "prices", "gossip", "partition", "sum_rates")
 MOST_STARTS = 50_000_000  # of all transfers in all scenarios
 
 Check = Callable[[FabricInstance, Schedule], Verdict]

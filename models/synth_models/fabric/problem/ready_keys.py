@@ -91,13 +91,14 @@ def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     return rows
 
 
-def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int]) -> tuple[dict[str, Any], list[int]]:
-    """``ready`` or ``scenarios`` of the instance, and the line of each row that comes from a file. Raises
+def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int], raw: dict[str, Any]) -> list[int]:
+    """Put ``ready`` or ``scenarios`` of the instance into ``raw``; the line of each row that comes from a file. Raises
     :class:`InputError`."""
     late_s = whoever(keys.late)
     if late_s is not None:
-        beside = {} if keys.ready is None else {"ready": [[rank, 0.0] for rank in members]}
-        return {"scenarios": [[[rank, late_s]] for rank in members]} | beside, []
+        raw["scenarios"] = [[[rank, late_s]] for rank in members]
+        raw |= {} if keys.ready is None else {"ready": [[rank, 0.0] for rank in members]}
+        return []
     lines: list[int] = []
     rows: Rows = []
     if isinstance(keys.ready, InputFile):
@@ -107,7 +108,8 @@ def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int])
     late = [] if keys.late is None else late_rows(keys.late, names)
     own = {rank for rank, _ in late}
     kept = [i for i, (rank, _) in enumerate(rows) if rank not in own]
-    return {"ready": [rows[i] for i in kept] + late}, [lines[i] for i in kept] if lines else []
+    raw["ready"] = [rows[i] for i in kept] + late
+    return [lines[i] for i in kept] if lines else []
 
 
 def named(fault: Fault, keys: Any, lines: Sequence[int]) -> Fault:
