@@ -83,7 +83,7 @@ class FabricInstance(Instance):
     whose ``bytes`` is their sum; ``traffic`` likewise blocks with several holders and wanters for the collective
     ``traffic`` (:mod:`synth_models.fabric.problem.traffic`). The collective ``several`` has ``collectives``, whose sum
     is ``bytes``, and an ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their
-    own part (:mod:`synth_models.fabric.problem.ready`). ``scenarios``: several such answers, for which one plan is wanted
+    own part (:mod:`synth_models.fabric.problem.ready`). ``scenarios``: several such answers, for one plan
     (:mod:`synth_models.fabric.problem.scenarios`).
     """
 
