@@ -68,6 +68,12 @@ def test_a_sum_ends_when_its_root_is_ready() -> None:
     instance = on_a_line("reduce", {1: 5.0}, root=1)
     assert check_schedule(instance, schedule_of([(0, 1)], moves)).value == 5.0
     assert least_seconds(instance) == 5
+    found = strongest(instance, RunOptions())
+    assert found.seconds == 5
+    assert check_bound(instance, 5.0, found.certificate()) == []
+    for rank in (0, 2, 3, -1, "1"):
+        assert check_bound(instance, 5.0, {"argument": "own_part", "rank": rank}), rank
+    assert check_bound(instance.on_time, 5.0, found.certificate())
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])

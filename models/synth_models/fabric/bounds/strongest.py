@@ -28,6 +28,7 @@ from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
+from synth_models.fabric.bounds.own_part import latest_own_part
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.bounds.scenarios import strongest_of_scenarios
 from synth_models.fabric.bounds.senders import strongest_senders
@@ -61,6 +62,7 @@ def strongest(instance: FabricInstance, options: RunOptions, loads: bool = False
     look = finer(links, colours(links))
     found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *_of_loads(instance, links, look)]
     found += [] if loads else searches(instance, links, look)
+    found.insert(1, lambda _, best: latest_own_part(links, best))
     best, ended = NOTHING, list[Search]()
     for search in found:
         if best is not NOTHING and options.out_of_time():

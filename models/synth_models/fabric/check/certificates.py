@@ -25,13 +25,15 @@ from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.near_goals import ARGUMENTS as OF_NEAR_GOALS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
+from synth_models.fabric.check.own_part import own_part_bound
 from synth_models.fabric.check.scenarios import scenarios_bound
 from synth_models.fabric.check.several import several_bound
 from synth_models.fabric.check.timed_prices import ARGUMENTS as OF_TIMED_PRICES
 from synth_models.fabric.instance import FabricInstance
 
 ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS, **OF_NEAR_GOALS, **OF_TIMED_PRICES}
-OF_BOUNDS = {"several": several_bound, "scenario": scenarios_bound, "whoever": scenarios_bound}
+OF_BOUNDS = {"several": several_bound, "scenario": scenarios_bound, "whoever": scenarios_bound,
+             "own_part": own_part_bound}  # fmt: skip
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
