@@ -566,7 +566,7 @@ class Fabric(Network):
         self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
         collective, M = data["collective"], whole(data["bytes"], 1, 2**62, "bytes")
         cover(collective != "several", "several collectives")
-        cover(not data.get("ready"), "ready times")
+        cover(not data.get("ready") and not data.get("scenarios"), "ready times")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")
         if collective == "demand":

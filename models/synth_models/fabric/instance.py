@@ -29,6 +29,7 @@ from synth_models.fabric.problem.network_spec import FabricSpec, OwnSpec, built,
 from synth_models.fabric.problem.place_faults import place_faults, rows_of_three, whole
 from synth_models.fabric.problem.range_faults import range_faults, rate_faults
 from synth_models.fabric.problem.ready import Ready, ready_faults
+from synth_models.fabric.problem.scenarios import Scenarios, scenario_faults
 from synth_models.fabric.problem.several import (
     MOST_COLLECTIVES,
     SEVERAL,
@@ -82,7 +83,8 @@ class FabricInstance(Instance):
     whose ``bytes`` is their sum; ``traffic`` likewise blocks with several holders and wanters for the collective
     ``traffic`` (:mod:`synth_models.fabric.problem.traffic`). The collective ``several`` has ``collectives``, whose sum
     is ``bytes``, and an ``objective`` (:mod:`synth_models.fabric.problem.several`). ``ready``: when ranks have their
-    own part (:mod:`synth_models.fabric.problem.ready`).
+    own part (:mod:`synth_models.fabric.problem.ready`). ``scenarios``: several such answers, for one plan
+    (:mod:`synth_models.fabric.problem.scenarios`).
     """
 
     family: Literal["fabric"] = "fabric"
@@ -99,6 +101,7 @@ class FabricInstance(Instance):
     objective: Objective | None = None
     ready: Annotated[Ready, Field(min_length=1)] | None = None
     traffic: tuple[HeldBlock, ...] | None = None
+    scenarios: Scenarios | None = None
 
     @classmethod
     def faults_in(cls, raw: dict[str, Any]) -> list[Fault]:
@@ -146,9 +149,9 @@ class FabricInstance(Instance):
     @cached_property
     def on_time(self) -> FabricInstance:
         """The same with every rank ready at moment 0."""
-        if self.ready is None:
+        if self.ready is None and self.scenarios is None:
             return self
-        values = {key: getattr(self, key) for key in type(self).model_fields if key != "ready"}
+        values = {key: getattr(self, key) for key in type(self).model_fields if key not in ("ready", "scenarios")}
         made = FabricInstance.model_construct(**values)
         made.__dict__["machine"] = self.machine  # which may be another than the file's, made in memory
         return made
@@ -328,6 +331,7 @@ def _faults(raw: dict[str, Any]) -> Iterator[Fault]:
     ranks = raw.get("ranks")
     members = _members(machine, tuple(ranks) if ranks is not None else None, failed.nodes)
     yield from ready_faults(raw, members)
+    yield from scenario_faults(raw, members)
     usable = _usable(machine, failed, members, raw.get("relay") is True)
     yield from range_faults(usable) if failed.reduced else ()
     yield from _division_faults(raw, members)

@@ -43,7 +43,7 @@ from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
-from synth_models.fabric.problem.ready_keys import late_rows, named, number_or_file, put_together, ready_rows
+from synth_models.fabric.problem.ready_keys import late_key, named, number_or_file, put_together, ready_rows
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
 from synth_models.fabric.problem.tables import collective_rows, of_line
 from synth_models.fabric.problem.traffic import TRAFFIC
@@ -229,7 +229,7 @@ class FabricKeys(NetworkKeys):
     ready: Annotated[Annotated[float, _of("time")] | InputFile | None, BeforeValidator(number_or_file)] = Field(
         None, description="when ranks have their own part: a time for all, or a CSV file with the header rank,ready"
     )
-    late: Listed | None = Field(None, description="ranks that have it later, such as 3:300us or 8-15:1ms,0/gpu1:2ms")
+    late: Listed | None = Field(None, description="ranks that have it later: 3:300us,8-15:1ms; any:1ms: whoever it is")
     failed: InputFile | None = Field(
         None,
         description="file of lines 'link A B' (fails in both directions), 'link A -> B' (in one), either with the "
@@ -265,7 +265,7 @@ class FabricKeys(NetworkKeys):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
         readers = {"demand": traffic_table.read_table, "failed": read_statements, "collectives": collective_rows}
-        readers |= {"late": late_rows} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
+        readers |= {"late": late_key} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
         for key, reader in readers.items():
             if values.get(key) is not None:
                 faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
@@ -366,7 +366,7 @@ def make(keys: FabricKeys) -> FabricInstance:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
     if keys.ready is not None or keys.late is not None:
-        raw["ready"], ready_lines = put_together(keys, names, _members(network, raw))
+        ready_lines = put_together(keys, names, _members(network, raw), raw)
     if not isinstance(keys.machine, str | None):
         own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
         raw["source"] = ". ".join([source_of(keys.machine), " ".join(own), *found.notes])

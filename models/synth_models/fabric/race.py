@@ -35,6 +35,7 @@ from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.late_start import late_schedules
 from synth_models.fabric.scheduling.mirrored import up_and_down
+from synth_models.fabric.scheduling.one_plan import must_be_replayed, plans
 from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
@@ -189,11 +190,12 @@ def lifted(method: Method, own: Callable[..., Any]) -> Callable[[FabricInstance,
 
 
 def _lifted(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
-    """What the method makes, of ready times that it does not plan for by :func:`_late`."""
+    """What the method makes: of scenarios, and of ready times that it does not plan for, by :func:`_late`."""
     if instance.traffic is not None and not knows(method.name, instance.collective):
         takers = ", ".join(name for name, known in COLLECTIVES_OF.items() if instance.collective in known)
         return Outcome("unsupported", message=f"{method.name} takes no blocks with several holders; {takers} do")
-    if instance.ready is None or method.name in OF_READY or instance.traffic is not None:
+    late = instance.ready is not None and method.name not in OF_READY and instance.traffic is None
+    if instance.scenarios is None and not late:
         plain: Outcome = called(method, function, instance, options)
         return plain
     return _late(method, function, instance, options)
@@ -201,7 +203,8 @@ def _lifted(method: Method, function: Callable[..., Any], instance: FabricInstan
 
 def _late(method: Method, function: Callable[..., Any], instance: FabricInstance, options: RunOptions) -> Outcome:
     """The method's schedules for plainer questions (:mod:`synth_models.fabric.plans.twins`), first that all ranks are
-    ready at once, each timed again for when they are."""
+    ready at once, each timed again for when they are, or as the plan of all scenarios."""
+    must_be_replayed(instance)
     incumbent, first = Incumbent(instance, options), Outcome("time_limit")
     for twin in chain([instance.on_time], rooted_twins(incumbent), slower_twins(incumbent)):
         own, found = options.part(ON_TIME), Outcome("time_limit", message="stopped at the time limit")
@@ -214,14 +217,19 @@ def _late(method: Method, function: Callable[..., Any], instance: FabricInstance
             continue
         found.take_over(own.held)
         first = found if twin is instance.on_time else first
-        made_for, whole = twin, None if found.solution is None else expanded(twin, found.solution)
-        if whole is not None and twin.collective != instance.collective:
-            made_for, whole = instance.on_time, up_and_down(instance.on_time, whole)
-        if whole is not None:
-            for words, made in late_schedules(instance, whole, made_for):
-                incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
+        for words, made in _again(instance, twin, found):
+            incumbent.offer(made, f"{found.message or method.name}; {words}", found.made_by)
     ended, told = "finished" if first.termination == "optimal" else first.termination, incumbent.told or first.message
     return replace(first, termination=ended, solution=incumbent.best, message=told, made_by=incumbent.made_by)
+
+
+def _again(instance: FabricInstance, twin: FabricInstance, found: Outcome) -> Iterator[tuple[str, Schedule]]:
+    """What is made of a schedule for a plainer question, in words. Raises as :func:`plans`."""
+    whole = None if found.solution is None else expanded(twin, found.solution)
+    if whole is not None and twin.collective != instance.collective:
+        twin, whole = instance.on_time, up_and_down(instance.on_time, whole)
+    if whole is not None:
+        yield from plans(instance, whole) if instance.scenarios else late_schedules(instance, whole, twin)
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:

@@ -15,6 +15,7 @@ from synth.text.quantities import percent, shown
 from synth.views.figure_style import legend_below
 from synth_models.fabric.instance import FabricInstance
 from synth_papers.fabric.grid import made
+from synth_papers.fabric.not_knowing import price
 
 PRINTED = {
     4: 4, 6: 7, 8: 9, 12: 15, 16: 18, 24: 27, 32: 35, 48: 57, 64: 68, 96: 108, 128: 133, 192: 208, 256: 262,
@@ -29,7 +30,6 @@ def reproduce(page: Reproduction) -> None:
     """Solve every size with StragglAR's number of pieces and with any; the rounds, the times, the bounds."""
     rows = [_row(page, n, rounds) for n, rounds in list(PRINTED.items())[: 3 if page.quick else None]]
     table = pd.DataFrame(rows)
-    page.opens(_answer(table))
     page.figure(_drawn(table), "late", "Time from when the late rank is ready, over the number of ranks.")
     page.table("Rounds, and times from when the late rank is ready", _in_words(table))
     page.note(
@@ -44,6 +44,7 @@ def reproduce(page: Reproduction) -> None:
         "earliest; it has two holders then, and each further round at most doubles them."
     )
     page.note(f"Beyond {MOST_BEST} ranks n - 1 pieces alone are scheduled. Every value is replayed.")
+    page.opens(f"{_answer(table)} {price(page)}")
 
 
 def _row(page: Reproduction, n: int, printed: int) -> dict[str, float]:

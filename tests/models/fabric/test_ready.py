@@ -21,11 +21,16 @@ from synth.errors import InputError
 from synth.instance import parse
 from synth.network.links_table import MOST_NODES
 from synth.options import RunOptions
+from synth_models.fabric.bounds.arrays import Links
+from synth_models.fabric.bounds.colours import colours
+from synth_models.fabric.bounds.proven import NOTHING
+from synth_models.fabric.bounds.senders import strongest_senders
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.scheduling import late_start
 from synth_models.fabric.scheduling.late_start import late_schedules
 from synth_models.fabric.solution import expanded
 
@@ -63,6 +68,12 @@ def test_a_sum_ends_when_its_root_is_ready() -> None:
     instance = on_a_line("reduce", {1: 5.0}, root=1)
     assert check_schedule(instance, schedule_of([(0, 1)], moves)).value == 5.0
     assert least_seconds(instance) == 5
+    found = strongest(instance, RunOptions())
+    assert found.seconds == 5
+    assert check_bound(instance, 5.0, found.certificate()) == []
+    for rank in (0, 2, 3, -1, "1"):
+        assert check_bound(instance, 5.0, {"argument": "own_part", "rank": rank}), rank
+    assert check_bound(instance.on_time, 5.0, found.certificate())
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "allreduce"])
@@ -163,6 +174,74 @@ def test_brute_force_of_many() -> None:
     assert sum(seen.values()) - seen["too large"] > 300, seen
 
 
+def senders_of(seed: int, most_states: int) -> str:
+    """What leaves ranks that are ready, on a small machine, is no more than what the least time lets through."""
+    rng, latencies = random.Random(seed), [0.0, 0.0, 1.0]
+    n, star = rng.choice([2, 3, 3, 4]), rng.random() < 0.4
+    pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
+    some = (
+        [*((u, n) for u in range(n)), *((n, u) for u in range(n))]
+        if star
+        else rng.sample(pairs, rng.randint(n, len(pairs)))
+    )
+    links = [
+        (u, v, rng.choice([1.0, 1.0, 2.0]), rng.choice(latencies), rng.choice([None] * 5 + ["g"])) for u, v in some
+    ]
+    try:
+        instance = machine(n + star, links, [n] * star, collective="allreduce", bytes=rng.choice([1, 2]))
+    except ValueError:
+        return "parted"
+    instance = with_ready(rng, instance, [1.0, 2.0, 5.0])
+    own = Links.of(instance)
+    found = strongest_senders(own, colours(own), NOTHING)
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+    assert check_bound(instance, float(found.seconds) * 1.001, found.certificate())
+    try:
+        least = least_seconds(instance, most_states=most_states)
+    except TooLarge:
+        return "too large"
+    assert found.seconds <= least, (seed, float(found.seconds), float(least))
+    return "tight" if found.seconds == least else "below"
+
+
+def test_senders_that_are_ready() -> None:
+    """Four ranks on a star of 1 GB/s, 1 GB, one late by 0.4 s: of 6 GB the late one's link carries 0.4 GB less than the
+    others', so (6 + 0.4) / 4 s. Two ranks of a byte, one late by 1 s: (2 + 1) / 2 s."""
+    keys: dict[str, Any] = {"network": "star", "nodes": 4, "bandwidth": 1e9, "latency": 0}
+    star = synth.make("fabric", **keys, collective="allreduce", bytes=10**9, late="3:400ms")
+    assert synth.solve(star, "bound", time_limit=10)["bound"] == pytest.approx(1.6, rel=1e-15)
+    pair = machine(2, [(0, 1, 1.0), (1, 0, 1.0)], collective="allreduce", bytes=1, ready=[[0, 1.0]])
+    own = Links.of(pair)
+    found = strongest_senders(own, colours(own), NOTHING)
+    assert found.seconds == Fraction(3, 2)
+    assert check_bound(pair, 1.5, found.certificate()) == []
+    assert check_bound(pair.on_time, 1.5, found.certificate())
+    seen = Counter(senders_of(seed, 100) for seed in range(12))
+    assert seen["below"] + seen["tight"] > 4, seen
+
+
+@pytest.mark.slow
+def test_senders_that_are_ready_of_many() -> None:
+    seen = Counter(senders_of(seed, 1500) for seed in range(12, 600))
+    assert seen["tight"] > 5, seen
+
+
+def test_pieces_in_parts_carry_what_pieces_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schedules of which every piece is cut again, whatever the machine, pass the oracle too; a late rank's part of an
+    allreduce is then spread while it is still sent."""
+    monkeypatch.setattr(late_start, "FINER", (2, 3))
+    seen = Counter[str]()
+    for seed in range(12):
+        retimed(seed, seen)
+    assert sum(count for words, count in seen.items() if "each piece in" in words) > 5, seen
+    keys: dict[str, Any] = {"network": "star", "nodes": 4, "bandwidth": 1e9, "latency": 1e-6}
+    instance = synth.make("fabric", **keys, collective="allreduce", bytes=10**9, late="0:300ms")
+    monkeypatch.setattr(late_start, "FINER", (32,))
+    record = synth.solve(instance, "direct", time_limit=20)
+    assert record.ok
+    assert strongest(instance, RunOptions(5.0)).seconds <= record.value < 1.62  # (6 s + 0.3 s) / 4 at least
+
+
 LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("pull", "hierarchical", "flow", "symmetric", "forest")]
 
 
@@ -245,6 +324,20 @@ def test_bad_keys(tmp_path: Path) -> None:
     table.write_text("rank,ready\n" + "0,1us\n" * (MOST_NODES + 1))
     with pytest.raises(InputError, match=f"has {MOST_NODES + 1:,} rows: at most {MOST_NODES:,}"):
         synth.make("fabric", **make, ready=str(table))
+
+
+def test_many_wrong_rows_share_a_line() -> None:
+    """Of a kind the first hundred are kept; a key that names more ranks than a machine has is not followed."""
+    raw = json.loads(on_a_line("allgather", {0: 1.0}, 3).to_json())
+    with pytest.raises(InputError) as caught:
+        parse(raw | {"ready": [[7, 1.0]] * 1000 + [[0, 1.0]] * 500}, FabricInstance, "t")
+    assert "ready[0] = 7: is no rank that takes part (1,000 times" in str(caught.value)
+    assert "ready[1001] = 0: stands twice (499 times" in str(caught.value)
+    make = {"network": "ring", "nodes": 4, "collective": "allgather", "bytes": 4}
+    with pytest.raises(InputError, match="names more than 65,536 ranks"):
+        synth.make("fabric", **make, late="0-999999:1us")
+    with pytest.raises(InputError, match="ready = True: must be a time"):
+        synth.make("fabric", **make, ready=True)
 
 
 def test_no_quotient_and_several_stay_without() -> None:

@@ -276,6 +276,22 @@ def test_a_table_with_order(tmp_path: Path) -> None:
     table.write_text("collective,bytes,name,late,after\nallgather,4,a,3:-1us,\nalltoall,4,b,x,\n")
     with pytest.raises(InputError, match=r"(?s)line 2, late.*line 3, late"):
         synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    table.write_text(
+        "collective,bytes,name,late,after\nallgather,4,a,9:-1s,b\nalltoall,4,b,,a\nallgather,4,c,any:1us,d\n"
+        'allgather,4,d,,"c,zz"\nfoo,4,e,,e\nallgather,4,f,,\nallgather,4,f,,f\n'
+    )
+    with pytest.raises(InputError) as caught:
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
+    for words in (
+        "line 2, late = '9:-1s': must be 0 to 86400 s (a day)", "line 4, late = 'any:1us': any stands alone",
+        "line 5, after = 'zz': no such collective", "line 8, after = 'f': is the name of several collectives",
+        "line 2, after: wait for each other: collectives 0, 1", "line 4, after: wait for each other: collectives 2, 3",
+        "line 6, collective = 'foo'", "line 6, after = 4: names the collective itself",
+    ):  # fmt: skip
+        assert words in str(caught.value)
+    table.write_text('collective,bytes,late\nallgather,4,"0:1us,0:2us"\n')
+    with pytest.raises(InputError, match="line 2, late = 0: stands twice"):
+        synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))
     table.write_text("collective,bytes,name,late,after\nallgather,4,a,,b\nalltoall,4,b,,a\n")
     with pytest.raises(InputError, match="line 2, after: wait for each other: collectives 0, 1"):
         synth.make("fabric", network="ring", nodes=4, collective="several", collectives=str(table))

@@ -28,7 +28,10 @@ from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
 from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
+from synth_models.fabric.bounds.own_part import latest_own_part
 from synth_models.fabric.bounds.proven import NOTHING, Proven
+from synth_models.fabric.bounds.scenarios import strongest_of_scenarios
+from synth_models.fabric.bounds.senders import strongest_senders
 from synth_models.fabric.bounds.several import strongest_of_several
 from synth_models.fabric.bounds.sum_rates import strongest_sum_rates
 from synth_models.fabric.bounds.traffic import shares_of_traffic
@@ -45,17 +48,22 @@ UNLIMITED_S = 600.0  # each argument's time where the run has no limit
 Search = Callable[[Callable[[], bool], Proven], Proven]
 
 
-def strongest(instance: FabricInstance, options: RunOptions) -> Proven:
-    """The strongest bound that is found within the time limit."""
+def strongest(instance: FabricInstance, options: RunOptions, loads: bool = False) -> Proven:
+    """The strongest bound that is found within the time limit; of one that says how much links carry, from when on and
+    until when, if only ``loads`` are asked for."""
     if instance.collectives is not None:
         return strongest_of_several(instance, options, strongest)
+    if instance.scenarios is not None:
+        return strongest_of_scenarios(instance, options, strongest)
     if not len(instance.blocks):
         return NOTHING
     links = Links.of(instance)
     if instance.traffic is not None:
         return _of_traffic(links, options)
     look = finer(links, colours(links))
-    found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *searches(instance, links, look)]
+    found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *_of_loads(instance, links, look)]
+    found += [] if loads else searches(instance, links, look)
+    found.insert(1, lambda _, best: latest_own_part(links, best))
     best, ended = NOTHING, list[Search]()
     for search in found:
         if best is not NOTHING and options.out_of_time():
@@ -110,14 +118,22 @@ def _caution(instance: FabricInstance) -> str | None:
     return caution(spec.name) if isinstance(spec, MachineSpec) and not instance.special_switches else None
 
 
-def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
-    """What is tried behind cuts: functions of ``more()`` and of what is known so far."""
+def _of_loads(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+    """What is tried behind cuts of what links carry: functions of ``more()`` and of what is known so far."""
     if instance.collective not in (*REDUCING, "allgather", "broadcast"):
         return [lambda more, best: strongest_prices(links, look, more, best)]
+    if instance.collective != "allreduce":
+        return []
+    gossip = [lambda more, best: strongest_gossip(links, look, more, best)]
+    rates = [lambda _, best: strongest_sum_rates(links, look, best)]
+    return [*gossip, *rates, lambda _, best: strongest_senders(links, look, best)]
+
+
+def searches(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+    """What is tried behind these of when it does."""
     found: list[Search] = []
-    if instance.collective == "allreduce":
-        found.append(lambda more, best: strongest_gossip(links, look, more, best))
-        found.append(lambda _, best: strongest_sum_rates(links, look, best))
+    if instance.collective not in (*REDUCING, "allgather", "broadcast"):
+        return found
     if pays_its_way(links) and links.delay.any():
         several = Arcs.of(links) is None  # distances, which single arrivals see less of
         found.append(lambda more, best: strongest_orbit_moments(links, more, best) if several else best)

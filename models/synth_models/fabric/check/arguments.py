@@ -21,6 +21,10 @@ lesser of the distances there and back, if every transfer from member to member 
 ``partition`` (allreduce): ``part`` of every node, each part with a member. Every byte crosses from part to part at
 least 2 (parts - 1) times (one-way gossip, Harary and Schwenk 1974).
 
+``senders`` (allreduce): ``length``. Every byte makes at least 2 (N - 1) transfers from member to member whose sender is
+ready, each of which pays at least the least price from a member to another through switches; a link serves them from
+when such a sender can reach it.
+
 ``sum_rates`` (allreduce): ``length``. Of every byte a sum leaves a switch at its rate of adding, or members exchange at
 least 2 (N - 1) messages; either way something enters each.
 """
@@ -216,6 +220,40 @@ def partition(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
     return 2 * (len(parts) - 1) * instance.bytes, capacity
 
 
+def senders(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
+    """What transfers pay whose senders are ready.
+
+    Let w be the member that is ready last. Of every other member some first transfer carries what it contributes, after
+    it is ready; let k of these N - 1 carry what w contributes, too, and hence leave after all are ready. Whoever has
+    the contributions of w and one of these k got them together or adds them up, so from then on they travel together:
+    the transfers that carry those of w are one-way gossip in which k + 1 members' news come to all N. One member is the
+    first to know all of it, after a first transfer by each other of the k + 1; all N - 1 others are completed by later
+    ones. These are k + N - 1 at least, and N - 1 - k first transfers do not carry what w contributes.
+    """
+    must_be_allreduce(instance)
+    fabric = Fabric(instance)
+    if not transfers_pay_alone(fabric) or np.any(joined_nodes(fabric) & fabric.is_rank & ~fabric.mask(fabric.members)):
+        raise ValueError("senders proves nothing where switches copy or add, or ranks outside the group forward")
+    if not 1 < len(fabric.members) <= MOST_IN_PAIRS:
+        raise ValueError(f"senders is about 2..{MOST_IN_PAIRS} members")
+    length = _lengths(fabric, certificate)
+    least = UNREACHABLE
+    for u in fabric.members.tolist():
+        apart = fabric.reach(fabric.mask([u]), length, only_switches=True)[fabric.members]
+        least = min(least, int(apart[fabric.members != u].min()))
+    if least >= UNREACHABLE:
+        raise ValueError(NOT_JOINED)
+    first = np.full(fabric.nodes, UNREACHABLE, dtype=np.int64)
+    own = np.flatnonzero(fabric.is_rank[fabric.tail])
+    into = own[~fabric.is_rank[fabric.head[own]]]
+    np.minimum.at(first, fabric.head[into], fabric.begins[fabric.tail[into]] + fabric.delay[into])
+    begin = fabric.reach_from(first, fabric.delay, only_switches=True)[fabric.tail]
+    begin[own] = fabric.begins[fabric.tail[own]]
+    _, left = fabric.windows(fabric.mask(fabric.members), fabric.mask(fabric.members))
+    capacity, _ = capacity_of(fabric, length, begin, left, "path")
+    return 2 * (len(fabric.members) - 1) * instance.bytes * least, capacity
+
+
 def sum_rates(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     """What sums in switches pay, or ranks that do without.
 
@@ -244,7 +282,8 @@ def sum_rates(instance: FabricInstance, certificate: Mapping[str, Any]) -> Neede
 
 
 ARGUMENTS: dict[str, Argument] = {
-    "cut": cut, "prices": prices, "shares": shares, "gossip": gossip, "partition": partition, "sum_rates": sum_rates,
+    "cut": cut, "prices": prices, "shares": shares, "gossip": gossip, "partition": partition, "senders": senders,
+    "sum_rates": sum_rates,
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ certificate may come out of any file: every number is checked for its range befo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -25,11 +25,17 @@ from synth_models.fabric.check.arrivals import ARGUMENTS as OF_ARRIVALS
 from synth_models.fabric.check.moments import ARGUMENTS as OF_MOMENTS
 from synth_models.fabric.check.near_goals import ARGUMENTS as OF_NEAR_GOALS
 from synth_models.fabric.check.orbits import ARGUMENTS as OF_ORBITS
+from synth_models.fabric.check.own_part import own_part_bound
+from synth_models.fabric.check.scenarios import scenarios_bound
 from synth_models.fabric.check.several import several_bound
 from synth_models.fabric.check.timed_prices import ARGUMENTS as OF_TIMED_PRICES
 from synth_models.fabric.instance import FabricInstance
 
 ARGUMENTS = {**OF_WAYS, **OF_ARRIVALS, **OF_MOMENTS, **OF_ORBITS, **OF_NEAR_GOALS, **OF_TIMED_PRICES}
+Derived = Callable[[FabricInstance, Mapping[str, Any], Callable[..., list[str]]], Fraction]
+OF_BOUNDS: dict[str, Derived] = {
+    "several": several_bound, "scenario": scenarios_bound, "whoever": scenarios_bound, "own_part": own_part_bound,
+}  # fmt: skip
 
 
 def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str, Any]) -> list[str]:
@@ -42,9 +48,11 @@ def check_bound(instance: FabricInstance, bound: float, certificate: Mapping[str
             return faults
         others = added.certificates("fabric").items()
         arguments = {name: one.argument for name, one in others if one.argument is not None}
-        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, *arguments, "nothing", "several")
-        if argument == "several":
-            return _several_faults(instance, stated, certificate)
+        argument = untrusted.choice(certificate, "argument", *ARGUMENTS, *arguments, "nothing", *OF_BOUNDS)
+        if argument in OF_BOUNDS:
+            proven = OF_BOUNDS[argument](instance, certificate, check_bound)
+            words = f"the certificate ({argument}) proves {float(proven):.17g} s, not {stated:.17g} s"
+            return [] if Fraction(stated) <= proven else [words]
         if argument == "nothing":
             return [] if stated == 0 else [f"the certificate proves nothing, the record states {stated:.17g} s"]
         if argument not in ARGUMENTS:
@@ -85,10 +93,3 @@ def refutes(options: Mapping[str, Any], bound: float, certificate: Mapping[str, 
         if all(options.get(key) is not None and options.get(key) == table.get(key) for key in one.asked):
             return True
     return False
-
-
-def _several_faults(instance: FabricInstance, stated: float, certificate: Mapping[str, Any]) -> list[str]:
-    proven = several_bound(instance, certificate, check_bound)
-    if Fraction(stated) <= proven:
-        return []
-    return [f"the certificate (several) proves {float(proven):.17g} s, not {stated:.17g} s"]

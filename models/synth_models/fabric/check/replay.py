@@ -26,7 +26,7 @@ from synth.method import Verdict
 from synth.schedule.collective import bus_factor
 from synth.text.quantities import SECONDS, shown
 from synth.text.untrusted import exact_sum
-from synth_models.fabric.check import contributions, gathered_hops, quotient, route_hops
+from synth_models.fabric.check import contributions, gathered_hops, quotient, route_hops, scenarios
 from synth_models.fabric.check.occupancy import Clash, clashes, streams_at_once
 from synth_models.fabric.check.plans import plan_verdict
 from synth_models.fabric.check.possession import Held, held
@@ -50,11 +50,13 @@ def check_schedule(instance: FabricInstance, schedule: Schedule | Quotient) -> V
     longest row of which each brings what the next one sends; ``redundant_arrivals``: at ranks that had it. Of a
     quotient, ``replayed_by``: on the quotient (:mod:`synth_models.fabric.check.quotient`), and up to
     :data:`synth_models.fabric.solution.MOST_EXPANDED` transfers one by one, too. Of several collectives the value is
-    the instance's objective, and ``ends_s`` the end of each.
+    the instance's objective, and ``ends_s`` the end of each; of one plan as :func:`scenarios.plan_verdict` says.
     Complexity: n log n in links of routes; memory grows with them, and with one piece's contributions.
     """
     if instance.collectives is not None:
         return _check_several(instance, schedule, instance.collectives)
+    if instance.scenarios is not None:
+        return scenarios.plan_verdict(instance, schedule, check_schedule)
     if isinstance(schedule, Quotient):
         if instance.ready:
             return Verdict(None, {}, ["where ranks are not ready at once only a list of all transfers counts"])

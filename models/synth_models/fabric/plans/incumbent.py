@@ -12,13 +12,17 @@ from synth_models.fabric.plans.serial import end_seconds
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.problem.several import objective_of
 from synth_models.fabric.scheduling.chunks import seconds
+from synth_models.fabric.scheduling.one_plan import worst_seconds
 from synth_models.fabric.solution import Schedule
 
 CLOSE = 1e-6  # gap to a bound at which nothing more is looked for, unless the user allows more than is usual
 
 
 def measured(instance: FabricInstance, schedule: Schedule) -> Fraction:
-    """What is minimised, in seconds: when a schedule ends, or of several collectives what the instance asks for."""
+    """What is minimised, in seconds: when a schedule ends, in the worst of several scenarios, or of several collectives
+    what the instance asks for."""
+    if instance.scenarios is not None:
+        return worst_seconds(instance, schedule)
     if instance.collectives is None:
         return seconds(instance, schedule)
     return objective_of(end_seconds(instance, schedule), instance.collectives, instance.objective)

@@ -6,7 +6,9 @@ receive and relay what others have sent. Ranks without a row are ready at moment
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -21,6 +23,7 @@ from synth_models.fabric.problem.place_faults import whole
 
 MOST_READY = 86_400.0  # seconds: a day
 LATEST = 2**62  # ticks
+MOST_TOLD = 100  # faults of one kind
 Moment = Annotated[float, Field(ge=0, le=MOST_READY), Unit("s")]
 Ready = tuple[tuple[Annotated[int, Field(ge=0)], Moment], ...]
 
@@ -40,15 +43,22 @@ def in_ticks(ready: Ready | None, nodes: int, ticks_per_s: int) -> IntArray:
 
 
 def ready_faults(raw: Mapping[str, Any], members: Sequence[int]) -> Iterator[Fault]:
-    """Rows of ``ready`` that name a rank twice, or one that takes no part; ranges are the type's own."""
+    """Rows of ``ready`` that name a rank twice, or one that takes no part, the first of each kind and how many more;
+    ranges are the type's own."""
     seen: set[int] = set()
     rows, group = raw.get("ready"), set(members)
+    found: dict[str, list[Fault]] = {}
+    more: Counter[str] = Counter()
     for i, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
         rank: Any = row[0] if isinstance(row, (list, tuple)) and len(row) == 2 else None
         if not whole(rank):
             continue
-        if rank not in group:
-            yield Fault(f"ready[{i}]", "is no rank that takes part", rank, True)
-        elif rank in seen:
-            yield Fault(f"ready[{i}]", "stands twice", rank, True)
+        words = "is no rank that takes part" if rank not in group else "stands twice" if rank in seen else ""
         seen.add(rank)
+        if words and len(found.setdefault(words, [])) < MOST_TOLD:
+            found[words].append(Fault(f"ready[{i}]", words, rank, True))
+        elif words:
+            more[words] += 1
+    for words, faults in found.items():
+        yield from faults[:-1]
+        yield replace(faults[-1], more=more[words])

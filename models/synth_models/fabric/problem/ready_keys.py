@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from synth.errors import Fault, InputError
+from synth.errors import Fault, InputError, abridged
 from synth.network.links_table import MOST_NODES
 from synth.text import amounts
 from synth.text.csv import typed_rows
@@ -30,7 +30,9 @@ def number_or_file(value: Any) -> Any:
     """A moment for all ranks, or the file of a table."""
     if isinstance(value, str) and (value.endswith(".csv") or "/" in value):
         return InputFile(value)
-    return moment(str(value)) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
+    if isinstance(value, bool):
+        raise ValueError("must be a time or the path of a file")
+    return moment(str(value)) if isinstance(value, (int, float, str)) else value
 
 
 def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Rows, list[int]]:
@@ -49,6 +51,21 @@ def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Row
     return [[row["rank"], row["ready"]] for row in rows], [row["line"] for row in rows]
 
 
+def whoever(text: str | None) -> float | None:
+    """How late one rank is, whoever it is: ``any:300us`` in seconds; None for what says who. Raises ``ValueError``."""
+    word, colon, when = (text or "").strip().partition(":")
+    return moment(when) if word.strip() == "any" and colon and "," not in when else None
+
+
+def late_key(text: str) -> None:
+    """Raises :class:`InputError` for a key ``late`` that is neither ``any:TIME`` nor RANK:TIME."""
+    try:
+        if whoever(text) is None:
+            late_rows(text)
+    except ValueError as error:
+        raise InputError([Fault("late", str(error), text, True)]) from None
+
+
 def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     """``3:300us,8-15:1ms`` as rows (rank, seconds). Raises :class:`InputError` naming all that is wrong."""
     faults: list[Fault] = []
@@ -58,10 +75,15 @@ def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
         try:
             if not colon or not ranks:
                 raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
+            if ranks.strip() == "any" and "any" not in (names or ()):
+                raise ValueError("any stands alone, as a key: one rank is late, whoever it is")
             seconds = moment(when)
             rows += [[rank, seconds] for rank in nodes_meant(ranks, "late", names)]
+            if len(rows) > MOST_NODES:
+                faults.append(Fault("late", f"names more than {MOST_NODES:,} ranks", part, True))
+                break
         except ValueError as error:
-            faults.append(Fault("late", str(error), part, True))
+            faults.append(Fault("late", f"{error}, not {abridged(part)}", part, True))
         except InputError as error:
             faults += error.faults
     if faults:
@@ -69,8 +91,14 @@ def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
     return rows
 
 
-def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int]) -> tuple[Rows, list[int]]:
-    """``ready`` of the instance, and the line of each row that comes from a file. Raises :class:`InputError`."""
+def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int], raw: dict[str, Any]) -> list[int]:
+    """Put ``ready`` or ``scenarios`` of the instance into ``raw``; the line of each row that comes from a file. Raises
+    :class:`InputError`."""
+    late_s = whoever(keys.late)
+    if late_s is not None:
+        raw["scenarios"] = [[[rank, late_s]] for rank in members]
+        raw |= {} if keys.ready is None else {"ready": [[rank, 0.0] for rank in members]}
+        return []
     lines: list[int] = []
     rows: Rows = []
     if isinstance(keys.ready, InputFile):
@@ -80,11 +108,14 @@ def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int])
     late = [] if keys.late is None else late_rows(keys.late, names)
     own = {rank for rank, _ in late}
     kept = [i for i, (rank, _) in enumerate(rows) if rank not in own]
-    return [rows[i] for i in kept] + late, [lines[i] for i in kept] if lines else []
+    raw["ready"] = [rows[i] for i in kept] + late
+    return [lines[i] for i in kept] if lines else []
 
 
 def named(fault: Fault, keys: Any, lines: Sequence[int]) -> Fault:
     """A fault of the instance's ``ready`` as one of the key or of the line that its row comes from."""
+    if fault.path == "scenarios":
+        return replace(fault, path="late")
     found = re.fullmatch(r"ready\[(\d+)\](?:\[([01])\])?", fault.path)
     if found is None:
         return fault

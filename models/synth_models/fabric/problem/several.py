@@ -126,6 +126,8 @@ def several_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     for key in ("root", "ranks", "demand", "traffic", "ready"):
         if raw.get(key) is not None:
             yield Fault(key, "belongs into the entries of collectives")
+    if raw.get("scenarios") is not None:
+        yield Fault("scenarios", f"has no meaning with collective {SEVERAL}")
     yield from order_faults(raw)
     rows = listed if isinstance(listed, (list, tuple)) else ()
     sizes = [row.get("bytes") for row in rows if isinstance(row, dict)]
@@ -136,7 +138,8 @@ def several_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
 
 def rows_of(raw: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every entry as the raw instance that has no other collective."""
-    shared = {key: value for key, value in raw.items() if key not in (*OWN_KEYS, "collectives", "objective")}
+    own = (*OWN_KEYS, "collectives", "objective", "scenarios")
+    shared = {key: value for key, value in raw.items() if key not in own}
     listed = raw.get("collectives")
     for number, row in enumerate(listed if isinstance(listed, (list, tuple)) else ()):
         if isinstance(row, dict):

@@ -16,6 +16,7 @@ from synth.text.input_file import InputFile
 from synth_models.fabric.problem.failures import node_number
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.node_words import digits, node_meant, nodes_meant
+from synth_models.fabric.problem.order import order_faults
 from synth_models.fabric.problem.ready_keys import late_rows
 from synth_models.fabric.problem.several import MOST_PRIORITY
 
@@ -75,24 +76,48 @@ def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tupl
         "late": lambda text: _in_cell(lambda cell, _, known: late_rows(cell, known), text, "late", names),
         "after": lambda text: re.split(r"[\s,;]+", text.strip()),
     }
-    rows = typed_rows(file, readers, ("collective", "bytes"), "collective", line_key="line", most=MOST_COLLECTIVES)
-    lines = [row.pop("line") for row in rows]
-    number = {row["name"]: k for k, row in enumerate(rows) if "name" in row}
-    faults: list[Fault] = []
-    for row, line in zip(rows, lines, strict=True):
+    needed = "collective", "bytes"
+    try:
+        rows = typed_rows(file, readers, needed, "collective", line_key="line", most=MOST_COLLECTIVES)
+    except InputError as error:
+        try:
+            words: dict[str, Any] = {**dict.fromkeys(readers, str), "after": readers["after"]}
+            rows = typed_rows(file, words, needed, "collective", line_key="line", most=MOST_COLLECTIVES)
+        except InputError:
+            raise error from None
+        raise InputError([*error.faults, *_numbered(file, rows)], error.source) from None
+    if faults := _numbered(file, rows):
+        raise InputError(faults, str(file))
+    for row in rows:
         if "late" in row:
             row["ready"] = row.pop("late")
+    return rows, [row.pop("line") for row in rows]
+
+
+def _numbered(file: InputFile, rows: Sequence[dict[str, Any]]) -> list[Fault]:
+    """Put numbers in place of names in ``after``; where some mean nothing, these faults and those of the order."""
+    number: dict[str, int] = {}
+    twice: set[str] = set()
+    for k, row in enumerate(rows):
+        if "name" in row and number.setdefault(row["name"].strip(), k) != k:
+            twice.add(row["name"].strip())
+    known = listed(list(number)) if number else "none has a name"
+    faults: list[Fault] = []
+    for row in rows:
+        numbers = []
         for word in row.get("after", ()):
-            if word not in number and not digits(word):
-                known = listed(list(number)) if number else "none has a name"
-                faults.append(Fault(f"line {line}, after", f"no such collective: {known}", word, True))
+            where = f"line {row['line']}, after"
+            if word in twice:
+                faults.append(Fault(where, "is the name of several collectives", word, True))
+            elif word in number or digits(word):
+                numbers.append(number[word] if word in number else int(word))
+            else:
+                faults.append(Fault(where, f"no such collective: {known}", word, True))
         if "after" in row:
-            row["after"] = [
-                number[word] if word in number else int(word) if digits(word) else 0 for word in row["after"]
-            ]
-    if faults:
-        raise InputError(faults, str(file))
-    return rows, lines
+            row["after"] = numbers
+    lines = [row["line"] for row in rows]
+    order = [of_line(fault, None, lines) for fault in order_faults({"collectives": rows})] if faults else []
+    return faults + order
 
 
 def _in_cell(
@@ -105,13 +130,15 @@ def _in_cell(
         raise ValueError("; ".join(fault.message for fault in error.faults)) from None
 
 
-def of_line(fault: Fault, file: InputFile, lines: Sequence[int]) -> Fault:
-    """A fault of the instance's collectives as one of the file they come from."""
+def of_line(fault: Fault, file: InputFile | None, lines: Sequence[int]) -> Fault:
+    """A fault of the instance's collectives as one of the file they come from, which is named where it is given."""
     found = re.fullmatch(r"collectives\[(\d+)\](?:[.,] ?(.*))?", fault.path)
     if found is None:
         return fault
     row, column = found.groups()
-    return replace(fault, path=f"{file}, line {lines[int(row)]}" + (f", {column}" if column else ""))
+    column = re.sub(r"^ready.*", "late", column or "")
+    where = f"line {lines[int(row)]}" + (f", {column}" if column else "")
+    return replace(fault, path=where if file is None else f"{file}, {where}")
 
 
 def _name(text: str) -> str:

@@ -99,7 +99,7 @@ def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
         if pair and {"holders", "wanters", "mode"} & set(stated):
             faults.append(Fault(f"line {line}", "has src and dst beside holders, wanters and mode: one or the other"))
             continue
-        given: dict[str, Any] = {pair.get(key, key): value for key, value in stated.items()}
+        given: dict[str, Any] = {pair.get(str(key), str(key)): value for key, value in stated.items()}
         said = {column: word for word, column in pair.items()}
         for key in sorted(set(given) - set(COLUMNS)):
             faults.append(Fault(f"line {line}, {key}", f"no such key: there are {', '.join(COLUMNS)}"))

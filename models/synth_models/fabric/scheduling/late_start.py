@@ -31,6 +31,7 @@ from synth_models.fabric.scheduling.transfers import Transfers
 from synth_models.fabric.solution import MOST_TICKS, Schedule
 
 MOST_PAIRS = 20_000_000  # of transfers of which one waits for the other: some hundred megabytes
+FINER, MOST_FINER = (8, 32), 30_000  # parts of each piece that are tried, and transfers that they may make
 SEVERAL_WAYS = 200_000  # transfers beyond which one order only is tried
 
 
@@ -42,6 +43,9 @@ class Pairs(NamedTuple):
     after: IntArray
     here: IntArray
     there: IntArray
+
+
+_NOBODY = Pairs(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
 
 
 class Waits(NamedTuple):
@@ -66,11 +70,50 @@ def late_schedules(
     if waits is None or not len(moves.piece):
         return
     sizes = lighter_roots(instance, schedule)
-    if sizes is not None:
-        cut = replace(moves, piece_bytes=sizes)
-        yield from (("late roots of less, " + words, made) for words, made in _timed(instance, cut, waits))
-    if sizes is None or len(moves.piece) <= SEVERAL_WAYS:
+    cut, told = (moves, "") if sizes is None else (replace(moves, piece_bytes=sizes), "late roots of less, ")
+    yield from ((told + words, made) for words, made in _timed(instance, cut, waits))
+    if sizes is not None and len(moves.piece) <= SEVERAL_WAYS:
         yield from _timed(instance, moves, waits)
+    for parts in FINER:
+        if parts * len(moves.piece) <= MOST_FINER and int(cut.piece_bytes.min()) >= parts:
+            finer = _timed(instance, *_finer(cut, waits, parts))
+            yield from ((f"{told}each piece in {parts}, {words}", made) for words, made in finer)
+
+
+def _finer(moves: Transfers, waits: Waits, parts: int) -> tuple[Transfers, Waits]:
+    """Every piece in so many parts, which go the same ways; of each number all before the next."""
+    count, length = len(moves.piece), np.diff(moves.route_start)
+    size, rest = np.divmod(moves.piece_bytes, parts)
+    number = np.arange(parts)
+    owner = np.repeat(np.arange(count), length)
+    turn = np.empty(count, dtype=np.int64)
+    turn[np.argsort(moves.priority, kind="stable")] = np.arange(count)
+    of, part = np.repeat(np.arange(count), parts), np.tile(number, count)
+    route_start = starts(np.repeat(length, parts))
+    rows = np.arange(route_start[-1]) - np.repeat(route_start[:-1], np.repeat(length, parts))
+    made = replace(
+        moves,
+        piece_block=np.repeat(moves.piece_block, parts),
+        piece_bytes=(size[:, None] + (number < rest[:, None])).reshape(-1),
+        piece=moves.piece[of] * parts + part,
+        adds=moves.adds[of],
+        priority=part * count + turn[of],
+        route_start=route_start,
+        link=moves.link[rows + np.repeat(moves.route_start[:-1][of], np.repeat(length, parts))],
+        before=np.zeros(0, dtype=np.int64),
+        before_start=np.zeros(count * parts + 1, dtype=np.int64),
+    )
+
+    def place(row: IntArray) -> IntArray:
+        i = owner[row]
+        first: IntArray = route_start[:-1].reshape(count, parts)[i] + (row - moves.route_start[i])[:, None]
+        return first.reshape(-1)
+
+    def each(pairs: Pairs) -> Pairs:
+        ends = ((row[:, None] * parts + number).reshape(-1) for row in pairs[:2])
+        return Pairs(*ends, *map(place, pairs[2:]))
+
+    return made, Waits(*map(each, waits))
 
 
 def _timed(instance: FabricInstance, moves: Transfers, waits: Waits) -> Iterator[tuple[str, Schedule]]:
@@ -145,6 +188,15 @@ def first_ticks(instance: FabricInstance, moves: Transfers, hops: HopTimes, tick
     found = np.zeros(len(moves.piece), dtype=np.int64)
     np.maximum.at(found, of[own], instant[source[own]] - hops.leaves[rows][own])
     return found
+
+
+def waits_of_leaving(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: IntArray) -> Followers:
+    """Who waits, in a schedule with these starts, for what it carries to arrive. Raises ``ValueError`` where switches
+    store what passes, or there are too many."""
+    waits = _waits(instance, moves, hops, start)
+    if waits is None:
+        raise ValueError("too many transfers wait for each other, or switches store them")
+    return _followers(Waits(waits.leaving, _NOBODY, _NOBODY), hops, len(moves.piece))
 
 
 def _waits(instance: FabricInstance, moves: Transfers, hops: HopTimes, start: IntArray) -> Waits | None:

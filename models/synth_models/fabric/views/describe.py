@@ -99,6 +99,8 @@ def _behind(one: OneCollective) -> str:
 
 def _late(instance: FabricInstance) -> list[str]:
     """How many ranks are not ready at once, and when the last is."""
+    if instance.scenarios is not None:
+        return [f"one plan for {counted(len(instance.scenarios), 'scenario')}, shown with all ranks on time"]
     late = moments(instance.ready)
     if not late:
         return []
