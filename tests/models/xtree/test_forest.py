@@ -106,3 +106,14 @@ def test_two_nodes() -> None:
     verdict = check_schedule(instance, forest.solve(instance, RunOptions()).solution)
     assert verdict.faults == []
     assert verdict.value == 2
+
+
+def test_more_passes_are_never_worse() -> None:
+    """With one seed the first passes are the same ones. On 4x4 with C = 1 later ones find less."""
+    instance = instance_of(mesh(4, 4), 1, "allreduce")
+    steps = [
+        forest.solve(instance, RunOptions(seed=0, method={"restarts": 1, "passes": passes})).solution.steps
+        for passes in (1, 10, 100)
+    ]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[-1] < steps[0]
