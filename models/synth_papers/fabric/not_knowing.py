@@ -15,7 +15,7 @@ from synth_papers.fabric.grid import made
 RANKS = (8, 16)
 LATE = ("300us", "1ms", "2ms", "3ms", "10ms")
 KNOWING = ("bound", "direct", "ring", "late_rank")
-LIMIT_S = 60.0
+LIMIT_S = 600.0  # as on the rest of the page, whose records are the same
 KEYS = {"network": "star", "bandwidth": "450GiB/s", "latency": "1.5us", "collective": "allreduce", "bytes": "1GiB"}
 
 
