@@ -15,7 +15,8 @@ from synth_papers.fabric.grid import made
 RANKS = (8, 16)
 LATE = ("300us", "1ms", "2ms", "3ms", "10ms")
 KNOWING = ("bound", "direct", "ring", "late_rank")
-LIMIT_S = 60.0
+LIMIT_S = 600.0  # as on the rest of the page, whose records are the same
+ROUNDED = 1e-15  # of a value, by which a certified bound in 64 bits may lie below it
 KEYS = {"network": "star", "bandwidth": "450GiB/s", "latency": "1.5us", "collective": "allreduce", "bytes": "1GiB"}
 
 
@@ -32,9 +33,10 @@ def price(page: Reproduction) -> str:
     )
     n, late, plan, plan_bound, knowing, knowing_bound = max(found, key=lambda row: row.plan_s / row.knowing_bound_s)
     gap = max(1 - row.plan_bound_s / row.plan_s for row in found)
+    proven = "which is optimal" if gap < ROUNDED else f"at most {percent(gap)} above its bound"
     return (
-        f"One plan that does not know which of {' or '.join(map(str, RANKS))} ranks is late ends when all wait, at "
-        f"most {percent(gap)} above its bound. The worst that costs against knowing is "
+        f"One plan that does not know which of {' or '.join(map(str, RANKS))} ranks is late ends as if all waited, "
+        f"{proven}. The worst that this costs against knowing is "
         f"{percent(plan_bound / knowing - 1)} to {percent(plan / knowing_bound - 1)} ({n} ranks, {late})."
     )
 

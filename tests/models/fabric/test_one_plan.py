@@ -142,6 +142,16 @@ def test_not_knowing_costs_what_waiting_costs(collective: str) -> None:
     assert record.value == pytest.approx(0.001 + record["verified"]["facts"]["on_time_s"], rel=1e-12)
 
 
+@pytest.mark.parametrize("rate", [1.1e10, 1.9e10])
+def test_what_is_rounded_is_still_proven(rate: float) -> None:
+    """The bound for ranks on time is rounded down in the certificate; what is stated on top of it is not more."""
+    keys: dict[str, Any] = {"network": "star", "nodes": 3, "bandwidth": rate, "latency": 1.5e-6, "bytes": 2**30}
+    instance = synth.make("fabric", **keys, collective="allreduce", late="any:1ms")
+    assert isinstance(instance, FabricInstance)
+    found = strongest(instance, RunOptions())
+    assert check_bound(instance, float_below(found.seconds), found.certificate()) == []
+
+
 def test_ranks_that_are_never_late_prove_less() -> None:
     """Only rank 0 may be late: nothing rises for all, and the bound is that of the one scenario."""
     pair = machine(2, TWO, collective="allgather", bytes=2, scenarios=[[[0, 3.0]]])

@@ -53,7 +53,7 @@ def least_late(instance: FabricInstance) -> Fraction:
 def _whoever(instance: FabricInstance, alone: Proven) -> Proven:
     later = least_late(instance) if alone.argument != "nothing" else Fraction(0)
     return Proven(
-        alone.seconds + later,
+        Fraction(float_below(alone.seconds)) + later,
         "whoever",
         lambda: f"every rank is {shown(float(later), SECONDS)} late in some scenario, and then {alone}",
         lambda: _certificate("whoever", alone) if alone.argument != "nothing" else {"argument": "nothing"},
