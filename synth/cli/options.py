@@ -95,7 +95,7 @@ class Resuming:
         return retries_failed(self.retry, self.resume)
 
 
-GPU = Option(help="Whose costs: volta, ampere, hopper, blackwell, mi250, mi300, or ideal. Default: by the machine.")
+GPU = Option(help="Whose costs: volta, ampere, hopper, blackwell, mi250, mi300x, or ideal. Default: by the machine.")
 COST = Option(help="Costs instead: block=40GB/s,step=1us,launch=5us; also sum, net_step, link, net, switch (shares).")
 
 

@@ -31,7 +31,7 @@ from synth.text import amounts
 from synth.text.quantities import shown
 
 FILE = Path(__file__).with_name("block_costs.toml")
-GENERATIONS = ("volta", "ampere", "hopper", "blackwell", "mi250", "mi300")
+GENERATIONS = ("volta", "ampere", "hopper", "blackwell", "mi250", "mi300x")
 RUNS = {"mscclpp": "mscclpp"}  # forms that run other code than the GPU's library
 
 

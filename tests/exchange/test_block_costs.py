@@ -19,7 +19,7 @@ import synth
 from synth.errors import InputError
 from synth.exchange import msccl_xml
 from synth.exchange.algorithm import Algorithm
-from synth.exchange.block_costs import CostModel, Costs, cost_model, data, gpu_of, read_given
+from synth.exchange.block_costs import GENERATIONS, CostModel, Costs, cost_model, data, gpu_of, read_given
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.forms import Lowered, in_form, in_seconds
 from synth.exchange.lowering import Wish, limits_of, lower
@@ -27,6 +27,7 @@ from synth.exchange.lowering.ways import ways
 from synth.exchange.moves_from_algorithm import raised
 from synth.family import get_family
 from synth.making import make
+from synth.tuning.reach import gpus
 from synth_models.fabric.instance import FabricInstance
 
 RATE, LATENCY = 100e9, 1e-6
@@ -210,12 +211,16 @@ def test_every_generation_costs_something(gpu: str) -> None:
 
 def test_machines_are_known_by_name() -> None:
     family = get_family("fabric")
-    names = [("dgx-h100", "hopper"), ("mi300x", "mi300")]
+    names = [("dgx-h100", "hopper"), ("mi300x", "mi300x")]
     for name, gpu in names:
         assert gpu_of(make(family, {"machine": name, "collective": "allreduce", "bytes": "1MiB"})) == gpu
     assert gpu_of(instance(2, "allreduce", 4)) is None
     assert cost_model("msccl", None) is None
     assert cost_model("msccl", "ideal") is None
+
+
+def test_gpu_and_reach_name_the_same_gpus() -> None:
+    assert sorted(GENERATIONS) == sorted(gpus())
 
 
 def test_what_is_given_counts() -> None:
