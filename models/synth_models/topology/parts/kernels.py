@@ -1,0 +1,122 @@
+"""Loops over arcs: the sum of hops, even loads on shortest paths, and paths that avoid what is loaded."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synth.arrays import FloatArray, IntArray
+from synth.kernels import jit
+
+UNREACHED = 1 << 60
+STEEP = 100.0  # how fast an arc's price falls with its load
+
+
+@jit
+def hop_sum(start: IntArray, head: IntArray, sources: IntArray) -> int:
+    """The hops from the sources to all nodes, :data:`UNREACHED` where some node is out of reach. O(sources * arcs).
+
+    The arcs of node v lead to ``head[start[v]:start[v + 1]]``."""
+    nodes = len(start) - 1
+    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
+    for source in sources:
+        away[:] = -1
+        away[source], order[0], first, last = 0, source, 0, 1
+        while first < last:
+            at = order[first]
+            first += 1
+            for arc in range(start[at], start[at + 1]):
+                to = head[arc]
+                if away[to] < 0:
+                    away[to] = away[at] + 1
+                    total += away[to]
+                    order[last] = to
+                    last += 1
+        if last < nodes:
+            return UNREACHED
+    return total
+
+
+@jit
+def lift_hop_sum(to: IntArray, shift: IntArray, copies: int) -> int:
+    """The hops from copy 0 to all nodes of a lift, :data:`UNREACHED` where some node is out of reach.
+
+    ``to``, ``shift``: shape (positions, ports): the position that a port leads to, -1 where to none, and by how many
+    copies further. Node ``copy * positions + position``. O(positions^2 * copies * ports).
+    """
+    positions, ports = to.shape
+    nodes = positions * copies
+    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
+    for source in range(positions):
+        away[:] = -1
+        away[source], order[0], first, last = 0, source, 0, 1
+        while first < last:
+            at = order[first]
+            first += 1
+            copy, position = at // positions, at % positions
+            for port in range(ports):
+                beside = to[position, port]
+                if beside < 0:
+                    continue
+                node = (copy + shift[position, port]) % copies * positions + beside
+                if away[node] < 0:
+                    away[node] = away[at] + 1
+                    total += away[node]
+                    order[last] = node
+                    last += 1
+        if last < nodes:
+            return UNREACHED
+    return total
+
+
+@jit
+def avoid_loads(
+    start: IntArray,
+    head: IntArray,
+    tail: IntArray,
+    of: IntArray,
+    room: FloatArray,
+    sources: IntArray,
+    weight: FloatArray,
+    flow: IntArray,
+    load: FloatArray,
+    rounds: int,
+) -> None:
+    """Send a unit from every source to all nodes, ``rounds`` times, along the tree of shortest paths that now carries
+    least; add what it puts on the arcs to ``flow``, shape (sources, arcs), and to ``load``, shape (orbits of arcs,).
+
+    Arc a is of the orbit ``of[a]``, which has ``room`` arcs; what source s sends counts ``weight[s]`` times. An arc
+    costs e to the power of :data:`STEEP` times how far its load is below the largest, as a share of that.
+    O(rounds * sources * arcs).
+    """
+    nodes = len(start) - 1
+    away, order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    cost, behind, price = np.empty(nodes, np.float64), np.empty(nodes, np.int64), np.empty(len(load), np.float64)
+    for _ in range(rounds):
+        for s in range(len(sources)):
+            largest = 1e-9
+            for o in range(len(load)):
+                largest = max(largest, load[o])
+            for o in range(len(load)):
+                price[o] = math.exp(STEEP * (load[o] / largest - 1.0))
+            away[:] = -1
+            away[sources[s]], order[0], cost[sources[s]], first, last = 0, sources[s], 0.0, 0, 1
+            while first < last:
+                at = order[first]
+                first += 1
+                for arc in range(start[at], start[at + 1]):
+                    to = head[arc]
+                    dearer = cost[at] + price[of[arc]]
+                    if away[to] < 0:
+                        away[to], order[last], cost[to], by[to] = away[at] + 1, to, dearer, arc
+                        last += 1
+                    elif away[to] == away[at] + 1 and dearer < cost[to]:
+                        cost[to], by[to] = dearer, arc
+            behind[:] = 1
+            for place in range(last - 1, 0, -1):
+                node = order[place]
+                arc = by[node]
+                behind[tail[arc]] += behind[node]
+                flow[s, arc] += behind[node]
+                load[of[arc]] += weight[s] * behind[node] / room[of[arc]]
