@@ -36,7 +36,8 @@ def strongest(instance: TopologyInstance) -> tuple[Fraction, str, dict[str, Any]
     if instance.objective == "hops":
         return Fraction(total), "levels: how many nodes can lie within so many hops", {"argument": "levels"}
     best = Fraction(total, instance.most_arcs)
-    words, certificate = f"levels: {total} hops at least, over {instance.most_arcs} arcs", {"argument": "levels"}
+    words = f"levels: {total} hops at least, over {instance.most_arcs} arcs"
+    certificate: dict[str, Any] = {"argument": "levels"}
     for name, inside in cuts(instance):
         arcs = most_leaving(instance, inside)
         if not arcs:

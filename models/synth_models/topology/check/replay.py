@@ -181,7 +181,7 @@ def _flow_faults(instance: TopologyInstance, topology: Topology, arcs: _Arcs, or
         got[s] += topology.scale * n  # it keeps none of its own
         wrong = np.flatnonzero(got != topology.scale)
         if len(wrong):
-            v = int(wrong[0])
+            v = next((node for node in wrong.tolist() if node != s), s)
             faults.append(f"of source {s}, node {v} gets {got[v]} of {topology.scale} parts of its unit")
     return _few(faults)
 

@@ -62,7 +62,7 @@ def folded(arcs: Arcs, offers: Iterable[IntArray]) -> Folded:
     least, size = np.unique(orbits(arcs.nodes, kept), return_counts=True)
     images = [image for one in kept if (image := arc_images(one, arcs.tail, arcs.head, (arcs.many,))) is not None]
     _, of = np.unique(orbits(len(arcs.tail), images), return_inverse=True)
-    room = np.bincount(of, arcs.many)
+    room = np.bincount(of, arcs.many).astype(float)
     shape = (len(kept), arcs.nodes)
     return Folded(arcs, np.array(kept, dtype=np.int64).reshape(shape), least, size.astype(float), of, room)
 

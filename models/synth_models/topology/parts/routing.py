@@ -151,7 +151,7 @@ def _upstream(arcs: Arcs, used: list[int], source: int, flow: FloatArray) -> lis
     such an order: of a cycle that of least flow. None where a node is cut off."""
     import networkx as nx
 
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(arcs.nodes))
     graph.add_edges_from(
         (int(arcs.tail[arc]), int(arcs.head[arc]), {"arc": arc, "flow": float(flow[arc])}) for arc in used

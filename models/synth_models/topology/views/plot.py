@@ -24,7 +24,7 @@ def plot(instance: TopologyInstance, topology: Topology, title: str) -> Figure:
         axes.add_collection(LineCollection(list(place[links]), colors=colour, linewidths=0.8, label=word))
     axes.plot(*place.T, "o", color="#222222", markersize=4 if instance.nodes <= NAMED else 1.5)
     for node in range(instance.nodes if instance.nodes <= NAMED else 0):
-        axes.text(*(1.08 * place[node]), str(node), ha="center", va="center", fontsize=8)
+        axes.text(1.08 * place[node, 0], 1.08 * place[node, 1], str(node), ha="center", va="center", fontsize=8)
     axes.set_aspect("equal")
     axes.set_xlim(-1.2, 1.2)
     axes.set_ylim(-1.2, 1.2)

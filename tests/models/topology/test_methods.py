@@ -1,0 +1,97 @@
+"""The methods by known values: tori, twisted tori, Kautz and de Bruijn graphs, circulants; ours beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import synth
+from synth.text.input_file import InputFile
+from synth_models.topology.check.replay import check_topology
+from synth_models.topology.instance import TopologyInstance
+from synth_models.topology.views.from_table import from_table
+
+CUBES = {"cubes": 2, "sides": "4x4x4"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "method", "value"),
+    [
+        (CUBES, "torus", 128.0),  # 16 hops round a ring of 8, times 128 nodes over 2 x 8 arcs of a line
+        (CUBES, "twisted", 56320 / 768),  # all switches exchange the cubes
+        ({"cubes": 4, "sides": "2x2"}, "torus", 8.0),  # 4 x 4: 4 hops round a ring of 4, 16 nodes over 8 arcs
+        (
+            {"nodes": 12, "degree": 2, "one_way": True, "objective": "hops"},
+            "kautz",
+            306,
+        ),  # 300 by levels; 3 cycles of two
+        ({"nodes": 13, "degree": 4}, "circulant", 5.0),  # ± 2, 3: 4 nodes at one hop, 8 at two: 20 hops over 4 arcs
+    ],
+)
+def test_values_known_in_closed_form(keys: dict[str, Any], method: str, value: float) -> None:
+    record = synth.solve(synth.make("topology", **keys), method)
+    assert record.ok
+    assert record.value == pytest.approx(value, rel=1e-9)
+
+
+def test_a_de_bruijn_graph_has_its_diameter() -> None:
+    """Words of 3 bits: 3 hops; the loops at 000 and 111 are left out."""
+    record = synth.solve(synth.make("topology", nodes=8, degree=2, one_way=True), "de_bruijn")
+    facts = record.data["verified"]["facts"]
+    assert (facts["diameter"], facts["arcs"]) == (3, 14)
+
+
+def test_a_random_graph_has_its_degree_and_follows_the_seed() -> None:
+    instance = synth.make("topology", nodes=20, degree=3, objective="hops")
+    first, again, other = (synth.solve(instance, "random_regular", seed=seed) for seed in (1, 1, 2))
+    assert first.value == again.value
+    rows = first.solution().circuits
+    assert np.bincount(rows[:, 1:].ravel()).tolist() == [3] * 20
+    assert not np.array_equal(rows, other.solution().circuits)
+
+
+@pytest.mark.parametrize(
+    ("keys", "method"),
+    [
+        ({"nodes": 8, "degree": 3}, "torus"),
+        ({"cubes": 1, "sides": "3x3"}, "twisted"),
+        ({"nodes": 5, "degree": 3}, "circulant"),
+        ({"nodes": 5, "degree": 3}, "random_regular"),
+        ({"cubes": 2, "sides": "2x2"}, "kautz"),
+        ({"nodes": 5, "degree": 3}, "search"),
+        ({"nodes": 8, "degree": 3}, "milp"),
+    ],
+)
+def test_what_a_method_does_not_take_is_said(keys: dict[str, Any], method: str) -> None:
+    record = synth.solve(synth.make("topology", **keys), method)
+    assert record.data["termination"] == "unsupported"
+    assert record.data["message"]
+
+
+def test_a_search_is_better_than_the_twisted_torus_with_few_moves() -> None:
+    instance = synth.make("topology", objective="hops", **CUBES)
+    record = synth.solve(instance, "search", options={"moves": 300, "starts": 1})
+    assert record.ok
+    assert 53792 <= record.value < 56320
+
+
+@pytest.mark.long
+def test_ours_is_below_the_published_optimum_of_two_cubes() -> None:
+    """TONS prints 71.4375 (its flow by Gurobi). The bound for every topology is 53,792 hops over 768 arcs."""
+    instance = synth.make("topology", **CUBES)
+    record = synth.solve(instance, "search", time_limit="none", options={"moves": 6000, "starts": 2})
+    assert record.ok
+    assert 53792 / 768 <= record.value < 71.4375
+
+
+def test_a_topology_out_of_its_table_is_routed(tmp_path: Any) -> None:
+    instance = synth.make("topology", cubes=2, sides="2x2x2")
+    assert isinstance(instance, TopologyInstance)
+    record = synth.solve(instance, "twisted")
+    file = tmp_path / "circuits.csv"
+    file.write_text(record.table().to_csv(index=False))
+    verdict = check_topology(instance, from_table(instance, InputFile(file)))
+    assert verdict.ok, verdict.faults
+    assert verdict.value == pytest.approx(13 / 3, rel=0.01)
