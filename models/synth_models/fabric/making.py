@@ -18,6 +18,7 @@ from synth.instance import Part
 from synth.making import Count, Flag, Listed, Rate, Seconds, Size
 from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
+from synth.records.built_network import table_of_record
 from synth.text import amounts
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
@@ -182,6 +183,7 @@ class FabricKeys(NetworkKeys):
         None, description=f"likewise, seconds (default {DEFAULT_LATENCY:g})"
     )
     links: Links = Field(None, description=f"instead of a machine, {LINKS_HELP}; links of one group take turns")
+    topology: InputFile | None = Field(None, description="instead of a machine, the record of a topology")
     network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
     rows: Count | None = Field(None, description="of a mesh or torus")
     cols: Count | None = Field(None, description="of a mesh or torus")
@@ -249,12 +251,13 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", *OF_BOXES[:6], *_RATES, "network", "links", "switches"]
+        first = ["machine", *OF_BOXES[:6], *_RATES, "topology", "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        faults = cls._machine_faults(values) if "machine" in values else cls._network_faults(values)
+        kinds = {"topology": cls._topology_faults, "machine": cls._machine_faults}
+        faults = next((kinds[key] for key in kinds if key in values), cls._network_faults)(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if values.get("ranks") is not None:
@@ -284,6 +287,12 @@ class FabricKeys(NetworkKeys):
         if "network" not in values and "links" not in values:
             return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
         return faults
+
+    @classmethod
+    def _topology_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        own = {"machine", "network", "links", *OF_BOXES[:6], *_RATES, *cls.OF_NETWORK}
+        faults = [Fault(key, "has no meaning with topology", values[key], True) for key in values if key in own]
+        return faults + _guarded(lambda: values["topology"].once(table_of_record))
 
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
@@ -320,6 +329,8 @@ class FabricKeys(NetworkKeys):
         if self.machine is not None:
             asked = asked_of({key: getattr(self, key) for key in self.given})
             return expanded(self.machine, asked)
+        if self.topology is not None:
+            return Expanded(self.topology.once(table_of_record).raw(), [])
         raw = super().raw_network()
         if self.links is not None:
             table = table_of_links(self.links)

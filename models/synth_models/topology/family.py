@@ -7,7 +7,7 @@ from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
 _HERE = "synth_models.topology."
-_MOVES = Parameter("moves", read_int(1), 10_000, "moves of a start of the local search")
+_MOVES = Parameter("moves", read_int(1), 10_000, "moves of a start of the local search, at most")
 _STARTS = Parameter("starts", read_int(1), 4, "starting points of the local search")
 
 
@@ -28,6 +28,7 @@ FAMILY = Family(
         suited="instance:suited",
         size="instance:size",
         flow_table="solution:flow_table",
+        network="views.network:network",
         from_table="views.from_table:from_table",
     ),
     published=("torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import synth
+from synth.errors import InputError
 from synth.text.input_file import InputFile
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.instance import TopologyInstance
+from synth_models.topology.solution import flow_table
 from synth_models.topology.views.from_table import from_table
 
 CUBES = {"cubes": 2, "sides": "4x4x4"}
@@ -86,12 +89,35 @@ def test_ours_is_below_the_published_optimum_of_two_cubes() -> None:
     assert 53792 / 768 <= record.value < 71.4375
 
 
-def test_a_topology_out_of_its_table_is_routed(tmp_path: Any) -> None:
+@pytest.mark.parametrize("method", ["twisted", "milp"])
+def test_a_topology_comes_back_out_of_its_tables(method: str, tmp_path: Any) -> None:
+    """With the table of flows the very routing; without it trees route the circuits, nearly as well."""
     instance = synth.make("topology", cubes=2, sides="2x2x2")
     assert isinstance(instance, TopologyInstance)
-    record = synth.solve(instance, "twisted")
-    file = tmp_path / "circuits.csv"
-    file.write_text(record.table().to_csv(index=False))
-    verdict = check_topology(instance, from_table(instance, InputFile(file)))
-    assert verdict.ok, verdict.faults
-    assert verdict.value == pytest.approx(13 / 3, rel=0.01)
+    record = synth.solve(instance, method)
+    circuits, flows = tmp_path / "circuits.csv", tmp_path / "flows.csv"
+    circuits.write_text(record.table().to_csv(index=False))
+    flows.write_text(flow_table(instance, record.solution()).to_csv(index=False))
+    again = check_topology(instance, from_table(instance, InputFile(circuits), InputFile(flows)))
+    assert (again.ok, again.value) == (True, record.value)
+    alone = check_topology(instance, from_table(instance, InputFile(circuits)))
+    assert alone.value == pytest.approx(13 / 3, rel=0.02)
+
+
+def test_a_collective_on_a_topology_that_was_found(tmp_path: Any) -> None:
+    """``synth make fabric topology=RECORD``: its links with their rates and latencies; a false record is refused."""
+    (tmp_path / "squares.json").write_text(synth.make("topology", cubes=2, sides="2x2", objective="hops").to_json())
+    record = synth.solve(synth.read(tmp_path / "squares.json"), "twisted", results=tmp_path)
+    made = synth.make("fabric", topology=record.path, collective="alltoall", bytes="1MiB")
+    network = made.machine.network
+    assert (network.nodes, network.links) == (8, 32)
+    assert sorted(set(network.latency.tolist())) == [50e-9, 75e-9]
+    assert synth.solve(made, "direct").ok
+    file = record.path
+    data = json.loads(file.read_text())
+    data["solution"]["circuits"][1] = data["solution"]["circuits"][0]
+    file.write_text(json.dumps(data))
+    with pytest.raises(InputError, match="is used twice"):
+        synth.make("fabric", topology=file, collective="alltoall", bytes="1MiB")
+    with pytest.raises(InputError, match="has no meaning with topology"):
+        synth.make("fabric", topology=file, nodes=4, collective="alltoall", bytes="1MiB")

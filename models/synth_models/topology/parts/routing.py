@@ -12,6 +12,7 @@ proportions of the point, from the farthest node to the source.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -66,10 +67,10 @@ def routed(
     for over in (_on_shortest(folds), _on_all(folds)) if exact else ():
         if best is None or best[0] <= tight or over.sum() > LARGEST_PROGRAM or options.out_of_time():
             break
-        try:
-            with options.in_time():
-                point = concurrent_flow(folds, over)
-        except OutOfTime:
+        point = None
+        with options.in_time(), suppress(OutOfTime):
+            point = concurrent_flow(folds, over)
+        if point is None:
             break
         keep(whole(folds, point), SCALE)
     return best

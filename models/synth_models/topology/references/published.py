@@ -1,9 +1,9 @@
 """Topologies as published; each is routed as well as time allows.
 
 * ``torus``: the cubes stand as a block as near to a cube as their number allows, its lines closed to rings.
-* ``twisted``: the torus in which a line that leaves the block comes back shifted by half of each longer side
-  (Camarero, Martinez, Beivide, IEEE TC 2013; the twisted tori of TPU v4, Jouppi et al., ISCA 2023). Blocks and shifts
-  are tried and the one of fewest hops is kept.
+* ``twisted``: the torus in which a line that leaves the block comes back shifted by half of sides that are no shorter
+  (Camarero, Martinez, Beivide, IEEE TC 2013; the twisted tori of TPU v4, Jouppi et al., ISCA 2023, shift by half of
+  the longer ones). All blocks and shifts are tried and the best one is kept.
 * ``circulant``: node u is joined to u ± s. Of degree 4 s = m, m + 1 with m = ceil((sqrt(2 n - 1) - 1) / 2), the least
   diameter (Boesch and Wang, IEEE TCS 1985); else s are powers of the root of n.
 * ``de_bruijn``: u -> d u + r mod n, r = 0 … d - 1 (Imase and Itoh, IEEE TC 1981); ``kautz``: u -> -d u - r mod n,
@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from fractions import Fraction
+from itertools import combinations, product
 from math import ceil, prod, sqrt
 
 import numpy as np
@@ -25,7 +26,7 @@ from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.instance import Budget, Cubes, TopologyInstance, lines
 from synth_models.topology.parts.arcs import arcs_of
-from synth_models.topology.parts.kernels import UNREACHED, hop_sum
+from synth_models.topology.parts.kernels import hop_sum
 from synth_models.topology.parts.routing import routed
 
 
@@ -36,22 +37,31 @@ def torus(instance: TopologyInstance, options: RunOptions) -> Outcome:
 
 
 def twisted(instance: TopologyInstance, options: RunOptions) -> Outcome:
-    """Method ``twisted``. Shifts are symmetries, so the hops of one node tell all."""
+    """Method ``twisted``. Shifts are symmetries, so the hops of one node, or what it sends by trees, tell all."""
     plant = _cubes(instance)
-    best, fewest = None, UNREACHED
+    best: tuple[Fraction, IntArray] | None = None
     for block in blocks(plant):
         length = [b * side for b, side in zip(block, plant.sides, strict=True)]
-        pairs = [(i, j) for i, j in product(range(len(block)), repeat=2) if length[i] < length[j] and block[j] % 2 == 0]
+        order = sorted(range(len(block)), key=lambda axis: length[axis])
+        pairs = [(i, j) for i, j in combinations(order, 2) if block[j] % 2 == 0]
         for chosen in product((False, True), repeat=len(pairs)):
             twists = [pair for pair, there in zip(pairs, chosen, strict=True) if there]
             circuits = block_circuits(plant, block, twists)
-            arcs = arcs_of(instance, circuits)
-            hops = hop_sum(arcs.start, arcs.head, np.zeros(1, dtype=np.int64))
-            if twists and hops < fewest:
-                best, fewest = circuits, hops
+            cost = _cost(instance, circuits, options) if twists else None
+            if cost is not None and (best is None or cost < best[0]):
+                best = cost, circuits
     if best is None:
-        raise UnsupportedError("no block of these cubes has a side twice another's, so none is twisted")
-    return _outcome(instance, options, best)
+        raise UnsupportedError("no block of these cubes has an even side to shift by half, so none is twisted")
+    return _outcome(instance, options, best[1])
+
+
+def _cost(instance: TopologyInstance, circuits: IntArray, options: RunOptions) -> Fraction | None:
+    """The hops from node 0, or the load by trees alone; None where nodes are apart."""
+    if instance.objective == "hops":
+        arcs = arcs_of(instance, circuits)
+        return Fraction(hop_sum(arcs.start, arcs.head, np.zeros(1, dtype=np.int64)))
+    found = routed(instance, circuits, options, exact=False)
+    return None if found is None else found[0]
 
 
 def circulant(instance: TopologyInstance, options: RunOptions) -> Outcome:

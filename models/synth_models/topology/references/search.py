@@ -2,9 +2,9 @@
 
 Copies of a cube, or of a few nodes where the plant is of the kind ``degree``, are joined alike but for how many copies
 further a link leads (:mod:`synth_models.topology.parts.lifts`). So the hops from the nodes of one copy tell all, and
-the copies are a symmetry of the routing. Simulated annealing turns one link, or two, at random; where the plant is of the
-kind ``degree`` it also exchanges the ends of two links. Where the load counts, as many circuits must lead out of a cube
-as its cut needs for the mean load, times :data:`MORE`.
+the copies are a symmetry of the routing. Simulated annealing turns one link, or two, at random; where the plant is of
+the kind ``degree`` it also exchanges the ends of two links. Where the load counts, as many circuits must lead out of a
+cube as its cut needs for the mean load, times :data:`MORE`.
 
 Of several starts the one of least cost is kept; for the load all are routed by trees, and the best of these again with
 all that time allows. A move costs O(positions * nodes * ports).
@@ -34,6 +34,7 @@ TWICE = 0.5  # share of the moves that turn two links
 SHORT = 2.0  # cost of a circuit too few out of a cube, in units of load
 MORE = 1.03  # by how much the cut around a cube is to be wider than the mean load needs
 SHARE = 0.5  # of the time, for the moves
+WORK = 2_000_000_000  # ports looked at in the moves of a start, at most: large lifts take fewer moves
 MOST_POSITIONS = 16
 
 
@@ -45,7 +46,7 @@ class _Start(NamedTuple):
 
 
 def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
-    """Method ``search``; parameters ``moves`` a start and ``starts``."""
+    """Method ``search``; parameters ``moves`` a start, at most, and ``starts``."""
     found: list[_Start] = []
     moving = options.part(SHARE)
     for number in range(options.method["starts"]):
@@ -79,6 +80,7 @@ def _anneal(
     judge = _Judge(instance, lift)
     cost = judge.cost()
     best = _Start(cost, judge.circuits())
+    moves = min(moves, 1 + WORK // (lift.to.size * instance.nodes))
     for move in range(moves):
         if moving.out_of_time():
             break
