@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
@@ -40,6 +39,7 @@ from synth_models.fabric.problem.described_machine import (
     unknown_classes,
 )
 from synth_models.fabric.problem.failures import failures, in_words, read_statements
+from synth_models.fabric.problem.file_faults import guarded, with_source
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
@@ -261,7 +261,7 @@ class FabricKeys(NetworkKeys):
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if values.get("ranks") is not None:
-            faults += _guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
+            faults += guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
         mode = mode_of(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
@@ -271,7 +271,7 @@ class FabricKeys(NetworkKeys):
         readers |= {"late": late_key} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
         for key, reader in readers.items():
             if values.get(key) is not None:
-                faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
+                faults += guarded(lambda key=key, reader=reader: reader(values[key]))
         return faults
 
     @classmethod
@@ -292,7 +292,7 @@ class FabricKeys(NetworkKeys):
     def _topology_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
         own = {"machine", "network", "links", *OF_BOXES[:6], *_RATES, *cls.OF_NETWORK}
         faults = [Fault(key, "has no meaning with topology", values[key], True) for key in values if key in own]
-        return faults + _guarded(lambda: values["topology"].once(table_of_record))
+        return faults + guarded(lambda: values["topology"].once(table_of_record))
 
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
@@ -300,7 +300,7 @@ class FabricKeys(NetworkKeys):
         own = {"network", "links", *cls.OF_SHAPE} - ({"spines"} if "leaf" in values else set())
         faults = [Fault(key, "has no meaning with machine", values[key], True) for key in values if key in own]
         if not named:
-            faults += _guarded(lambda: name_of(values["machine"]))
+            faults += guarded(lambda: name_of(values["machine"]))
         elif values["machine"] not in machine_names():
             known = one_of(values["machine"], machine_names())
             words = f"unknown; {known}, or FILE.json, or several such as a.json*2+b.json"
@@ -316,7 +316,7 @@ class FabricKeys(NetworkKeys):
             return []
         faults = super().links_faults(values)
         if not faults and values.get("links") is not None and "switches" in values:
-            faults += _guarded(lambda: nodes_meant(values["switches"], "switches", cls.table(values).names))
+            faults += guarded(lambda: nodes_meant(values["switches"], "switches", cls.table(values).names))
         return faults
 
     def raw_network(self) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
             raw["collectives"], lines = collective_rows(keys.collectives, _names(network))
             raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
     except InputError as error:
-        raise InputError(_with_source(error)) from None
+        raise InputError(with_source(error)) from None
     return lines
 
 
@@ -456,16 +456,3 @@ def _names(network: Mapping[str, Any]) -> Sequence[str] | None:
     """What the nodes are called; None where the network is wrong, which the instance's own validation then says."""
     machine = _built(network)
     return None if machine is None else machine.names
-
-
-def _guarded(read: Any) -> list[Fault]:
-    try:
-        read()
-    except InputError as error:
-        return _with_source(error)
-    return []
-
-
-def _with_source(error: InputError) -> list[Fault]:
-    """Its faults, each with the name of the file it is about."""
-    return [replace(fault, path=", ".join(filter(None, (error.source, fault.path)))) for fault in error.faults]
