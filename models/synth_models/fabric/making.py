@@ -256,8 +256,8 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        kinds = {"topology": cls._topology_faults, "machine": cls._machine_faults}
-        faults = next((kinds[key] for key in kinds if key in values), cls._network_faults)(values)
+        of_machine = cls._machine_faults if "machine" in values else cls._network_faults
+        faults = (cls._topology_faults if "topology" in values else of_machine)(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if values.get("ranks") is not None:
@@ -283,9 +283,9 @@ class FabricKeys(NetworkKeys):
         for key in ("bandwidth", "latency"):
             if isinstance(values.get(key), dict):
                 faults.append(Fault(key, "has classes of links only with machine", ",".join(values[key]), True))
-        needed = "machine=NAME, network=SHAPE or links=FILE.csv"
         if "network" not in values and "links" not in values:
-            return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
+            needed = Fault("machine", "give machine=NAME, network=SHAPE or links=FILE.csv")
+            return [*(fault for fault in faults if fault.path != "network"), needed]
         return faults
 
     @classmethod
@@ -329,9 +329,7 @@ class FabricKeys(NetworkKeys):
         if self.machine is not None:
             asked = asked_of({key: getattr(self, key) for key in self.given})
             return expanded(self.machine, asked)
-        if self.topology is not None:
-            return Expanded(self.topology.once(table_of_record).raw(), [])
-        raw = super().raw_network()
+        raw = super().raw_network() if self.topology is None else self.topology.once(table_of_record).raw()
         if self.links is not None:
             table = table_of_links(self.links)
             marked = [table.names.index(name) for name in table.switches]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from synth.errors import Fault, InputError
 
 
-def guarded(read: Callable[[], object]) -> list[Fault]:
+def guarded(read: Any) -> list[Fault]:
     """What is wrong with a file that ``read`` reads."""
     try:
         read()
