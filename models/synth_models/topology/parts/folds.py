@@ -21,7 +21,7 @@ from synth_models.topology.parts.arcs import Arcs, symmetries_among
 from synth_models.topology.parts.kernels import avoid_loads
 
 ROUNDS = (8, 64, 256)  # of trees, after each of which the time is looked at
-WORK = 50_000_000  # sources times arcs times rounds of trees, at most
+WORK = 500_000_000  # sources times arcs times rounds of trees, at most
 
 
 @dataclass(frozen=True)
