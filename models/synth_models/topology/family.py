@@ -18,7 +18,7 @@ def _published(name: str, summary: str) -> Method:
 FAMILY = Family(
     name="topology",
     title="Topology: which circuits serve an all-to-all best",
-    citation="Green et al.: TONS, and the topologies that it and others propose",
+    citation="Green, Thottethodi: Throughput-Optimized Networks at Scale (TONS)",
     objective=Objective("load or hops", ""),
     **rooms(
         "synth_models.topology",
