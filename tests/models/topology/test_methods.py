@@ -12,7 +12,9 @@ import synth
 from synth.errors import InputError
 from synth.text.input_file import InputFile
 from synth_models.topology.check.replay import check_topology
-from synth_models.topology.instance import TopologyInstance
+from synth_models.topology.instance import Cubes, TopologyInstance
+from synth_models.topology.parts.kernels import lift_even_loads, lift_hop_sum
+from synth_models.topology.parts.lifts import lift_of_cubes
 from synth_models.topology.solution import flow_table
 from synth_models.topology.views.from_table import from_table
 
@@ -121,3 +123,22 @@ def test_a_collective_on_a_topology_that_was_found(tmp_path: Any) -> None:
         synth.make("fabric", topology=file, collective="alltoall", bytes="1MiB")
     with pytest.raises(InputError, match="has no meaning with topology"):
         synth.make("fabric", topology=file, nodes=4, collective="alltoall", bytes="1MiB")
+
+
+@pytest.mark.parametrize("method", ["torus", "twisted"])
+def test_even_loads_are_those_of_all_shortest_paths(method: str) -> None:
+    """Their sum is that of the hops, and no routing that the method found is worse than they are."""
+    instance = synth.make("topology", cubes=2, sides="4x2")
+    assert isinstance(instance, TopologyInstance)
+    assert isinstance(instance.plant, Cubes)
+    lift = lift_of_cubes(instance.plant)
+    circuits = synth.solve(instance, method).solution().circuits
+    shifts = [(circuits[circuits[:, 0] == switch][0, 2]) % 2 for switch in range(len(instance.switches))]
+    for port, shift in zip(lift.movable.tolist(), shifts, strict=True):
+        lift.turn(port, int(shift))
+    load = np.zeros(lift.to.shape)
+    hops = lift_even_loads(lift.to, lift.shift, 2, load)
+    facts = synth.solve(instance, method).data["verified"]["facts"]
+    assert hops == lift_hop_sum(lift.to, lift.shift, 2) == facts["hops"] // 2
+    assert load.sum() == pytest.approx(hops)
+    assert load.max() >= (synth.solve(instance, method).value or 0) - 1e-9

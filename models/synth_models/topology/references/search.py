@@ -6,8 +6,9 @@ the copies are a symmetry of the routing. Simulated annealing turns one link, or
 the kind ``degree`` it also exchanges the ends of two links. Where the load counts, as many circuits must lead out of a
 cube as its cut needs for the mean load, times :data:`MORE`.
 
-Of several starts the one of least cost is kept; for the load all are routed by trees, and the best of these again with
-all that time allows. A move costs O(positions * nodes * ports).
+Every second start judges by a norm of the loads on shortest paths in place of their mean: in large plants topologies
+of the fewest hops load some links more than others. Of several starts the one of least cost is kept; for the load all
+are routed by trees, and the best of these again with all that time allows. A move costs O(positions * nodes * ports).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from synth.errors import UnsupportedError
 from synth.method import Outcome
 from synth.options import RunOptions
 from synth_models.topology.instance import Budget, Cubes, TopologyInstance
-from synth_models.topology.parts.kernels import UNREACHED, lift_hop_sum
+from synth_models.topology.parts.kernels import UNREACHED, lift_even_loads, lift_hop_sum
 from synth_models.topology.parts.lifts import Lift, circuits_of, circuits_of_cubes, lift_of_cubes, random_lift
 from synth_models.topology.parts.routing import routed
 from synth_models.topology.solution import Topology
@@ -34,6 +35,7 @@ TWICE = 0.5  # share of the moves that turn two links
 SHORT = 2.0  # cost of a circuit too few out of a cube, in units of load
 MORE = 1.03  # by how much the cut around a cube is to be wider than the mean load needs
 SHARE = 0.5  # of the time, for the moves
+NORM = 8  # of the loads in every second start: how much the fullest arcs count
 WORK = 2_000_000_000  # ports looked at in the moves of a start, at most: large lifts take fewer moves
 MOST_POSITIONS = 16
 
@@ -58,8 +60,8 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
         found.append(start)
         if instance.objective == "hops":
             options.held.offer(partial(Topology, start.circuits), start.cost, "the best start so far stands in")
-    found.sort(key=lambda start: start.cost)
     if instance.objective == "hops":
+        found.sort(key=lambda start: start.cost)
         return Outcome("finished", Topology(found[0].circuits))
     best: tuple[Fraction, Topology] | None = None
     for start in found:
@@ -77,7 +79,7 @@ def _anneal(
 ) -> _Start:
     """Turn links, and exchange ends of links, at falling temperatures; the best that was met."""
     lift = _lift(instance, number, random)
-    judge = _Judge(instance, lift)
+    judge = _Judge(instance, lift, even=number % 2 == 1)
     cost = judge.cost()
     best = _Start(cost, judge.circuits())
     moves = min(moves, 1 + WORK // (lift.to.size * instance.nodes))
@@ -98,10 +100,12 @@ def _anneal(
 
 
 class _Judge:
-    """What a lift costs: of the load the mean over all arcs and what is short around a cube, else the hops."""
+    """What a lift costs: of the load of cubes the mean over all arcs and what is short around a cube, else the hops.
+    ``even``: instead of the mean, the :data:`NORM`-norm of the loads where all shortest paths share alike."""
 
-    def __init__(self, instance: TopologyInstance, lift: Lift) -> None:
+    def __init__(self, instance: TopologyInstance, lift: Lift, even: bool) -> None:
         self.instance, self.lift, self.plant = instance, lift, instance.plant
+        self.load = np.zeros(lift.to.shape) if even else None
         self.links = instance.most_arcs if instance.objective == "load" else 1
         each = lift.to.shape[0]
         self.leaving = each * (instance.nodes - each) / 2  # over so many links a load of 1 leaves a cube
@@ -109,12 +113,19 @@ class _Judge:
     def cost(self) -> float:
         """In units of load, or in hops; :data:`UNREACHED` where nodes are apart."""
         lift = self.lift
-        hops = lift_hop_sum(lift.to, lift.shift, lift.copies)
-        mean = hops * lift.copies / self.links
-        if hops == UNREACHED or self.instance.objective == "hops" or not isinstance(self.plant, Cubes):
+        of_cubes = self.instance.objective == "load" and isinstance(self.plant, Cubes)
+        if of_cubes and self.load is not None:
+            hops = lift_even_loads(lift.to, lift.shift, lift.copies, self.load)
+        else:
+            hops = lift_hop_sum(lift.to, lift.shift, lift.copies)
+        mean = cost = hops * lift.copies / self.links
+        if hops == UNREACHED or not of_cubes:
             return float(mean)
+        if self.load is not None:
+            used = self.load[self.load > 0]
+            cost = float(((used / mean) ** NORM).sum() * lift.copies / self.links) ** (1 / NORM) * mean
         across = int(np.count_nonzero(lift.shift.flat[lift.movable]))
-        return float(mean + SHORT * max(0.0, math.ceil(MORE * self.leaving / mean) - across))
+        return float(cost + SHORT * max(0.0, math.ceil(MORE * self.leaving / mean) - across))
 
     def circuits(self) -> IntArray:
         """The circuits of the lift, shape (circuits, 3)."""
