@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from synth.text.quantities import counted
 from synth_models.topology.instance import Cubes, TopologyInstance, lines
 from synth_models.topology.solution import Topology, joined
 
@@ -12,17 +13,17 @@ MOST_LINES = 64
 
 def describe(instance: TopologyInstance, topology: Topology) -> str:
     """A line a switch with its permutation, or a line a node with those that its circuits join."""
-    ended = (
-        f"routing: {len(topology.flow)} rows of {len(np.unique(topology.flow[:, 0]))} sources, "
-        if len(topology.flow)
-        else ""
-    )
-    told = [f"{ended}{len(topology.symmetries)} symmetries, {len(topology.circuits)} circuits"]
+    told = [counted(len(topology.circuits), "circuit")]
+    if len(topology.flow):
+        sources = counted(len(np.unique(topology.flow[:, 0])), "source")
+        told[0] += f"; routing of {sources}, the others by {counted(len(topology.symmetries), 'renumbering')}"
     if instance.degree is not None:
         ends = joined(instance, topology.circuits)
+        ends = ends if instance.one_way else np.concatenate([ends, ends[:, ::-1]])
+        arrow = " -> " if instance.one_way else " - "
         for node in range(instance.nodes):
             others = sorted(ends[ends[:, 0] == node, 1].tolist())
-            told.append(f"  node {node} -> {' '.join(map(str, others)) or 'none'}")
+            told.append(f"  node {node}{arrow}{' '.join(map(str, others)) or 'none'}")
     else:
         names = _names(instance)
         for number in range(len(instance.switches)):
