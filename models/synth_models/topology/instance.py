@@ -22,6 +22,7 @@ from synth.instance import Instance, Part, Unit
 
 MAX_NODES = 4096
 MAX_DEGREE = 64
+MAX_CIRCUITS = 1 << 20  # that all switches together may set up, one at a time
 SHOWN = 4  # nodes or pairs that a fault names
 
 Whole = Annotated[int, Field(ge=0)]
@@ -243,6 +244,10 @@ def _faults(plant: Cubes | Switched | Budget) -> Iterator[Fault]:
             yield Fault(path, f"joins node {u} to itself")
     if isinstance(plant, Switched):
         yield from _switch_faults(plant)
+    possible = sum(len(s.sends) * len(s.receives) for s in plant.switches) if isinstance(plant, Switched) else 0
+    if possible > MAX_CIRCUITS:
+        yield Fault("plant.switches", f"can set up {possible} circuits, at most {MAX_CIRCUITS} are supported")
+        return
     if any(max(link) >= plant.nodes for link in plant.links):
         return
     if isinstance(plant, Budget):

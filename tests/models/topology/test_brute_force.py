@@ -35,14 +35,6 @@ def test_two_cubes_of_eight_have_4096_topologies_and_the_program_finds_the_best(
     assert synth.check(record).ok
 
 
-@pytest.mark.slow
-def test_the_load_of_all_4096() -> None:
-    """Every topology's largest load, by a program of its own."""
-    instance = synth.make("topology", **TWO_CUBES)
-    loads = [least_load(matrix) for _, matrix in every_matrix(instance)]
-    assert min(loads) == pytest.approx(13 / 3, rel=1e-6)
-
-
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("keys", [TWO_LINES, TWO_SQUARES])
 def test_the_load_of_every_topology(keys: dict[str, object]) -> None:
