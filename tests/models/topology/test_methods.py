@@ -10,11 +10,15 @@ import pytest
 
 import synth
 from synth.errors import InputError
+from synth.options import RunOptions
 from synth.text.input_file import InputFile
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.instance import Cubes, TopologyInstance
+from synth_models.topology.parts.arcs import arcs_of
+from synth_models.topology.parts.folds import folded, tree_flows
 from synth_models.topology.parts.kernels import lift_even_loads, lift_hop_sum
 from synth_models.topology.parts.lifts import lift_of_cubes
+from synth_models.topology.parts.routing import routed
 from synth_models.topology.solution import flow_table
 from synth_models.topology.views.from_table import from_table
 
@@ -142,3 +146,20 @@ def test_even_loads_are_those_of_all_shortest_paths(method: str) -> None:
     assert hops == lift_hop_sum(lift.to, lift.shift, 2) == facts["hops"] // 2
     assert load.sum() == pytest.approx(hops)
     assert load.max() >= (synth.solve(instance, method).value or 0) - 1e-9
+
+
+def test_trees_over_paths_of_any_length_come_near_the_program() -> None:
+    """A ring of four with a chord; what is found is no worse than either kind of trees."""
+    instance = synth.make("topology", nodes=4, degree=3)
+    assert isinstance(instance, TopologyInstance)
+    circuits = np.array([[0, 0, 1], [0, 1, 2], [0, 2, 3], [0, 3, 0], [0, 0, 2]])
+    folds = folded(arcs_of(instance, circuits), [])
+    alone, around = (
+        [folds.load(flow, rounds) for flow, rounds in tree_flows(folds, RunOptions(), detours)][-1]
+        for detours in (False, True)
+    )
+    found = routed(instance, circuits, RunOptions(time_limit_s=None))
+    assert found is not None
+    assert check_topology(instance, found[1]).value == pytest.approx(float(found[0]))
+    assert found[0] <= min(alone, around)
+    assert float(around) == pytest.approx(float(found[0]), rel=0.05)

@@ -18,7 +18,7 @@ from synth.graph.hops import hops
 from synth.graph.symmetry import arc_images, orbits
 from synth.options import RunOptions
 from synth_models.topology.parts.arcs import Arcs, symmetries_among
-from synth_models.topology.parts.kernels import avoid_loads
+from synth_models.topology.parts.kernels import avoid_loads, detour_loads
 
 ROUNDS = (8, 64, 256)  # of trees, after each of which the time is looked at
 WORK = 500_000_000  # sources times arcs times rounds of trees, at most
@@ -67,16 +67,17 @@ def folded(arcs: Arcs, offers: Iterable[IntArray]) -> Folded:
     return Folded(arcs, np.array(kept, dtype=np.int64).reshape(shape), least, size.astype(float), of, room)
 
 
-def tree_flows(folds: Folded, options: RunOptions) -> Iterator[tuple[IntArray, int]]:
-    """The sums of what trees carry, and how many there were, growing."""
+def tree_flows(folds: Folded, options: RunOptions, detours: bool = False) -> Iterator[tuple[IntArray, int]]:
+    """The sums of what trees carry, and how many there were, growing; with ``detours`` over paths of any length."""
     arcs, sources = folds.arcs, folds.sources
     flow, load = np.zeros((len(sources), len(arcs.tail)), dtype=np.int64), np.zeros(len(folds.room))
+    send = detour_loads if detours else avoid_loads
     done, most = 0, max(1, WORK // flow.size)
     for rounds in ROUNDS:
         now = min(rounds, most) - done
         if now <= 0 or (done and options.out_of_time()):
             return
-        avoid_loads(arcs.start, arcs.head, arcs.tail, folds.of, folds.room, sources, folds.weight, flow, load, now)
+        send(arcs.start, arcs.head, arcs.tail, folds.of, folds.room, sources, folds.weight, flow, load, now)
         done += now
         yield flow, done
 

@@ -11,6 +11,8 @@ from synth.kernels import jit
 
 UNREACHED = 1 << 60
 STEEP = 100.0  # how fast an arc's price falls with its load
+PULL = 4.0  # the price of the fullest arc beside that of a hop, where paths may be longer than the shortest
+FAR = 1e18
 
 
 @jit
@@ -120,6 +122,55 @@ def avoid_loads(
                 behind[tail[arc]] += behind[node]
                 flow[s, arc] += behind[node]
                 load[of[arc]] += weight[s] * behind[node] / room[of[arc]]
+
+
+@jit
+def detour_loads(
+    start: IntArray,
+    head: IntArray,
+    tail: IntArray,
+    of: IntArray,
+    room: FloatArray,
+    sources: IntArray,
+    weight: FloatArray,
+    flow: IntArray,
+    load: FloatArray,
+    rounds: int,
+) -> None:
+    """As :func:`avoid_loads`, over paths of any number of hops: an arc costs 1 and :data:`PULL` times that price.
+
+    Paths are found by relaxing arcs from a queue of nodes. About O(rounds * sources * arcs)."""
+    nodes = len(start) - 1
+    cost, by, price = np.empty(nodes, np.float64), np.empty(nodes, np.int64), np.empty(len(load), np.float64)
+    queue, queued = np.empty(nodes + 1, np.int64), np.zeros(nodes, np.bool_)
+    for _ in range(rounds):
+        for s in range(len(sources)):
+            largest = 1e-9
+            for o in range(len(load)):
+                largest = max(largest, load[o])
+            for o in range(len(load)):
+                price[o] = 1.0 + PULL * math.exp(STEEP * (load[o] / largest - 1.0))
+            cost[:] = FAR
+            cost[sources[s]], queue[0], first, last = 0.0, sources[s], 0, 1
+            while first != last:
+                at = queue[first]
+                first = (first + 1) % (nodes + 1)
+                queued[at] = False
+                for arc in range(start[at], start[at + 1]):
+                    to = head[arc]
+                    through = cost[at] + price[of[arc]]
+                    if through < cost[to] - 1e-9:
+                        cost[to], by[to] = through, arc
+                        if not queued[to]:
+                            queued[to], queue[last] = True, to
+                            last = (last + 1) % (nodes + 1)
+            for node in range(nodes):
+                at = node
+                while at != sources[s]:
+                    arc = by[at]
+                    flow[s, arc] += 1
+                    load[of[arc]] += weight[s] / room[of[arc]]
+                    at = tail[arc]
 
 
 @jit

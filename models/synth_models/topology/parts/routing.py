@@ -1,10 +1,11 @@
 """A routing of a given topology with as small a largest load as time allows, in whole numbers.
 
-Three ways, each folded by the symmetries that are found; the best one stays.
+Four ways, each folded by the symmetries that are found; the best one stays.
 
 1. *Trees* (:mod:`synth_models.topology.parts.folds`).
 2. *Shortest paths*: the linear program of the maximum concurrent flow, over arcs on shortest paths only.
-3. *All paths*: the same over all arcs, where the shortest paths do not suffice for the mean load and it is small.
+3. *Detours*: trees of paths of any length, where the shortest do not suffice for the mean load.
+4. *All paths*: the linear program over all arcs, where they do not and it is small.
 
 A point of a linear program becomes whole numbers by handing on what each node needs to the arcs that enter it, in the
 proportions of the point, from the farthest node to the source.
@@ -64,15 +65,19 @@ def routed(
     for flow, rounds in tree_flows(folds, options):
         keep(flow, rounds)
     tight = folds.mean * (1 + TIGHT)
-    for over in (_on_shortest(folds), _on_all(folds)) if exact else ():
-        if best is None or best[0] <= tight or over.sum() > LARGEST_PROGRAM or options.out_of_time():
+    shortest = _on_shortest(folds)
+    for over in (shortest, _on_all(folds)) if exact else ():
+        if best is None or best[0] <= tight or options.out_of_time():
             break
-        point = None
-        with options.in_time(), suppress(OutOfTime):
-            point = concurrent_flow(folds, over)
-        if point is None:
-            break
-        keep(whole(folds, point), SCALE)
+        if over.sum() <= LARGEST_PROGRAM:
+            point = None
+            with options.in_time(), suppress(OutOfTime):
+                point = concurrent_flow(folds, over)
+            if point is not None:
+                keep(whole(folds, point), SCALE)
+        if over is shortest and best[0] > tight and not options.out_of_time():
+            for flow, rounds in tree_flows(folds, options, detours=True):
+                keep(flow, rounds)
     return best
 
 
