@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
@@ -18,6 +17,7 @@ from synth.instance import Part
 from synth.making import Count, Flag, Listed, Rate, Seconds, Size
 from synth.network.keys import LINKS_HELP, Links, NetworkKeys, table_of_links
 from synth.network.network import DEFAULT_BANDWIDTH, DEFAULT_LATENCY
+from synth.records.built_network import table_of_record
 from synth.text import amounts
 from synth.text.input_file import InputFile
 from synth_models.fabric.instance import FabricInstance
@@ -39,6 +39,7 @@ from synth_models.fabric.problem.described_machine import (
     unknown_classes,
 )
 from synth_models.fabric.problem.failures import failures, in_words, read_statements
+from synth_models.fabric.problem.file_faults import guarded, with_source
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
@@ -182,6 +183,7 @@ class FabricKeys(NetworkKeys):
         None, description=f"likewise, seconds (default {DEFAULT_LATENCY:g})"
     )
     links: Links = Field(None, description=f"instead of a machine, {LINKS_HELP}; links of one group take turns")
+    topology: InputFile | None = Field(None, description="instead of a machine, the record of a topology")
     network: str | None = Field(None, description=f"instead of a machine, a shape: one of {', '.join(SHAPES)}")
     rows: Count | None = Field(None, description="of a mesh or torus")
     cols: Count | None = Field(None, description="of a mesh or torus")
@@ -249,16 +251,17 @@ class FabricKeys(NetworkKeys):
 
     @classmethod
     def names(cls) -> list[str]:
-        first = ["machine", *OF_BOXES[:6], *_RATES, "network", "links", "switches"]
+        first = ["machine", *OF_BOXES[:6], *_RATES, "topology", "network", "links", "switches"]
         return first + [key for key in super().names() if key not in (*first, "rings")]
 
     @classmethod
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
-        faults = cls._machine_faults(values) if "machine" in values else cls._network_faults(values)
+        of_machine = cls._machine_faults if "machine" in values else cls._network_faults
+        faults = (cls._topology_faults if "topology" in values else of_machine)(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
         if values.get("ranks") is not None:
-            faults += _guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
+            faults += guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
         mode = mode_of(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
@@ -268,7 +271,7 @@ class FabricKeys(NetworkKeys):
         readers |= {"late": late_key} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
         for key, reader in readers.items():
             if values.get(key) is not None:
-                faults += _guarded(lambda key=key, reader=reader: reader(values[key]))
+                faults += guarded(lambda key=key, reader=reader: reader(values[key]))
         return faults
 
     @classmethod
@@ -280,10 +283,16 @@ class FabricKeys(NetworkKeys):
         for key in ("bandwidth", "latency"):
             if isinstance(values.get(key), dict):
                 faults.append(Fault(key, "has classes of links only with machine", ",".join(values[key]), True))
-        needed = "machine=NAME, network=SHAPE or links=FILE.csv"
         if "network" not in values and "links" not in values:
-            return [fault for fault in faults if fault.path != "network"] + [Fault("machine", f"give {needed}")]
+            needed = Fault("machine", "give machine=NAME, network=SHAPE or links=FILE.csv")
+            return [*(fault for fault in faults if fault.path != "network"), needed]
         return faults
+
+    @classmethod
+    def _topology_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
+        own = {"machine", "network", "links", *OF_BOXES[:6], *_RATES, *cls.OF_NETWORK}
+        faults = [Fault(key, "has no meaning with topology", values[key], True) for key in values if key in own]
+        return faults + guarded(lambda: values["topology"].once(table_of_record))
 
     @classmethod
     def _machine_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
@@ -291,7 +300,7 @@ class FabricKeys(NetworkKeys):
         own = {"network", "links", *cls.OF_SHAPE} - ({"spines"} if "leaf" in values else set())
         faults = [Fault(key, "has no meaning with machine", values[key], True) for key in values if key in own]
         if not named:
-            faults += _guarded(lambda: name_of(values["machine"]))
+            faults += guarded(lambda: name_of(values["machine"]))
         elif values["machine"] not in machine_names():
             known = one_of(values["machine"], machine_names())
             words = f"unknown; {known}, or FILE.json, or several such as a.json*2+b.json"
@@ -307,7 +316,7 @@ class FabricKeys(NetworkKeys):
             return []
         faults = super().links_faults(values)
         if not faults and values.get("links") is not None and "switches" in values:
-            faults += _guarded(lambda: nodes_meant(values["switches"], "switches", cls.table(values).names))
+            faults += guarded(lambda: nodes_meant(values["switches"], "switches", cls.table(values).names))
         return faults
 
     def raw_network(self) -> dict[str, Any]:
@@ -320,7 +329,7 @@ class FabricKeys(NetworkKeys):
         if self.machine is not None:
             asked = asked_of({key: getattr(self, key) for key in self.given})
             return expanded(self.machine, asked)
-        raw = super().raw_network()
+        raw = super().raw_network() if self.topology is None else self.topology.once(table_of_record).raw()
         if self.links is not None:
             table = table_of_links(self.links)
             marked = [table.names.index(name) for name in table.switches]
@@ -392,7 +401,7 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
             raw["collectives"], lines = collective_rows(keys.collectives, _names(network))
             raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
     except InputError as error:
-        raise InputError(_with_source(error)) from None
+        raise InputError(with_source(error)) from None
     return lines
 
 
@@ -445,16 +454,3 @@ def _names(network: Mapping[str, Any]) -> Sequence[str] | None:
     """What the nodes are called; None where the network is wrong, which the instance's own validation then says."""
     machine = _built(network)
     return None if machine is None else machine.names
-
-
-def _guarded(read: Any) -> list[Fault]:
-    try:
-        read()
-    except InputError as error:
-        return _with_source(error)
-    return []
-
-
-def _with_source(error: InputError) -> list[Fault]:
-    """Its faults, each with the name of the file it is about."""
-    return [replace(fault, path=", ".join(filter(None, (error.source, fault.path)))) for fault in error.faults]

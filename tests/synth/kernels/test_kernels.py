@@ -435,7 +435,7 @@ def test_a_tiny_question_imports_no_numba() -> None:
     assert ran.stdout.split() == ["plain", "True", "False"]
 
 
-FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "xtree")
+FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "topology", "xtree")
 DRIVERS = (
     "exchange",
     "synth/graph",

@@ -1,0 +1,1 @@
+"""The check: replay and bounds' certificates, from the instance alone; imports no method."""

@@ -1,0 +1,95 @@
+"""The least sum of hops of any topology, counted level by level.
+
+* **Cubes.** From node u, walk the fixed links and the circuits of every topology at once: a circuit leads to a fresh
+  copy of the cube, at the other end of its line. In this tree of copies a node of a topology stands at least once, at
+  its distance or nearer, as its shortest path is a walk in the tree. So at most as many nodes of a position (one a
+  cube) lie within k hops of u as the tree has copies of that position within k hops, and no more than there are cubes.
+* **Other plants**, and cubes of more than :data:`LARGEST` nodes: within k hops lie at most the nodes within k hops
+  over all links and circuits that may be, and at most ``1 + d + d (d - 1) + …`` (one way ``1 + d + d^2 + …``), where d
+  is the most links that a node can have (Moore).
+
+Counting goes forward here: how often each port is entered at each distance.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from synth.arrays import IntArray
+from synth.graph.hops import hops
+from synth_models.topology.instance import Cubes, TopologyInstance, lines
+
+LARGEST = 64  # nodes of a cube whose copies are counted
+
+
+def least_hops(instance: TopologyInstance) -> int:
+    """A lower bound on the sum of hops over all ordered pairs of nodes, for every topology."""
+    plant = instance.plant
+    if isinstance(plant, Cubes) and prod(plant.sides) <= LARGEST:
+        return plant.cubes * sum(_from_position(plant, u) for u in range(prod(plant.sides)))
+    return _moore(instance)
+
+
+def _from_position(plant: Cubes, u: int) -> int:
+    """The least sum of hops from a node at position u."""
+    positions = np.stack(np.unravel_index(np.arange(prod(plant.sides)), plant.sides), axis=1)
+    apart = np.abs(positions[:, None] - positions[None]).sum(axis=2)
+    ends = [(a, b) for number, (_, a, b) in enumerate(lines(plant.sides)) if number not in plant.failed]
+    node = np.array([end for pair in ends for end in pair], dtype=np.int64)  # port 2i and its partner 2i + 1
+    partner = np.arange(len(node)) ^ 1
+    near = apart[node][:, node]
+    entered: list[IntArray] = []  # per distance, how often each port is entered (no more than there are cubes)
+    within, total, k = np.zeros(len(positions), dtype=np.int64), 0, 0
+    while True:
+        arriving = np.zeros(len(node), dtype=np.int64)
+        arriving[partner] = apart[u, node] == k - 1
+        for before, counts in enumerate(entered):
+            leaving = near == k - 1 - before
+            np.fill_diagonal(leaving, False)  # not back through the port that was entered
+            arriving[partner] += counts @ leaving
+        entered.append(np.minimum(arriving, plant.cubes))
+        within = (apart[u] <= k).astype(np.int64)
+        for before, counts in enumerate(entered):
+            within += counts @ (apart[node] <= k - before)
+        missing = int((plant.cubes - np.minimum(within, plant.cubes)).sum())
+        total, k = total + missing, k + 1
+        if missing == 0:
+            return total
+        if not len(node) and k > sum(plant.sides):
+            raise ValueError("no port is left, so nothing can join the cubes")
+
+
+def _moore(instance: TopologyInstance) -> int:
+    """The least sum of hops by the two counts of other plants."""
+    n = instance.nodes
+    degree = _most_links(instance)
+    growth = degree if instance.one_way else degree - 1
+    within, level = [1], degree
+    while within[-1] < n and len(within) <= n:
+        within.append(min(n, within[-1] + level))
+        level *= growth
+    if within[-1] < n:
+        raise ValueError(f"nodes of {degree} links reach no {n} nodes")
+    total = n * sum(n - reached for reached in within)
+    if instance.degree is not None:
+        return total
+    u, v = np.concatenate([instance.fixed, instance.possible]).T
+    tail, head = (u, v) if instance.one_way else (np.concatenate([u, v]), np.concatenate([v, u]))
+    total = 0
+    for row in hops(n, tail, head, np.arange(n)):
+        reach = np.cumsum(np.bincount(row[row >= 0], minlength=n))[:n]
+        least = np.array([*within, *[n] * n][:n])
+        total += int((n - np.minimum(reach, least)).sum())
+    return total
+
+
+def _most_links(instance: TopologyInstance) -> int:
+    """The most links of a node that count towards its reach: those that leave it."""
+    if instance.degree is not None:
+        return instance.degree
+    ends = [instance.fixed[:, 0]] if instance.one_way else [instance.fixed.ravel()]
+    ends += [switch.sends for switch in instance.switches]
+    ends += [] if instance.one_way else [switch.receives for switch in instance.switches]
+    return int(np.bincount(np.concatenate(ends), minlength=instance.nodes).max())

@@ -1,0 +1,1 @@
+"""What several rooms are made of: arcs, symmetries, routings, lifts."""

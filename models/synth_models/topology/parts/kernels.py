@@ -1,0 +1,218 @@
+"""Loops over arcs: the sum of hops, even loads on shortest paths, and paths that avoid what is loaded."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from synth.arrays import FloatArray, IntArray
+from synth.kernels import jit
+
+UNREACHED = 1 << 60
+STEEP = 100.0  # how fast an arc's price falls with its load
+PULL = 4.0  # the price of the fullest arc beside that of a hop, where paths may be longer than the shortest
+FAR = 1e18
+
+
+@jit
+def hop_sum(start: IntArray, head: IntArray, sources: IntArray) -> int:
+    """The hops from the sources to all nodes, :data:`UNREACHED` where some node is out of reach. O(sources * arcs).
+
+    The arcs of node v lead to ``head[start[v]:start[v + 1]]``."""
+    nodes = len(start) - 1
+    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
+    for source in sources:
+        away[:] = -1
+        away[source], order[0], first, last = 0, source, 0, 1
+        while first < last:
+            at = order[first]
+            first += 1
+            for arc in range(start[at], start[at + 1]):
+                to = head[arc]
+                if away[to] < 0:
+                    away[to] = away[at] + 1
+                    total += away[to]
+                    order[last] = to
+                    last += 1
+        if last < nodes:
+            return UNREACHED
+    return total
+
+
+@jit
+def lift_hop_sum(to: IntArray, shift: IntArray, copies: int) -> int:
+    """The hops from copy 0 to all nodes of a lift, :data:`UNREACHED` where some node is out of reach.
+
+    ``to``, ``shift``: shape (positions, ports): the position that a port leads to, -1 where to none, and by how many
+    copies further. Node ``copy * positions + position``. O(positions^2 * copies * ports).
+    """
+    positions, ports = to.shape
+    nodes = positions * copies
+    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
+    for source in range(positions):
+        away[:] = -1
+        away[source], order[0], first, last = 0, source, 0, 1
+        while first < last:
+            at = order[first]
+            first += 1
+            copy, position = at // positions, at % positions
+            for port in range(ports):
+                beside = to[position, port]
+                if beside < 0:
+                    continue
+                node = (copy + shift[position, port]) % copies * positions + beside
+                if away[node] < 0:
+                    away[node] = away[at] + 1
+                    total += away[node]
+                    order[last] = node
+                    last += 1
+        if last < nodes:
+            return UNREACHED
+    return total
+
+
+@jit
+def avoid_loads(
+    start: IntArray,
+    head: IntArray,
+    tail: IntArray,
+    of: IntArray,
+    room: FloatArray,
+    sources: IntArray,
+    weight: FloatArray,
+    flow: IntArray,
+    load: FloatArray,
+    rounds: int,
+) -> None:
+    """Send a unit from every source to all nodes, ``rounds`` times, along the tree of shortest paths that now carries
+    least; add what it puts on the arcs to ``flow``, shape (sources, arcs), and to ``load``, shape (orbits of arcs,).
+
+    Arc a is of the orbit ``of[a]``, which has ``room`` arcs; what source s sends counts ``weight[s]`` times. An arc
+    costs e to the power of :data:`STEEP` times how far its load is below the largest, as a share of that.
+    O(rounds * sources * arcs).
+    """
+    nodes = len(start) - 1
+    away, order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    cost, behind, price = np.empty(nodes, np.float64), np.empty(nodes, np.int64), np.empty(len(load), np.float64)
+    for _ in range(rounds):
+        for s in range(len(sources)):
+            largest = 1e-9
+            for o in range(len(load)):
+                largest = max(largest, load[o])
+            for o in range(len(load)):
+                price[o] = math.exp(STEEP * (load[o] / largest - 1.0))
+            away[:] = -1
+            away[sources[s]], order[0], cost[sources[s]], first, last = 0, sources[s], 0.0, 0, 1
+            while first < last:
+                at = order[first]
+                first += 1
+                for arc in range(start[at], start[at + 1]):
+                    to = head[arc]
+                    dearer = cost[at] + price[of[arc]]
+                    if away[to] < 0:
+                        away[to], order[last], cost[to], by[to] = away[at] + 1, to, dearer, arc
+                        last += 1
+                    elif away[to] == away[at] + 1 and dearer < cost[to]:
+                        cost[to], by[to] = dearer, arc
+            behind[:] = 1
+            for place in range(last - 1, 0, -1):
+                node = order[place]
+                arc = by[node]
+                behind[tail[arc]] += behind[node]
+                flow[s, arc] += behind[node]
+                load[of[arc]] += weight[s] * behind[node] / room[of[arc]]
+
+
+@jit
+def detour_loads(
+    start: IntArray,
+    head: IntArray,
+    tail: IntArray,
+    of: IntArray,
+    room: FloatArray,
+    sources: IntArray,
+    weight: FloatArray,
+    flow: IntArray,
+    load: FloatArray,
+    rounds: int,
+) -> None:
+    """As :func:`avoid_loads`, over paths of any number of hops: an arc costs 1 and :data:`PULL` times that price.
+
+    Paths are found by relaxing arcs from a queue of nodes. About O(rounds * sources * arcs)."""
+    nodes = len(start) - 1
+    cost, by, price = np.empty(nodes, np.float64), np.empty(nodes, np.int64), np.empty(len(load), np.float64)
+    queue, queued = np.empty(nodes + 1, np.int64), np.zeros(nodes, np.bool_)
+    for _ in range(rounds):
+        for s in range(len(sources)):
+            largest = 1e-9
+            for o in range(len(load)):
+                largest = max(largest, load[o])
+            for o in range(len(load)):
+                price[o] = 1.0 + PULL * math.exp(STEEP * (load[o] / largest - 1.0))
+            cost[:] = FAR
+            cost[sources[s]], queue[0], first, last = 0.0, sources[s], 0, 1
+            while first != last:
+                at = queue[first]
+                first = (first + 1) % (nodes + 1)
+                queued[at] = False
+                for arc in range(start[at], start[at + 1]):
+                    to = head[arc]
+                    through = cost[at] + price[of[arc]]
+                    if through < cost[to] - 1e-9:
+                        cost[to], by[to] = through, arc
+                        if not queued[to]:
+                            queued[to], queue[last] = True, to
+                            last = (last + 1) % (nodes + 1)
+            for node in range(nodes):
+                at = node
+                while at != sources[s]:
+                    arc = by[at]
+                    flow[s, arc] += 1
+                    load[of[arc]] += weight[s] / room[of[arc]]
+                    at = tail[arc]
+
+
+@jit
+def lift_even_loads(to: IntArray, shift: IntArray, copies: int, load: FloatArray) -> int:
+    """As :func:`lift_hop_sum`, with the ``load`` of the arcs of every port, shape (positions, ports), where a node
+    sends a unit to each other one and all shortest paths between two share alike."""
+    positions, ports = to.shape
+    nodes = positions * copies
+    away, order, total = np.empty(nodes, np.int64), np.empty(nodes, np.int64), 0
+    paths, behind = np.empty(nodes, np.float64), np.empty(nodes, np.float64)
+    load[:, :] = 0.0
+    for source in range(positions):
+        away[:] = -1
+        paths[:] = 0.0
+        behind[:] = 1.0
+        away[source], paths[source], order[0], first, last = 0, 1.0, source, 0, 1
+        while first < last:
+            at = order[first]
+            first += 1
+            copy, position = at // positions, at % positions
+            for port in range(ports):
+                if to[position, port] < 0:
+                    continue
+                node = (copy + shift[position, port]) % copies * positions + to[position, port]
+                if away[node] < 0:
+                    away[node] = away[at] + 1
+                    total += away[node]
+                    order[last] = node
+                    last += 1
+                if away[node] == away[at] + 1:
+                    paths[node] += paths[at]
+        if last < nodes:
+            return UNREACHED
+        for place in range(last - 1, -1, -1):
+            at = order[place]
+            copy, position = at // positions, at % positions
+            for port in range(ports):
+                if to[position, port] < 0:
+                    continue
+                node = (copy + shift[position, port]) % copies * positions + to[position, port]
+                if away[node] == away[at] + 1:
+                    share = paths[at] / paths[node] * behind[node]
+                    behind[at] += share
+                    load[position, port] += share
+    return total

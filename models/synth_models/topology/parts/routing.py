@@ -1,0 +1,193 @@
+"""A routing of a given topology with as small a largest load as time allows, in whole numbers.
+
+Four ways, each folded by the symmetries that are found; the best one stays.
+
+1. *Trees* (:mod:`synth_models.topology.parts.folds`).
+2. *Shortest paths*: the linear program of the maximum concurrent flow, over arcs on shortest paths only.
+3. *Detours*: trees of paths of any length, where the shortest do not suffice for the mean load.
+4. *All paths*: the linear program over all arcs, where they do not and it is small.
+
+A point of a linear program becomes whole numbers by handing on what each node needs to the arcs that enter it, in the
+proportions of the point, from the farthest node to the source.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from synth.arrays import FloatArray, IntArray
+from synth.clock.deadline import OutOfTime
+from synth.options import RunOptions
+from synth.solvers.lp import INTERIOR, linprog
+from synth_models.topology.instance import TopologyInstance
+from synth_models.topology.parts.arcs import Arcs, arcs_of
+from synth_models.topology.parts.folds import Folded, folded, rows, tree_flows
+from synth_models.topology.parts.renumberings import offered
+from synth_models.topology.solution import Topology
+
+LARGEST_PROGRAM = 200_000  # variables
+SCALE = 720_720  # parts of a unit in a rounded routing: what 1, 2, …, 16 all divide, so that thirds stay exact
+NOTHING = 1e-9  # a flow this small is none
+TIGHT = 1e-6  # relative: as good as the mean load
+
+
+def routed(
+    instance: TopologyInstance,
+    circuits: IntArray,
+    options: RunOptions,
+    *,
+    exact: bool = True,
+) -> tuple[Fraction, Topology] | None:
+    """The largest load and the topology of these circuits with its routing, for the objective ``hops`` 0 and the
+    circuits alone; None where a node is out of reach.
+
+    Without ``exact`` trees alone route. What is found on the way is offered to ``options.held``.
+    """
+    folds = folded(arcs_of(instance, circuits), offered(instance, circuits))
+    if (folds.away < 0).any():
+        return None
+    if instance.objective == "hops":
+        return Fraction(0), Topology(circuits)
+    best: tuple[Fraction, Topology] | None = None
+
+    def keep(flow: IntArray, scale: int) -> None:
+        nonlocal best
+        load = folds.load(flow, scale)
+        if best is None or load < best[0]:
+            topology = Topology(circuits, scale, folds.symmetries, rows(folds, flow))
+            best = (load, topology)
+            options.held.offer(lambda: topology, float(load), "the best routing so far stands in")
+
+    for flow, rounds in tree_flows(folds, options):
+        keep(flow, rounds)
+    tight = folds.mean * (1 + TIGHT)
+    shortest = _on_shortest(folds)
+    for over in (shortest, _on_all(folds)) if exact else ():
+        if best is None or best[0] <= tight or options.out_of_time():
+            break
+        if over.sum() <= LARGEST_PROGRAM:
+            point = None
+            with options.in_time(), suppress(OutOfTime):
+                point = concurrent_flow(folds, over)
+            if point is not None:
+                keep(whole(folds, point), SCALE)
+        if over is shortest and best[0] > tight and not options.out_of_time():
+            for flow, rounds in tree_flows(folds, options, detours=True):
+                keep(flow, rounds)
+    return best
+
+
+def _on_shortest(folds: Folded) -> Any:
+    """Which arcs lie on shortest paths from each source, shape (sources, arcs)."""
+    return folds.away[:, folds.arcs.head] == folds.away[:, folds.arcs.tail] + 1
+
+
+def _on_all(folds: Folded) -> Any:
+    """All arcs but those that lead back to the source."""
+    return folds.arcs.head[None] != folds.sources[:, None]
+
+
+def concurrent_flow(folds: Folded, over: Any) -> FloatArray:
+    """The flows of every source, shape (sources, arcs), over the arcs that each may use, with the least largest load.
+
+    Variables are flows and the load; a row for each source and node says that a unit stays there, one for each orbit
+    of arcs that it carries no more than the load. Raises :class:`OutOfTime`.
+    """
+    from scipy.sparse import coo_array
+
+    arcs, n = folds.arcs, folds.arcs.nodes
+    source, arc = np.nonzero(over)
+    flows = np.arange(len(arc))
+    into, out = source * n + arcs.head[arc], source * n + arcs.tail[arc]
+    kept = arcs.tail[arc] != folds.sources[source]
+    place = np.concatenate([into, out[kept]]), np.concatenate([flows, flows[kept]])
+    signs = np.concatenate([np.ones(len(arc)), -np.ones(int(kept.sum()))])
+    stays = np.ones((len(folds.sources), n))
+    stays[np.arange(len(folds.sources)), folds.sources] = 0
+    balance = coo_array((signs, place), shape=(stays.size, len(arc) + 1)).tocsr()
+    orbit = np.arange(len(folds.room))
+    spots = np.concatenate([folds.of[arc], orbit]), np.concatenate([flows, np.full(len(orbit), len(arc))])
+    values = np.concatenate([folds.weight[source], -folds.room])
+    limit = coo_array((values, spots), shape=(len(orbit), len(arc) + 1)).tocsr()
+    cost = np.zeros(len(arc) + 1)
+    cost[-1] = 1.0
+    found = linprog(cost, A_ub=limit, b_ub=np.zeros(len(orbit)), A_eq=balance, b_eq=stays.ravel(), method=INTERIOR)
+    flow = np.zeros(over.shape)
+    if found.x is None:
+        raise OutOfTime
+    flow[source, arc] = np.maximum(found.x[:-1], 0)
+    return flow
+
+
+def whole(folds: Folded, point: FloatArray) -> IntArray:
+    """The flows of a point, shape (sources, arcs), as whole numbers in which every node but the source keeps
+    :data:`SCALE`."""
+    return np.stack([_whole_of(folds, s, point[s]) for s in range(len(folds.sources))])
+
+
+def _whole_of(folds: Folded, s: int, flow: FloatArray) -> IntArray:
+    arcs, n = folds.arcs, folds.arcs.nodes
+    entering: list[list[int]] = [[] for _ in range(n)]
+    used = np.flatnonzero(flow > NOTHING).tolist()
+    for arc in used:
+        entering[arcs.head[arc]].append(arc)
+    order = _upstream(arcs, used, int(folds.sources[s]), flow)
+    if order is None:  # some node has no path in what is left: the tree of shortest paths serves
+        return _by_tree(folds, s)
+    found = np.zeros(len(flow), dtype=np.int64)
+    need = [SCALE] * n
+    for node, lost in order:
+        arcs_in = [arc for arc in entering[node] if arc not in lost]
+        total = sum(float(flow[arc]) for arc in arcs_in)
+        left, share = need[node], total
+        for arc in arcs_in:
+            part = left if arc == arcs_in[-1] else min(left, round(left * float(flow[arc]) / share))
+            found[arc] = part
+            need[arcs.tail[arc]] += part
+            left, share = left - part, max(share - float(flow[arc]), NOTHING)
+    return found
+
+
+def _upstream(arcs: Arcs, used: list[int], source: int, flow: FloatArray) -> list[tuple[int, set[int]]] | None:
+    """The nodes but the source, each after all that it hands on to, with the arcs that are left out so that there is
+    such an order: of a cycle that of least flow. None where a node is cut off."""
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(arcs.nodes))
+    graph.add_edges_from(
+        (int(arcs.tail[arc]), int(arcs.head[arc]), {"arc": arc, "flow": float(flow[arc])}) for arc in used
+    )
+    lost: set[int] = set()
+    while True:
+        try:
+            cycle = [graph.edges[u, v] | {"ends": (u, v)} for u, v in nx.find_cycle(graph, source)]
+        except nx.NetworkXNoCycle:
+            break
+        least = min(edge["flow"] for edge in cycle)
+        for edge in cycle:
+            graph.edges[edge["ends"]]["flow"] -= least
+            flow[edge["arc"]] -= least
+            if flow[edge["arc"]] <= NOTHING:
+                lost.add(edge["arc"])
+                graph.remove_edge(*edge["ends"])
+    if len(nx.descendants(graph, source)) < arcs.nodes - 1:
+        return None
+    return [(node, lost) for node in reversed(list(nx.topological_sort(graph))) if node != source]
+
+
+def _by_tree(folds: Folded, s: int) -> IntArray:
+    """All units of a source over a tree of shortest paths."""
+    arcs, away = folds.arcs, folds.away[s]
+    found, need = np.zeros(len(arcs.tail), dtype=np.int64), [SCALE] * arcs.nodes
+    first = {int(arcs.head[a]): a for a in np.flatnonzero(away[arcs.head] == away[arcs.tail] + 1).tolist()}
+    for node in np.argsort(-away, kind="stable").tolist():
+        if away[node]:
+            arc = first[node]
+            found[arc] = need[node]
+            need[arcs.tail[arc]] += need[node]
+    return found

@@ -1,0 +1,1 @@
+"""Programs: circuits and flow at once."""

@@ -1,0 +1,1 @@
+"""Published topologies and ours."""
