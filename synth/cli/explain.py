@@ -241,23 +241,39 @@ def _tell(series: Series, answer: Answer, rows: list[dict[str, Any]]) -> None:
         errors.print("note: some bounds were not found: --time-limit gives more time")
     console.print(f"{series.label}: {_words_of(answer)}")
     if answer.verdict == "explained":
-        causes = [(str(one.rank), one.words, one.interval, f"{one.left:.1%}", f"{one.explained:.0%}")
-                  for one in answer.causes]  # fmt: skip
-        console.print(table(*CAUSES, rows=causes, right=CAUSES[3:]))
+        console.print(table(*CAUSES, rows=list(_cause_rows(answer)), right=CAUSES[3:]))
         if len({one.rank for one in answer.causes}) < len(answer.causes):
-            console.print("causes of one rank fit too nearly alike for the log to tell them apart")
+            console.print("causes of one row, or of one rank, fit too nearly alike for the log to tell them apart")
         if test := _test_of(answer):
             console.print(test)
 
 
-def _cause_as_data(found: Found) -> dict[str, Any]:
+def _cause_rows(answer: Answer) -> Iterator[tuple[str, ...]]:
+    """A row a cause; causes that expect the same at all sizes of the log share one."""
+    from synth.explanation.fit import same
+
+    left = list(answer.causes)
+    while left:
+        first = left[0]
+        alike = [one for one in left if one is first or (one.rank == first.rank and same(first, one, answer.noise))]
+        left = [one for one in left if one not in alike]
+        intervals = "; ".join(one.interval for one in alike if one.interval)
+        yield (str(first.rank), "; or ".join(one.words for one in alike), intervals, f"{first.left:.1%}",
+               f"{first.explained:.0%}")  # fmt: skip
+
+
+def _cause_as_data(found: Found, answer: Answer) -> dict[str, Any]:
+    from synth.explanation.fit import same
+
     parts = [
         {"kind": cause.kind, "of": cause.of, "where": cause.where.strip(),
          "value": value and value.value, "from": value and value.low, "to": value and value.high}
         for cause, value in zip(found.causes, found.value, strict=True)
     ]  # fmt: skip
-    return {"rank": found.rank, "words": found.words, "left": found.left, "explained": found.explained,
-            "parts": parts}  # fmt: skip
+    return {
+        "rank": found.rank, "same_as_first": same(answer.causes[0], found, answer.noise), "words": found.words,
+        "left": found.left, "explained": found.explained, "parts": parts,
+    }  # fmt: skip
 
 
 def _as_data(series: Series, answer: Answer, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -265,5 +281,5 @@ def _as_data(series: Series, answer: Answer, rows: list[dict[str, Any]]) -> dict
     return {
         "log": series.label, "collective": series.test, "ranks": series.ranks, "model": answer.library.name,
         "verdict": answer.verdict, "words": _words_of(answer), "noise": answer.noise, "left": answer.none.left,
-        "rows": rows, "causes": [_cause_as_data(one) for one in answer.causes], "test": _test_of(answer),
+        "rows": rows, "causes": [_cause_as_data(one, answer) for one in answer.causes], "test": _test_of(answer),
     }  # fmt: skip

@@ -1,19 +1,20 @@
-"""Which cause explains a log: fits of one number each, ranked, with intervals, and what would tell two apart.
+"""Which cause explains a log: fits of one number each, ranked, with intervals, and which of them a log tells apart.
 
 Residuals are ``r = log(measured) - log(T)``, one a sample; T as :mod:`synth.explanation.ways` states it. The noise is
 told from how neighbouring sizes scatter about the cause that fits best (the median of second differences), so that a
 model through the wrong places is no noise. A cause's misfit is ``n log(mean of H(r) + floor^2)``, H of Huber: squares
 up to three times the noise, then straight, so that a few wrong samples decide nothing. To it come ``log n`` (corrected
-for few samples) for a number that is fitted, ``2 log m`` for one of m places where a cause may hold, and the squared
-distance of the number from what such numbers usually are, in spreads. The least total is the best. A cause counts only
-if it is better than no cause by :data:`MARGIN`; it *explains* the log if nine of ten samples lie within a tenth of it,
-or three times the noise. Where none does, two causes at once are tried. Intervals are those of the profile: all values
-whose misfit rises by no more than Student's quantile allows, 95 %.
+for few samples) for a number that is fitted, ``2 log m`` for one of m classes, algorithms or places of a cause, and the
+squared distance of the number from what such numbers usually are, in spreads; :data:`RARER` for links in a box. The
+least total is the best. A cause counts only if it is better than no cause by :data:`MARGIN`; it *explains* the log if
+nine of ten samples lie within a tenth of it, or three times the noise. Where none does, two causes at once are tried.
+Intervals are those of the profile: all values whose misfit rises by no more than Student's quantile allows, 95 %.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -24,12 +25,14 @@ from scipy.special import stdtrit
 from synth.arrays import FloatArray, IntArray
 from synth.exchange.measurements.fitting import Interval
 from synth.explanation.causes import NONE, Cause, every
-from synth.explanation.ways import NOTHING, Change, Library
+from synth.explanation.ways import INSIDE, NOTHING, Change, Library
 
 TOLERANCE, NOISES, ENOUGH = 0.1, 3.0, 0.9  # what a sample that is explained may be off, and how many must be
 FLOOR = 0.01  # relative: what no model of times is better than
 MARGIN = 5.0  # by which a cause must be better than none
 ALIKE = 3.0  # from the best on that a log does not tell apart
+RARER = 1.5  # of the total: that links of a box fail, and not those between boxes
+SAME = 2.0  # standard errors that two explanations are apart, of which a log sees nothing
 SECOND, VARIANT = 8.0, 2.0  # of the total: what another model than the likeliest costs, and the next of its kind
 MOST_NOISE = 0.2  # beyond which a log tells nothing
 ROUGH = 0.3  # from which on H is straight at first
@@ -84,6 +87,12 @@ class Found:
         return ", ".join(f"{low} to {high}" for low, high in pairs)
 
 
+def same(one: Found, other: Found, noise: float) -> bool:
+    """Whether a log with so much noise cannot tell two explanations apart, as they expect the same at all its sizes."""
+    apart = float(np.sum(np.log(one.seconds / other.seconds) ** 2))
+    return apart <= (SAME * max(noise, FLOOR)) ** 2
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """``verdict``: ``predicted``, ``explained`` or ``nothing``; ``library``: the model that the answer is by; ``noise``
@@ -107,24 +116,24 @@ def explain(libraries: Sequence[Library], size: IntArray, seconds: FloatArray) -
     nothing = min((one.none(cut) for one in fits), key=lambda found: found.total)
     singles = [found for one in fits for found in one.singles(cut)]
     best = min(singles, key=lambda found: found.total, default=nothing)
-    better = best.total < nothing.total - MARGIN
-    noise = _noise(samples, (best if better else nothing).seconds)
-    if not better and _explains(nothing, noise):
-        return Answer("predicted", nothing.library, noise, nothing, ())
-    same = next(one for one in fits if one.library is (best if better else nothing).library)
-    none = same.none(cut)
-    told = [found for found in singles if found.total < nothing.total and _explains(found, noise)] if better else []
-    if told:
-        near = min(found.total for found in told) + NEAR
-        told += [found for found in singles if found.total < near and not _explains(found, noise)]
-    if not told and better:
-        pairs = [found for one in fits for found in one.pairs(cut, singles)]
-        told = [found for found in pairs if found.total < best.total - MARGIN and _explains(found, noise)]
-    if told:
-        ranked = _ranked(told)
-        own = next(one for one in fits if one.library is ranked[0].library)
-        return Answer("explained", ranked[0].library, noise, own.none(cut), tuple(ranked[:LISTED]))
-    return Answer("nothing", none.library, noise, none, tuple(_ranked(singles)[:1] if better else ()))
+    if best.total >= nothing.total - MARGIN:
+        noise = _noise(samples, nothing.seconds)
+        verdict = "predicted" if _explains(nothing, noise) else "nothing"
+        return Answer(verdict, nothing.library, noise, nothing, ())
+    noise = _noise(samples, best.seconds)
+    found = _told(singles, nothing.total, noise)
+    if not found:
+        found = _told([pair for one in fits for pair in one.pairs(cut, singles)], best.total - MARGIN, noise)
+    ranked = _ranked(found)[:LISTED] if found else _ranked(singles)[:1]
+    none = next(one for one in fits if one.library is ranked[0].library).none(cut)
+    return Answer("explained" if found else "nothing", none.library, noise, none, tuple(ranked))
+
+
+def _told(found: Sequence[Found], below: float, noise: float) -> list[Found]:
+    """Those of a total below that which explain the log, and what comes near the best of them; none if none does."""
+    told = [one for one in found if one.total < below and _explains(one, noise)]
+    near = min((one.total for one in told), default=-math.inf) + NEAR
+    return [*told, *(one for one in found if one.total < min(near, below) and not _explains(one, noise))]
 
 
 def _explains(found: Found, noise: float) -> bool:
@@ -167,8 +176,9 @@ class _Fits:
         self.library, self.samples, self.more = library, samples, more
         self.causes = every(library)
         kinds = [(cause.kind, cause.of) for cause in self.causes]
+        alike = Counter(kind for kind, _ in set(kinds))
         self.places = [
-            2 * math.log(1 + kinds.count(kind) * bool(cause.where))
+            2 * math.log(alike[kind[0]] * (1 + kinds.count(kind) * bool(cause.where))) + RARER * (cause.of == INSIDE)
             for cause, kind in zip(self.causes, kinds, strict=True)
         ]
 

@@ -147,6 +147,20 @@ def libraries(make: Make, collective: str, size: Sequence[int], gpu: str | None,
     size or, where no library is known to choose, by rings; ``ideal``: of links alone. Raises :class:`InputError` where
     none has an algorithm."""
     large: Any = make("allgather", LARGE)
+    stated = _stated(large, collective, size)
+    chooses = gpu != "ideal" and bool(gpu or known)
+    links = _of_links(stated, chooses)
+    own = _of_library(stated, large, gpu or known or nearest_gpu(large)) if gpu != "ideal" else []
+    found = [*own, *links] if chooses else [*links, *own]
+    if gpu and own:
+        found = own
+    if not found:
+        raise InputError(f"no algorithm of {collective} is known here", large.name)
+    return found
+
+
+def _stated(large: Any, collective: str, size: Sequence[int]) -> Library:
+    """The machine of an instance, without ways. Raises :class:`InputError`."""
     ranks = len(large.members)
     if ranks < 2:
         raise InputError("one rank runs no collective", large.name)
@@ -154,32 +168,29 @@ def libraries(make: Make, collective: str, size: Sequence[int], gpu: str | None,
     if group is None:
         raise InputError("no ring goes around the ranks: what they carry is not known", large.name)
     asked, sizes = group._replace(collective=collective), np.array(sorted(set(size)), dtype=np.int64)
-    latency = _latencies(large, asked)
-    pinned = np.full(len(sizes), -1)
+    return Library("", sizes, (), asked, _latencies(large, asked), np.full(len(sizes), -1))
 
-    def of(name: str, ways: Iterator[Way]) -> list[Library]:
-        every = tuple(ways)
-        return [Library(name, sizes, every, asked, latency, pinned)] if every else []
 
-    names = _NAMES.get(collective, ())
-    if chooses := bool(gpu or known) and gpu != "ideal":  # as NCCL does, which doubles nothing
-        names = tuple(name for name in names if "doubling" not in name)
-    links = of("links alone (latency + bytes / rate)", _links_ways(asked, names, sizes, latency))
-    if not chooses and len(names) > 1:
-        links += [replace(one, name=f"{one.name}, by ring at all sizes", throughout="ring") for one in links]
-    kind = gpu or known or nearest_gpu(large)
-    own: list[Library] = []
-    if gpu != "ideal" and collective in NAMES:
-        kind = "mi300x" if kind == "mi300" else kind
-        nodes = len(large.boxes) if large.hosts > 1 or len(large.boxes) < ranks else None
-        model = Nccl(asked, nodes, kind)
-        own = of(f"{library(kind)}'s own cost model on {kind}", _library_ways(model, asked, sizes))
-    found = [*own, *links] if gpu or known else [*links, *own]
-    if gpu and gpu != "ideal":
-        found = own or links
-    if not found:
-        raise InputError(f"no algorithm of {collective} is known here", large.name)
-    return found
+def _of_links(stated: Library, chooses: bool) -> list[Library]:
+    """By links alone; ``chooses``: a library is known that chooses, as NCCL does, which doubles nothing."""
+    names = [name for name in _NAMES.get(stated.group.collective, ()) if not (chooses and "doubling" in name)]
+    ways = tuple(_links_ways(stated.group, names, stated.size, stated.latency))
+    if not ways:
+        return []
+    first = replace(stated, name="links alone (latency + bytes / rate)", ways=ways)
+    if chooses or len(ways) == 1:
+        return [first]
+    return [first, replace(first, name=f"{first.name}, by ring at all sizes", throughout="ring")]
+
+
+def _of_library(stated: Library, large: Any, kind: str) -> list[Library]:
+    """By the own model of the library that such GPUs run; empty for a collective that it does not know."""
+    if stated.group.collective not in NAMES:
+        return []
+    kind = "mi300x" if kind == "mi300" else kind
+    nodes = len(large.boxes) if large.hosts > 1 or len(large.boxes) < len(large.members) else None
+    ways = tuple(_library_ways(Nccl(stated.group, nodes, kind), stated.group, stated.size))
+    return [replace(stated, name=f"{library(kind)}'s own cost model on {kind}", ways=ways)]
 
 
 def _latencies(large: Any, group: Boxes) -> dict[str, float]:

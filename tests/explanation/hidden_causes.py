@@ -12,6 +12,7 @@ import numpy as np
 from synth.cli.machine_import import MachineFile
 from synth.cli.tune import maker
 from synth.explanation import Answer, Library, explain, libraries
+from synth.explanation.fit import same
 
 NOISE = 0.05
 KINDS = ("rate", "latency", "rail", "algorithm", "step", "protocol")
@@ -125,17 +126,17 @@ def _meanings(kind: str, of: str, log: Log) -> list[tuple[str, str]]:
 
 
 def counted(seed: int, logs: int = 40, without: int = 10) -> dict[str, int]:
-    """Of logs with a cause those that have it first, first or not told from the first, and among the first three; of
-    logs without one those that are said to be as predicted."""
+    """Of logs with a cause those that have it first, first or the same as the first at all sizes of the log, and among
+    the first three; of logs without one those that are said to be as predicted."""
     draw = np.random.default_rng(seed)
-    found = dict.fromkeys(("first", "shared", "three", "predicted"), 0)
+    found = dict.fromkeys(("first", "same", "three", "predicted"), 0)
     for k in range(logs):
         log = drawn(draw, KINDS[k % len(KINDS)])
         answer = answer_to(log)
         place = place_of(answer, log)
         if place is not None:
             found["first"] += place == 0
-            found["shared"] += answer.causes[place].rank == 1
+            found["same"] += same(answer.causes[0], answer.causes[place], answer.noise)
             found["three"] += place < 3
     for _ in range(without):
         found["predicted"] += answer_to(drawn(draw, "none")).verdict == "predicted"
