@@ -248,6 +248,11 @@ def _tell(series: Series, answer: Answer, rows: list[dict[str, Any]]) -> None:
             console.print(test)
 
 
+def _words_by(found: Found, answer: Answer) -> str:
+    """The cause, and by which model where that is another than the answer's."""
+    return found.words + (f" (by {found.library.name})" if found.library is not answer.library else "")
+
+
 def _cause_rows(answer: Answer) -> Iterator[tuple[str, ...]]:
     """A row a cause; causes that expect the same at all sizes of the log share one."""
     from synth.explanation.fit import same
@@ -258,7 +263,7 @@ def _cause_rows(answer: Answer) -> Iterator[tuple[str, ...]]:
         alike = [one for one in left if one is first or (one.rank == first.rank and same(first, one, answer.noise))]
         left = [one for one in left if one not in alike]
         intervals = "; ".join(one.interval for one in alike if one.interval)
-        yield (str(first.rank), "; or ".join(one.words for one in alike), intervals, f"{first.left:.1%}",
+        yield (str(first.rank), "; or ".join(_words_by(one, answer) for one in alike), intervals, f"{first.left:.1%}",
                f"{first.explained:.0%}")  # fmt: skip
 
 
@@ -272,7 +277,7 @@ def _cause_as_data(found: Found, answer: Answer) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "rank": found.rank, "same_as_first": same(answer.causes[0], found, answer.noise), "words": found.words,
-        "left": found.left, "explained": found.explained, "parts": parts,
+        "model": found.library.name, "left": found.left, "explained": found.explained, "parts": parts,
     }  # fmt: skip
 
 

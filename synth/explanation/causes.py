@@ -173,8 +173,8 @@ def _switches(library: Library) -> Iterator[Cause]:
 
 
 def _ways(library: Library) -> Iterator[Cause]:
-    """Another algorithm, another protocol, or both, than the library would choose."""
-    choice = library.choice
+    """Another algorithm, another protocol, or both, than the library would choose; what says the same is said once."""
+    choice, said = library.choice, set[bytes]()
     nominal = np.array([way.seconds(NOTHING) for way in library.ways])
     for kind, names in _choices(library.ways):
         for name in names:
@@ -183,7 +183,8 @@ def _ways(library: Library) -> Iterator[Cause]:
             for where, mask in parts(library):
                 way = np.where(mask, best, choice)
                 differs = way != choice
-                if differs.any() and _ends_differ(differs, mask):
+                if differs.any() and _ends_differ(differs, mask) and way.tobytes() not in said:
+                    said.add(way.tobytes())
                     yield _other(library, kind, name, (where, way, differs))
 
 
