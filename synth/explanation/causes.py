@@ -4,7 +4,7 @@ Kinds: ``rate`` (a class of links has a share of its rate, at all sizes, or from
 NICs carries nothing), ``latency`` (seconds more a message over a class of links), ``step`` (seconds more a step of any
 class), ``algorithm`` and ``protocol`` (another than the library's choice at all sizes, up to or from one), ``switch``
 (seconds more a call from a size on, as where a protocol that first asks begins), ``quick`` (the library waits less than
-it reckons). A rate may be above what is stated: then another machine was measured.
+it reckons).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from synth.explanation.ways import BETWEEN, NOTHING, Change, Library, Way
 from synth.text.quantities import shown
 
 LEAST_SIZES = 2  # that a part of a log has
-LEAST_SHARE, MOST_SHARE = 0.002, 2.5  # of a rate as stated
+LEAST_SHARE = 0.002  # of a rate as stated
 NONE = np.zeros(1)  # the one value of a cause without a number
 KNOWS = ", and the library chooses by it"
 
@@ -94,7 +94,7 @@ def _rates(library: Library, kind: str) -> Iterator[Cause]:
 
         return change
 
-    shares, usual = _spaced(LEAST_SHARE, MOST_SHARE, 160), (math.log(0.5), 1.0)
+    shares, usual = _spaced(LEAST_SHARE, 1.0, 140), (math.log(0.5), 1.0)
     for where, mask in parts(library):
         yield Cause("rate", kind, where, shares, usual, changed(mask), says(where), amount)
     everywhere = np.ones(len(library.size), dtype=bool)

@@ -3,13 +3,13 @@
 The statement. A way w is an algorithm with a protocol. At s bytes it takes::
 
     T(s, w) = wait(s, w) * quick + call + sum over classes c of steps(w, c) * (latency_c + step)
-              + data(s, w) * max over c of share(w, c) / rate_c
+              + data(s, w) * max(1, max over c of share(s, w, c) / rate_c)
 
 ``wait`` is what it takes without data on the machine as stated, ``data`` what the bytes add; c is a class of links
-(inside a box, between boxes); ``steps(w, c)``: messages over c that follow each other; ``share(w, c)``: the time of the
-bytes on c over that on the class that takes longest. On the machine as stated ``latency_c = step = call =
-0`` and ``rate_c = quick = 1``: they are seconds *more* a message, a step of any class and a call, and shares of rates
-and waits. The library runs, at every size, the way that is the quickest on the machine as stated.
+(inside a box, between boxes); ``steps(w, c)``: messages over c that follow each other; ``share(s, w, c)``: the part of
+data's time that the links of c are busy, 1 for the busiest of all ways and sizes. On the machine as stated ``latency_c
+= step = call = 0`` and ``rate_c = quick = 1``: they are seconds *more* a message, a step of any class and a call, and
+shares of rates and waits. The library runs, at every size, the way that is the quickest on the machine as stated.
 
 Two models give wait and data. ``library``: NCCL's or RCCL's own (:mod:`synth.exchange.selection.nccl_choice`); data is
 its slope over bytes. ``links``: latency and bytes over rate alone (Hockney 1994; volumes and rounds as in Thakur,
@@ -43,6 +43,7 @@ _NAMES = {
     "reduce_scatter": ("ring", "doubling"), "broadcast": ("ring", "tree"), "reduce": ("ring", "tree"),
     "alltoall": ("direct",),
 }  # fmt: skip
+WIRE = {"LL": 2.0, "LL128": 128 / 120, "Simple": 1.0}  # bytes on links a byte of data: flags beside it
 Make = Callable[[str, int], Instance]
 
 
@@ -66,14 +67,14 @@ NOTHING = Change(np.zeros(1), np.zeros(1), np.ones(1), {}, {})
 @dataclass(frozen=True, eq=False)
 class Way:
     """An algorithm with a protocol (empty where the model knows none); ``wait`` and ``data`` in seconds, shape
-    (sizes,); ``steps`` and ``share`` by class of links."""
+    (sizes,); ``steps`` and ``share``, shape (sizes,), by class of links."""
 
     algorithm: str
     protocol: str
     wait: FloatArray
     data: FloatArray
     steps: Mapping[str, float]
-    share: Mapping[str, float]
+    share: Mapping[str, FloatArray]
 
     @property
     def words(self) -> str:
@@ -85,7 +86,7 @@ class Way:
         wait = self.wait * change.quick + change.call
         for kind, count in self.steps.items():
             wait = wait + count * (change.step + change.latency.get(kind, 0.0))
-        slowest: FloatArray = np.zeros(1)
+        slowest: FloatArray = np.ones(1)
         for kind, share in self.share.items():
             slowest = np.maximum(slowest, share / change.rate.get(kind, 1.0))
         return wait + self.data * slowest
@@ -189,8 +190,10 @@ def _of_library(stated: Library, large: Any, kind: str) -> list[Library]:
         return []
     kind = "mi300x" if kind == "mi300" else kind
     nodes = len(large.boxes) if large.hosts > 1 or len(large.boxes) < len(large.members) else None
-    ways = tuple(_library_ways(Nccl(stated.group, nodes, kind), stated.group, stated.size))
-    return [replace(stated, name=f"{library(kind)}'s own cost model on {kind}", ways=ways)]
+    ways = list(_library_ways(Nccl(stated.group, nodes, kind), stated.group, stated.size))
+    busiest = max(float(share.max()) for way in ways for share in way.share.values())
+    ways = [replace(way, share={name: share / busiest for name, share in way.share.items()}) for way in ways]
+    return [replace(stated, name=f"{library(kind)}'s own cost model on {kind}", ways=tuple(ways))]
 
 
 def _latencies(large: Any, group: Boxes) -> dict[str, float]:
@@ -228,7 +231,9 @@ def _volumes(group: Boxes, algorithm: str) -> dict[str, float]:
     if algorithm == "ring":
         carried = 1.0 if group.collective in ("broadcast", "reduce") else both * (n - 1) / n
         return _parts(group, carried * inner, carried)
-    if algorithm in ("tree", "nvls", "nvls_tree"):
+    if algorithm in ("nvls", "nvls_tree"):  # the switch adds and copies
+        return _parts(group, 1 + 1 / width if both > 1 else 1.0, both if boxes > 2 else 1.0)
+    if algorithm == "tree":
         return _parts(group, both * inner, both if boxes > 2 else both / 2 if both > 1 else 1.0)
     if algorithm == "doubling":
         return _parts(group, both * (width - 1) / width, both * (1 - 1 / boxes))
@@ -257,11 +262,6 @@ def _steps(group: Boxes, algorithm: str, crossings: int) -> dict[str, float]:
     return {kind: float(found[kind]) for kind in kinds}
 
 
-def _shares(volumes: Mapping[str, float]) -> dict[str, float]:
-    most = max(volumes.values())
-    return {kind: value / most for kind, value in volumes.items()}
-
-
 def _links_ways(group: Boxes, names: Sequence[str], size: IntArray, latency: Mapping[str, float]) -> Iterator[Way]:
     """These algorithms by the model of links alone."""
     power = group.width & (group.width - 1) == 0 and group.boxes & (group.boxes - 1) == 0
@@ -273,7 +273,8 @@ def _links_ways(group: Boxes, names: Sequence[str], size: IntArray, latency: Map
         if volumes:
             wait = sum(count * latency[kind] for kind, count in steps.items())
             data: FloatArray = np.asarray(size * max(volumes.values()), dtype=np.float64)
-            yield Way(name, "", np.full(len(size), wait), data, steps, _shares(volumes))
+            shares = {kind: value * size / data for kind, value in volumes.items()}
+            yield Way(name, "", np.full(len(size), wait), data, steps, shares)
 
 
 def _library_ways(model: Nccl, group: Boxes, size: IntArray) -> Iterator[Way]:
@@ -284,10 +285,8 @@ def _library_ways(model: Nccl, group: Boxes, size: IntArray) -> Iterator[Way]:
         algorithm, protocol = way
         seconds = np.array([one[way] for one in every])
         data = np.minimum([each[way] * s for each, s in zip(slope, size.tolist(), strict=True)], seconds)
-        yield Way(
-            algorithm, protocol, seconds - data, data, _library_steps(group, algorithm),
-            _shares(_volumes(group, algorithm)),
-        )  # fmt: skip
+        busy = {kind: value * WIRE[protocol] * size / data for kind, value in _volumes(group, algorithm).items()}
+        yield Way(algorithm, protocol, seconds - data, data, _library_steps(group, algorithm), busy)
 
 
 def _library_steps(group: Boxes, algorithm: str) -> dict[str, float]:

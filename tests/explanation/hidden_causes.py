@@ -50,7 +50,7 @@ def seconds(
     for k, number in enumerate(way):
         one = library.ways[number]
         late = sum(count * (latency.get(kind, 0.0) + step) for kind, count in one.steps.items())
-        slowest = max(share / rate.get(kind, 1.0) for kind, share in one.share.items())
+        slowest = max(1.0, *(share[k] / rate.get(kind, 1.0) for kind, share in one.share.items()))
         found.append(one.wait[k] + late + one.data[k] * slowest)
     return np.array(found)
 
