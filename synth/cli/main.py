@@ -22,6 +22,7 @@ from synth.cli import (
     cite,
     drill,
     evaluate,
+    explain,
     export,
     fit,
     inspect,
@@ -99,6 +100,7 @@ app.command("library")(library.library)
 app.command("plan")(plan.plan)
 app.command("tune")(tune.tune)
 app.command("bounds")(bounds.bounds)
+app.command("explain")(explain.explain)
 app.command("drill")(drill.drill)
 app.command("study")(study.study)
 app.command("reproduce")(reproduce.reproduce)

@@ -61,22 +61,28 @@ def _within_bound(asked: Boxes, gpu: str, row: Row) -> Reach | None:
 
 
 def _boxes(row: Row, question: Question) -> Boxes | None:
-    """What the library looks at; None where the row is of another collective or there are no rings. Ranks joined
-    directly, or all of one box, carry what a ring over them does."""
+    """What the library looks at; None where the row is of another collective or there are no rings."""
     if row.collective not in ROUNDS or row.bus_factor is None:
         return None
-    large: Any = question.make(row.collective, LARGE)
+    return boxes_on(question.make(row.collective, LARGE), row.bus_factor)
+
+
+def boxes_on(large: Any, factor: float) -> Boxes | None:
+    """What the library looks at on the machine of an instance of :data:`LARGE` bytes, whose busbw / algbw is
+    ``factor``; None where there are no rings. Ranks joined directly, or all of one box, carry what a ring over them
+    does."""
+    ranks, collective = len(large.members), large.collective
     boxes = [list(box) for box in getattr(large, "boxes", ())] or [list(large.members)]
     sums = bool(getattr(large.machine, "abilities", None) and large.machine.abilities.any)
     inside, ways = rates(large.machine.network, boxes)
-    if whole := of_one_domain(inside, ways, boxes, row.ranks):
-        return Boxes(row.collective, row.ranks, 1, whole, sums=sums)
+    if whole := of_one_domain(inside, ways, boxes, ranks):
+        return Boxes(collective, ranks, 1, whole, sums=sums)
     if len(boxes) > 1 and ways:
-        return Boxes(row.collective, row.ranks, len(boxes), inside, len(ways), min(ways.values()), sums)
+        return Boxes(collective, ranks, len(boxes), inside, len(ways), min(ways.values()), sums)
     seconds = api.solve(large, "ring", time_limit=RUN_S).value
     if not seconds:
         return None
-    rate = large.bytes * row.bus_factor / seconds
+    rate = large.bytes * factor / seconds
     if len(boxes) > 1:
-        return Boxes(row.collective, row.ranks, len(boxes), 0.0, row.ranks // len(boxes), rate)
-    return Boxes(row.collective, row.ranks, 1, rate, sums=sums)
+        return Boxes(collective, ranks, len(boxes), 0.0, ranks // len(boxes), rate)
+    return Boxes(collective, ranks, 1, rate, sums=sums)
