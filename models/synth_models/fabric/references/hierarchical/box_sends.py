@@ -14,7 +14,7 @@ from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY, PlacedTrees
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.trees_over_boxes import leader, trees_of
-from synth_models.fabric.references.hierarchical.tuned import HANDED, LEAD, MOST_SHARES, ROUND_STEPS, SOONER
+from synth_models.fabric.references.hierarchical.tuned import LEAD, MOST_SHARES, ROUND_STEPS, SOONER
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
@@ -400,7 +400,7 @@ def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) ->
     ahead = np.where(own, 1 + turn % others, (rails.number[begin] - rails.number[root]) % (others + 1))
     helper = rails.rank[home, (rails.number[root] + ahead) % (others + 1)]
     together = turn // others * others + others - 1  # the round that the own rail's go after
-    later = max(others, HANDED)
+    later = others + 1
     begun = np.where(own, ROUND_STEPS * together + ROUND_STEPS // 4, ROUND_STEPS * turn)
     handed = sends.add(piece, np.full_like(piece, root), helper, first, begun + ahead)
     passed = np.where(own, ROUND_STEPS * (together + later) + ROUND_STEPS // 4, ROUND_STEPS * (turn + later))
