@@ -76,7 +76,6 @@ from synth_models.fabric.references.hierarchical.box_transfers import (
 )
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes, leave_narrowly
 from synth_models.fabric.references.hierarchical.tuned import (
-    CROWDED,
     DEALT_TWICE,
     ENTERED_ONCE,
     LAGS,
@@ -207,17 +206,9 @@ def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
 
 
 def _of_unlike_boxes(instance: FabricInstance) -> list[BoxStrategy]:
-    """From box to box, where that suits, and once into every group of near ones behind narrow links."""
-    around, groups = [] if _stops_cost_more(instance) else [BoxStrategy(passed_on=True)], _groups(instance)
-    narrow = leave_narrowly(instance.machine, instance.boxes, groups)
-    return [*around, BoxStrategy(between=GROUPS_LED)] if narrow else around
-
-
-def _stops_cost_more(instance: FabricInstance) -> bool:
-    """Whether a rank's share is so short that to stop at every box takes longer than any sharing of links would."""
-    net = instance.machine.network
-    share = instance.bytes / len(instance.members) / float(net.bandwidth.min())
-    return bool(CROWDED * share < net.latency.max(initial=0.0))
+    """From box to box, and once into every group of near ones behind narrow links."""
+    narrow = leave_narrowly(instance.machine, instance.boxes, _groups(instance))
+    return [BoxStrategy(passed_on=True), *([BoxStrategy(between=GROUPS_LED)] if narrow else [])]
 
 
 def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrategy]:

@@ -9,7 +9,6 @@ MOST_MEMBERS = 2048  # ranks: larger machines for memory and time
 MOST_EXCHANGED = 4  # chunks of a first schedule: exchanges and plans from one rank tried for time
 SEVERAL = 32  # latencies that a first chunk takes on the slowest link: a start below the best number for time
 SHORT = 10  # latencies that a message takes on a link: fewer plans, straight to all, for a congested link
-CROWDED = 8  # times as long as alone that a share takes where links are shared: a plan of many stops for time
 ONE_GATE = 1024  # chunks that must fit for trees of one gate a group to go first: shallow trees for even links
 
 LAGS = (32, 16, 8, 2)  # parts of all turns that the way down comes later, where links are slow: more orders for time
