@@ -79,7 +79,6 @@ from synth_models.fabric.references.hierarchical.tuned import (
     DEALT_TWICE,
     ENTERED_ONCE,
     LAGS,
-    LEAST_PIECE,
     MOST_CHUNKS,
     MOST_EXCHANGED,
     MOST_MEMBERS,
@@ -292,7 +291,7 @@ def _first_chunks(instance: FabricInstance, strategy: BoxStrategy, most: int) ->
         )
         return max(1, min(most, wanted))
     if strategy.weighed:
-        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, strategy) // LEAST_PIECE))
+        return min(most, SEVERAL_PIECES)
     if strategy.spare_rails:
         return min(most, PIECES_BESIDE)
     if strategy.between in (DEALT, STRAIGHT) or root_of(instance, strategy) is None or not net.latency.max(initial=0.0):

@@ -12,7 +12,6 @@ SHORT = 10  # latencies that a message takes on a link: fewer plans, straight to
 ONE_GATE = 1024  # chunks that must fit for trees of one gate a group to go first: shallow trees for even links
 
 LAGS = (32, 16, 8, 2)  # parts of all turns that the way down comes later, where links are slow: more orders for time
-LEAST_PIECE = 2**13  # bytes of a piece in a first schedule of unequal shares: a start below the best for time
 SEVERAL_PIECES = 64  # pieces a share in such a first schedule: a finer start for time
 MOST_PIECES = 256  # pieces a share in any such schedule: finer shares for time to place them
 PIECES_BESIDE = 8  # pieces of a block in a first schedule over idle rails: a finer share of these for time
