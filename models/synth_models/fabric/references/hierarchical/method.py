@@ -66,6 +66,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     STRAIGHT,
     BoxStrategy,
     roots_of_shares,
+    steps_of_a_round,
 )
 from synth_models.fabric.references.hierarchical.box_transfers import (
     boxes_of,
@@ -87,7 +88,6 @@ from synth_models.fabric.references.hierarchical.tuned import (
     ONE_GATE,
     PIECES_BESIDE,
     QUICK,
-    ROUND_STEPS,
     SEVERAL,
     SEVERAL_PIECES,
     SHORT,
@@ -368,7 +368,7 @@ def _of_many_turns(
         return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
-    period = Period(turns * width, turns * ROUND_STEPS)
+    period = Period(turns * width, turns * steps_of_a_round(max(map(len, instance.boxes))))
     return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, strategy, known))
 
 

@@ -25,7 +25,6 @@ ALONE = 0.1  # of the two ways together: the busiest link of one way evened out 
 HELP = 0.01  # of the busiest link's time: shares without help for evener links
 BUSIEST = 8  # links compared when a piece is dealt out: evener ones for time
 
-ROUND_STEPS = 1024  # steps a round of two trees: places for others in it for smaller numbers
 ROUND_PARTS = 1000  # parts a round by which a link's order is told: finer orders for smaller numbers
 EXCHANGES_A_PASS = 12  # tried in a group and pass: evener links for time
 MOST_TURNS = 840  # turns of rails that serve equally well: evener ones for memory
