@@ -16,7 +16,6 @@ DETOURS = (0.25, 1.5, 3.0)  # largest latencies by which a path is longer than t
 SHARE_OF_TIME = 0.4  # of the time left, for every program: a proven flow for time to order pieces
 
 MOST_TRANSFERS = 3_000_000  # transfers of a schedule: smaller pieces for memory and time
-SMALLEST_PIECE = 64  # bytes of a piece, unless chunks are asked for: fewer transfers for a longer end
 MOST_TIMED = 2_000  # transfers that are also ordered by time, not only inserted: another order for time
 MOST_SHARE_OF_TIME = 0.4  # of the time left, for all tries: better orders for time
 MOST_SECONDS = 20.0  # seconds for all tries: better orders for time
