@@ -95,7 +95,7 @@ from synth_models.fabric.references.hierarchical.tuned import (
 from synth_models.fabric.routes.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.routes.near_boxes import seconds_between
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
+from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again, first_round_s
 from synth_models.fabric.scheduling.from_afar import (
     FEW,
     farthest_first,
@@ -136,7 +136,7 @@ def _quickest(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     known = Known()
     variants = [_variant(instance, strategy, known, options, least) for strategy in strategies]
     _hold_small(instance, options, variants)
-    found = chunks.most_promising(instance, options, variants, least)
+    found = chunks.most_promising(instance, options, variants, least, after=first_round_s)
     assert found is not None
     number, count, schedule = found
     strategy = strategies[number]
