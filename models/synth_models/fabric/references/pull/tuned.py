@@ -15,7 +15,6 @@ RUIN = 4  # pieces taken out at once: a wider neighbourhood for slower rounds
 PATIENCE = 1.0  # of the time of all missing pieces, in which an idle link may bring one: links used for rarer blocks
 LADDERS = 24  # nestings of groups in which sums are exchanged: a better one for time
 WORTH = 0.995  # of the seconds before: more pieces tried for time
-ENOUGH = 0.9995  # of the seconds before: more restarts for time
 MOST_ENTRIES = 4  # links by which routes enter a rank: fewer looks for memory and time at every look
 MANY_BLOCKED = 64  # routes that wait for a link: arrivals noticed sooner for looks
 
