@@ -199,7 +199,7 @@ def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, sear
     random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
     timetable = None
     if trees.wide:
-        timetable = trees.spread(int(random.integers(2**31)), PATIENCE)
+        timetable = trees.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
         if timetable is not None and search:
             trees.load(timetable)
     if timetable is None:
