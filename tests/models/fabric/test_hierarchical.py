@@ -157,7 +157,7 @@ def test_a_short_broadcast_leaves_the_root_s_box_over_all_its_rails() -> None:
 def test_what_a_large_first_schedule_keeps_waiting_is_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped within the first of its plans, an allreduce among ranks that are boxes of their own goes over one."""
 
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise OutOfTime
 
     monkeypatch.setattr(hierarchical, "QUICK", 100)

@@ -243,6 +243,25 @@ def test_what_a_first_schedule_waits_for_does_not_keep_large_ones_out(monkeypatc
     assert found[0] == 1
 
 
+@pytest.mark.parametrize(("after_s", "count"), [(0.0, 8), (50.0, 4), (58.0, 1)])
+def test_time_is_left_for_what_comes_after(monkeypatch: pytest.MonkeyPatch, after_s: float, count: int) -> None:
+    """Every schedule takes a second for a chunk; of a minute as much is left as what is done with the best takes."""
+    instance = machine(2, [(0, 1, 1.0, 0.0)], collective="broadcast", bytes=1)
+    now = [0.0]
+
+    def make(count: int) -> Schedule:
+        now[0] += count
+        return timed(instance, Transfers.of([0], [1000 // count], [0], [[0]], [[]]))
+
+    monkeypatch.setattr(chunks.time, "monotonic", lambda: now[0])
+    options = RunOptions(time_limit_s=60.0).started_now()
+    variant = chunks.Variant(make, 1, 8, lambda count: 1000 * count)
+    found = chunks.most_promising(instance, options, [variant], after=lambda _: after_s)
+    assert found is not None
+    assert found[1] == count
+    assert now[0] + after_s <= 60.0
+
+
 def test_nothing_is_tried_once_the_bound_is_met() -> None:
     _, asked = lasting([lambda k: 1000 // k, lambda k: 1], 1000, 1000)
     assert set(asked) == {(0, 1)}

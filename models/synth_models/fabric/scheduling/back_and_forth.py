@@ -82,6 +82,11 @@ def again(
     return best
 
 
+def first_round_s(found: Schedule) -> float:
+    """Seconds that the first round of :func:`again` takes at most."""
+    return A_TRANSFER * found.transfers if found.transfers <= MOST_TRANSFERS else 0.0
+
+
 def transfers_of(machine: Machine, schedule: Schedule) -> Transfers:
     """The transfers of a schedule, without its times. What spreads a piece waits for the transfer that brings it; what
     adds it up, and what begins to spread the sum, for all that bring a part. Raises ``ValueError`` where a route

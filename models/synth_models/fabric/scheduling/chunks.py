@@ -155,6 +155,7 @@ def most_promising(
     variants: Sequence[Variant],
     least: Fraction = Fraction(0),
     beat: Fraction | None = None,
+    after: Callable[[Schedule], float] = lambda _: 0.0,
 ) -> tuple[int, int, Schedule] | None:
     """The quickest schedule found: the number of its variant among ``variants``, its chunks and itself.
 
@@ -170,8 +171,9 @@ def most_promising(
     schedule of more than :data:`LARGE` transfers is made. Ends where one takes ``least`` but for the gap asked for; at
     the time limit with the best so far. Raises :class:`UnsupportedError` where every variant does. ``beat``: the
     seconds of a schedule that there is already; what cannot reach them by :meth:`Variant.cannot_reach` does not go on.
+    ``after``: seconds that are left for what the caller does with the best.
     """
-    race = _Race(instance, options, variants, least, beat)
+    race = _Race(instance, options, variants, least, beat, after)
     while (variant := race.ahead()) is not None:
         before = min(variant.tried.values(), default=None)
         found = race.time_of(variant, variant.next)
@@ -219,9 +221,10 @@ class _Race:
         variants: Sequence[Variant],
         least: Fraction,
         beat: Fraction | None,
+        after: Callable[[Schedule], float],
     ) -> None:
         self.instance, self.options, self.variants, self.least = instance, options, variants, least
-        self._beat = beat
+        self._beat, self._after = beat, after
         self.best: tuple[int, int, Schedule] | None = None
         self.seconds: Fraction | None = None  # of the best
         self.lacking: UnsupportedError | None = None
@@ -314,8 +317,10 @@ class _Race:
             return None
         number, amount = self.variants.index(variant), variant.transfers(count)
         made, took = self._took.get(number, (1, self._each))
-        if self.best is not None and not self.options.fits((SLOWER * took / made + CHECKED) * amount):
-            return None
+        if self.best is not None:
+            after_s = self._after(self.best[2])
+            if not self.options.fits((SLOWER * took / made + CHECKED) * amount + after_s):
+                return None
         began = time.monotonic()
         try:
             schedule = self._made(variant, count)
@@ -335,10 +340,12 @@ class _Race:
         return found
 
     def _made(self, variant: Variant, count: int) -> Schedule | None:
-        """The schedule; None where it is not done when the check of the best so far has to begin."""
+        """The schedule; None where it is not done when the check of the best so far, or what comes before, has to
+        begin."""
         if self.best is None:
             return variant.make(count)
-        reserve, left, made = CHECKED * self.best[2].transfers, self.options.remaining, None
+        best, left, made = self.best[2], self.options.remaining, None
+        reserve = CHECKED * best.transfers + self._after(best)
         with stopping(lambda: None if (seconds := left()) is None else seconds - reserve, self.options.clock):
             made = variant.make(count)
         return made

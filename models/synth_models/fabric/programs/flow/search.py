@@ -36,7 +36,6 @@ from synth_models.fabric.programs.flow.tuned import (
     MOST_TRANSFERS,
     RULES,
     SHARE_OF_LOOKS,
-    SMALLEST_PIECE,
     WORSE,
 )
 from synth_models.fabric.scheduling.insertion import Bookings, improved, ranked
@@ -254,12 +253,12 @@ def _sizes(instance: FabricInstance, plan: PathShares, given: int | None) -> Ite
     hops = np.diff(plan.first_hop)[plan.path]
     count, before = given or 1, -1
     while True:
-        size = -(-largest // count) if given else max(-(-largest // count), min(largest, SMALLEST_PIECE))
+        size = -(-largest // count)
         amount = int(np.sum(np.maximum(1, -(-plan.bytes // size)) * hops))
         if amount > MOST_TRANSFERS and before >= 0:
             return
         if amount > before:
             yield cut(plan, size), size
-        if given is not None or size <= SMALLEST_PIECE:
+        if given is not None or size <= 1:
             return
         before, count = amount, count * 2

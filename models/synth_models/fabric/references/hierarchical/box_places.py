@@ -20,7 +20,7 @@ from synth.arrays import SAME, BoolArray, FloatArray, IntArray
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_trees import Growth, PlacedTrees, two_trees
-from synth_models.fabric.references.hierarchical.tuned import EXCHANGES_A_PASS, PLACING_PASSES
+from synth_models.fabric.references.hierarchical.tuned import EXCHANGES_A_PASS
 from synth_models.fabric.routes.box_routes import PairRoutes
 from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places, seconds_between
 from synth_models.fabric.routes.spines import as_one
@@ -63,7 +63,9 @@ class _Exchanges:
     def run(self, groups: Groups) -> None:
         """Exchange places at random, as long as that helps."""
         rng = np.random.default_rng(0)
-        for _ in range(PLACING_PASSES):
+        before = np.inf
+        while self.excess < before:
+            before = self.excess
             for parts in _alike(groups):
                 if not self.excess:
                     return

@@ -14,7 +14,7 @@ from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY, PlacedTrees
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.trees_over_boxes import leader, trees_of
-from synth_models.fabric.references.hierarchical.tuned import HANDED, LEAD, MOST_SHARES, ROUND_STEPS, SOONER
+from synth_models.fabric.references.hierarchical.tuned import MOST_SHARES
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
@@ -315,7 +315,7 @@ def dealt(rails: Rails, root: int, pieces: int, rounds: Rounds) -> Sends:
         enters = np.where(enters == root, instead, enters)
         to = np.flatnonzero(enters != root)
         step = arrives[to] + ahead + rounds.between
-        came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step - SOONER)
+        came = sends.add(piece[to], leaves[to], enters[to], brought[to, number[leaves[to]]], step)
         sends.into_the_box(piece[to], enters[to], came, step + rounds.inside, but=root, apart=1)
     return sends.all()
 
@@ -357,12 +357,12 @@ def from_one(
         assert placed is not None
         return _over_two_trees(sends, root, begin, turn, placed)
     if strategy.between == "trees":
-        trees, first, slack, lead = trees_of(count), turn, strategy.slack, LEAD
+        trees, first, slack = trees_of(count), turn, strategy.slack
         number, shifted = turn // slack % len(trees), np.zeros_like(turn)
     else:
         trees, first, number, shifted = _led(count, turn, rounds.between)
-        slack, lead = 1, rounds.inside
-    home_first = at_home(sends, root, begin, turn, lead)
+        slack = 1
+    home_first = at_home(sends, root, begin, turn, rounds.inside)
     for which, edges in enumerate(trees):
         mine = np.flatnonzero(number == which)
         brought, at = {0: home_first[mine]}, {0: begin[mine]}
@@ -374,24 +374,31 @@ def from_one(
     return sends.all()
 
 
+def steps_of_a_round(widest: int) -> int:
+    """Of two trees over boxes of so many ranks at most: places for what goes into the root's box, for its own rail's
+    there, and for what the trees send."""
+    return 4 * widest
+
+
 def _over_two_trees(sends: Collected, root: int, begin: IntArray, turn: IntArray, placed: PlacedTrees) -> Sends:
     """As :func:`from_one`: pieces take the trees in turn. Steps are parts of rounds."""
-    rails, at_home = sends.rails, _handed_out(sends, root, begin, turn)
+    rails, steps = sends.rails, steps_of_a_round(int(sends.rails.size.max()))
+    at_home = _handed_out(sends, root, begin, turn, steps)
     for which, edges in enumerate(placed.trees):
         mine = np.flatnonzero(turn % 2 == which)
         brought, at = {0: at_home[mine]}, {0: begin[mine]}
         for source, target, wait in edges:
             box = np.full(len(mine), placed.box[target])
             _, at[target] = rails.between(at[source], box, turn[mine])
-            step = ROUND_STEPS * (turn[mine] + wait) + ROUND_STEPS // 2
+            step = steps * (turn[mine] + wait) + steps // 2
             brought[target] = sends.to_the_box(mine, at[source], brought[source], box, step, turn[mine])
     return sends.all()
 
 
-def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) -> IntArray:
+def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray, steps: int) -> IntArray:
     """As :func:`at_home`, without two sends at once to one rank: in a round's k-th place every rank sends k places
     on, the root the new round's pieces and the others what they got some rounds before. Of the root's own rail as many
-    pieces as there are others go so together, in places of their own after as many rounds."""
+    pieces as there are others go so together, in places of their own after as many rounds. ``steps`` of a round."""
     rails, piece, first = sends.rails, np.arange(len(turn), dtype=np.int64), np.full_like(turn, NOBODY)
     home, others = rails.box[root], int(rails.size[rails.box[root]]) - 1
     if not others:
@@ -400,10 +407,10 @@ def _handed_out(sends: Collected, root: int, begin: IntArray, turn: IntArray) ->
     ahead = np.where(own, 1 + turn % others, (rails.number[begin] - rails.number[root]) % (others + 1))
     helper = rails.rank[home, (rails.number[root] + ahead) % (others + 1)]
     together = turn // others * others + others - 1  # the round that the own rail's go after
-    later = max(others, HANDED)
-    begun = np.where(own, ROUND_STEPS * together + ROUND_STEPS // 4, ROUND_STEPS * turn)
+    later = others + 1
+    begun = np.where(own, steps * together + steps // 4, steps * turn)
     handed = sends.add(piece, np.full_like(piece, root), helper, first, begun + ahead)
-    passed = np.where(own, ROUND_STEPS * (together + later) + ROUND_STEPS // 4, ROUND_STEPS * (turn + later))
+    passed = np.where(own, steps * (together + later) + steps // 4, steps * (turn + later))
     brought = sends.into_the_box(piece, helper, handed, passed, but=root, apart=1)
     brought[:, rails.number[root]] = NOBODY
     return brought

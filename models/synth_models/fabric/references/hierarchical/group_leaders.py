@@ -17,14 +17,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import SAME, FloatArray, IntArray
 from synth.graph.max_flow import MaximumFlow
 from synth_models.fabric.plans.out_trees import Edge
 from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.references.hierarchical.box_rails import Rails
 from synth_models.fabric.references.hierarchical.box_sends import Collected, Rounds, Sends, at_home
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY
-from synth_models.fabric.references.hierarchical.tuned import CAPACITY, NARROW
 from synth_models.fabric.routes.near_boxes import Groups, around, near_boxes, places
 
 
@@ -41,16 +40,17 @@ def leave_narrowly(machine: Machine, boxes: Sequence[Sequence[int]], groups: Seq
     if not groups:
         return False
     alone = sum(_out_of(machine, boxes[box]) for box in groups[0])
-    return _out_of(machine, [rank for box in groups[0] for rank in boxes[box]]) < (1 - NARROW) * alone
+    return _out_of(machine, [rank for box in groups[0] for rank in boxes[box]]) < (1 - SAME) * alone
 
 
 def _out_of(machine: Machine, inside: Sequence[int]) -> int:
-    """What links can carry from these ranks to all others, in parts of the fastest link."""
+    """What links can carry from these ranks to all others, in parts of the fastest link as fine as 64 bits hold."""
     net, within = machine.network, np.isin(machine.ranks, inside)
     source, sink = net.nodes, net.nodes + 1
     tail = np.concatenate([net.src, np.full(int(within.sum()), source), machine.ranks[~within]])
     head = np.concatenate([net.dst, machine.ranks[within], np.full(int((~within).sum()), sink)])
-    wide = np.rint(net.bandwidth / net.bandwidth.max() * CAPACITY).astype(np.int64)
+    parts = 2**61 // (net.links * (len(machine.ranks) + 1))
+    wide = np.rint(net.bandwidth / net.bandwidth.max() * parts).astype(np.int64)
     free = np.full(len(machine.ranks), int(wide.sum()), dtype=np.int64)
     return int(MaximumFlow(net.nodes + 2, tail, head, np.concatenate([wide, free]), source, sink).value)
 

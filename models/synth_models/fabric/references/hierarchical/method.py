@@ -66,6 +66,7 @@ from synth_models.fabric.references.hierarchical.box_sends import (
     STRAIGHT,
     BoxStrategy,
     roots_of_shares,
+    steps_of_a_round,
 )
 from synth_models.fabric.references.hierarchical.box_transfers import (
     boxes_of,
@@ -76,11 +77,9 @@ from synth_models.fabric.references.hierarchical.box_transfers import (
 )
 from synth_models.fabric.references.hierarchical.group_leaders import groups_of_boxes, leave_narrowly
 from synth_models.fabric.references.hierarchical.tuned import (
-    CROWDED,
     DEALT_TWICE,
     ENTERED_ONCE,
     LAGS,
-    LEAST_PIECE,
     MOST_CHUNKS,
     MOST_EXCHANGED,
     MOST_MEMBERS,
@@ -89,7 +88,6 @@ from synth_models.fabric.references.hierarchical.tuned import (
     ONE_GATE,
     PIECES_BESIDE,
     QUICK,
-    ROUND_STEPS,
     SEVERAL,
     SEVERAL_PIECES,
     SHORT,
@@ -97,7 +95,7 @@ from synth_models.fabric.references.hierarchical.tuned import (
 from synth_models.fabric.routes.box_routes import PairRoutes, boxes_are_alike
 from synth_models.fabric.routes.near_boxes import seconds_between
 from synth_models.fabric.scheduling import chunks
-from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
+from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again, first_round_s
 from synth_models.fabric.scheduling.from_afar import (
     FEW,
     farthest_first,
@@ -138,7 +136,7 @@ def _quickest(instance: FabricInstance, options: RunOptions, least: Fraction) ->
     known = Known()
     variants = [_variant(instance, strategy, known, options, least) for strategy in strategies]
     _hold_small(instance, options, variants)
-    found = chunks.most_promising(instance, options, variants, least)
+    found = chunks.most_promising(instance, options, variants, least, after=first_round_s)
     assert found is not None
     number, count, schedule = found
     strategy = strategies[number]
@@ -207,17 +205,9 @@ def _strategies_of_boxes(instance: FabricInstance) -> list[BoxStrategy]:
 
 
 def _of_unlike_boxes(instance: FabricInstance) -> list[BoxStrategy]:
-    """From box to box, where that suits, and once into every group of near ones behind narrow links."""
-    around, groups = [] if _stops_cost_more(instance) else [BoxStrategy(passed_on=True)], _groups(instance)
-    narrow = leave_narrowly(instance.machine, instance.boxes, groups)
-    return [*around, BoxStrategy(between=GROUPS_LED)] if narrow else around
-
-
-def _stops_cost_more(instance: FabricInstance) -> bool:
-    """Whether a rank's share is so short that to stop at every box takes longer than any sharing of links would."""
-    net = instance.machine.network
-    share = instance.bytes / len(instance.members) / float(net.bandwidth.min())
-    return bool(CROWDED * share < net.latency.max(initial=0.0))
+    """From box to box, and once into every group of near ones behind narrow links."""
+    narrow = leave_narrowly(instance.machine, instance.boxes, _groups(instance))
+    return [BoxStrategy(passed_on=True), *([BoxStrategy(between=GROUPS_LED)] if narrow else [])]
 
 
 def _rooted_strategies(instance: FabricInstance, alike: bool) -> list[BoxStrategy]:
@@ -301,7 +291,7 @@ def _first_chunks(instance: FabricInstance, strategy: BoxStrategy, most: int) ->
         )
         return max(1, min(most, wanted))
     if strategy.weighed:
-        return max(1, min(most, SEVERAL_PIECES, instance.bytes // _shares_each(instance, strategy) // LEAST_PIECE))
+        return min(most, SEVERAL_PIECES)
     if strategy.spare_rails:
         return min(most, PIECES_BESIDE)
     if strategy.between in (DEALT, STRAIGHT) or root_of(instance, strategy) is None or not net.latency.max(initial=0.0):
@@ -378,7 +368,7 @@ def _of_many_turns(
         return None
     width = next(len(box) for box in instance.boxes if instance.the_root in box)
     turns = math.lcm(2, max(1, width - 1))
-    period = Period(turns * width, turns * ROUND_STEPS)
+    period = Period(turns * width, turns * steps_of_a_round(max(map(len, instance.boxes))))
     return of_many_turns(instance, there, sizes, period, partial(_near, instance, there, strategy, known))
 
 

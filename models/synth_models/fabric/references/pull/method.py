@@ -39,7 +39,6 @@ from synth_models.fabric.references.pull.routing_state import Routing, RoutingSt
 from synth_models.fabric.references.pull.summed_in_switches import summed_up_again
 from synth_models.fabric.references.pull.tree_search import Pieces, Timetable, TreeSearch, cut_blocks, schedule_of
 from synth_models.fabric.references.pull.tuned import (
-    ENOUGH,
     LADDERS,
     MOST_CHUNKS,
     MOST_PUSHED,
@@ -169,8 +168,8 @@ def _search_best(
 
 
 def _worth(incumbent: Incumbent, before: Fraction | None) -> bool:
-    """Whether the last restart brought enough for another one."""
-    return before is None or (incumbent.time is not None and float(incumbent.time) < float(before) * ENOUGH)
+    """Whether the last restart brought anything, so that another one is worth it."""
+    return before is None or (incumbent.time is not None and incumbent.time < before)
 
 
 def _lower_bound(incumbent: Incumbent) -> float:
@@ -200,7 +199,7 @@ def _searched(incumbent: Incumbent, cut: _Cut, reverse: bool, restart: int, sear
     random = np.random.default_rng([incumbent.options.seed, restart, cut.chunks])
     timetable = None
     if trees.wide:
-        timetable = trees.spread(int(random.integers(2**31)), PATIENCE)
+        timetable = trees.spread(int(random.integers(2**31)), PATIENCE[restart % len(PATIENCE)])
         if timetable is not None and search:
             trees.load(timetable)
     if timetable is None:
