@@ -26,6 +26,7 @@ from synth.tuning.search import (
     FEW,
     FEW_A_RANK,
     HOPELESS,
+    INNER,
     PLANNED_A_RANK,
     TRANSFERS_A_RANK,
     VARIANTS,
@@ -42,16 +43,18 @@ class Exported(NamedTuple):
     record: Record
 
 
-def variants(form: str, method: Method, ranks: int, costly: bool = False) -> list[Mapping[str, str]]:
+def variants(form: str, method: Method, ranks: int, costs: CostModel | None = None) -> list[Mapping[str, str]]:
     """The parameters with which a method runs for a form, as texts, the most promising first: for XML as many transfers
     as its executor takes, the method as it is, chunks, fewer transfers; for a plan, whose loop cuts what moves as fine
-    as one likes, few chunks, few transfers, the method as it is, more. ``costly``: steps cost something, so that few
-    transfers are tried beside the method as it is."""
+    as one likes, few chunks, few transfers, the method as it is, more. Where steps cost something (``costs``), few
+    transfers are tried beside the method as it is, and few planned with what is left of links within boxes."""
     known = {parameter.name for parameter in method.parameters}
     chunked = [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one and CHUNKS in known]
     large = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
-    each = FEW_A_RANK if costly else large
+    each = large if costs is None else FEW_A_RANK
     first, *others = [{FEW: str(count * ranks)} for count in each if FEW in known] or [{}]
+    if costs is not None and costs.inner_percent < 100 and first and INNER in known:
+        others.insert(0, {**first, INNER: str(costs.inner_percent)})
     if form == "mscclpp":
         return [*chunked, *([first] if first else []), {}, *others]
     return [*([first] if first else []), {}, *chunked[::-1], *others]

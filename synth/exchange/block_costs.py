@@ -89,6 +89,12 @@ class CostModel:
         return tuple(self.by_protocol)
 
     @property
+    def inner_percent(self) -> int:
+        """What a box's links keep of their rates beside what a NIC keeps, in percent; 100 where they keep as much."""
+        one = self.of("Simple")
+        return min(100, max(1, round(100 * one.link / one.net)))
+
+    @property
     def words(self) -> str:
         """The model in a line."""
         one = self.of("Simple")

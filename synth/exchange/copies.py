@@ -21,7 +21,8 @@ P = TypeVar("P")
 
 COPIES = (2, 4, 8, 16, 32)  # powers of two: their chunks divide sizes of whole KiB
 CHANNELS = (2, 4, 8, 16, 32)
-SLICES = (2, 4, 8, 16)  # of them twice as many are tried with half the copies too: the chunks are as large
+SLICES = (2, 4, 8, 16)
+FEWER = (1, 2, 4)  # of the copies, with slices: so many times fewer
 WORTH = 0.995  # of the time before: more is no reason to go on
 PATIENCE = 1  # numbers in turn that may be in vain
 LL_MOST, LL128_MOST = 2**18, 2**24  # bytes of a chunk up to which a protocol is tried
@@ -66,9 +67,9 @@ class Tried(Generic[P]):
         return took
 
     def _sliced(self, best: Wish, took: float) -> None:
-        """A wish of so many seconds with slices, and with half the copies, as long as it gets quicker."""
+        """A wish of so many seconds with slices, and with fewer copies, as long as it gets quicker."""
         for slices in SLICES:
-            copies = dict.fromkeys((best.instances, max(best.instances // 2, 1)))
+            copies = dict.fromkeys(max(best.instances // fewer, 1) for fewer in FEWER)
             wishes = [replace(best, slices=slices, instances=count) for count in copies]
             timed = [(found, wish) for wish in wishes if (found := self._try(wish)) is not None]
             least, wish = min(timed, key=lambda one: one[0], default=(math.inf, best))

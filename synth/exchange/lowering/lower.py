@@ -36,9 +36,9 @@ class Wish:
     arrive, not in which they start, so that a sum does not wait for what is long on its way), ``blocks``: thread blocks
     of a rank at most, where a send and a receive can share some of them, ``instances``: copies of the algorithm side by
     side, each on its share of every piece and on channels of its own; ``slices`` of every piece, one behind the other
-    over the same channels, so that a rank sends on the first while the others come; ``fuse``: a receive and the send of the same data
-    behind it in one step; ``join``: pieces that follow each other side by side in one step, which saves steps and costs
-    overlap; ``protocol`` as MSCCL names it."""
+    over the same channels, so that a rank sends on the first while the others come; ``fuse``: a receive and the send of
+    the same data behind it in one step; ``join``: pieces that follow each other side by side in one step, which saves
+    steps and costs overlap; ``protocol`` as MSCCL names it."""
 
     in_place: bool = False
     chunks: int | None = None
