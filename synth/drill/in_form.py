@@ -21,7 +21,7 @@ from synth.instance import Instance
 from synth.method import Method
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
-from synth.tuning.explained import COSTLY, EXPLAIN_S, MOST_EXPLAINED
+from synth.tuning.explained import COSTLY, EXPLAIN_S, MOST_EXPLAINED, dearest
 from synth.tuning.search import (
     FEW,
     FEW_A_RANK,
@@ -92,24 +92,28 @@ def lowered(
         return True
 
     found: Exported | None = None
-    for program in Lowered(moves, form, worth=worth, costs=costs, instance=instance).programs(spreads):
-        seconds = program.seconds(instance)
+    tried = Lowered(moves, form, worth=worth, costs=costs, instance=instance)
+    for program in tried.programs(spreads):
+        seconds = tried.seconds(program, instance)
         if found is None or seconds < found.seconds:
             found = Exported(seconds, program, record)
     return found
 
 
-def limit(records: Sequence[Record], form: str, seconds: float, size: int, costly: bool = False) -> str:
+def limit(
+    records: Sequence[Record], form: str, seconds: float, size: int, costs: CostModel | None = None,
+    quickest: Exported | None = None,
+) -> str:  # fmt: skip
     """The limit of the executor that costs a program of so many seconds more than is tolerated at ``size`` bytes, in
     words; empty where none does. Of all schedules that are quick enough the one of the fewest transfers says it.
-    ``costly``: thread blocks, steps and launches cost something, and that is it."""
+    Where thread blocks, steps and launches cost something (``costs``) it is that, of the ``quickest`` by kind."""
     held = [(transfers_in(one), one.value, one) for one in records if one.value is not None and one.ok]
     most = min((value for _, value, _ in held), default=math.inf) * tolerated(size)
     near = [(count, one) for count, value, one in held if value <= most]
     if seconds <= most or not near:
         return ""
-    if costly:
-        return COSTLY
+    if costs is not None:
+        return COSTLY if quickest is None else dearest(quickest.program, quickest.record.find_instance())
     count, one = min(near, key=lambda row: row[0])
     if count > MOST_EXPLAINED:
         return f"{one.whose}: {refusal(form, count, len(getattr(one.find_instance(), 'members', ())))}"
