@@ -60,7 +60,7 @@ def random_demand(seed: int) -> Transfers:
 def test_every_byte_of_a_demand_arrives_in_xml_and_in_plans(tmp_path: Path) -> None:
     for seed in range(some(40)):
         t = random_demand(seed)
-        wish = Wish(chunks=(None, 3, 8)[seed % 3], instances=1 + seed % 2)
+        wish = Wish(chunks=(None, 3, 8)[seed % 3], instances=1 + seed % 2, slices=1 + seed // 2 % 2)
         for form, executor in (("msccl-xml", "azure"), ("msccl-xml", "msccl"), ("mscclpp", "mscclpp")):
             path = tmp_path / f"{seed}-{executor}{FORMATS[form].suffix}"
             write_schedule(t, FORMATS[form], path, executor, wish, both=True)

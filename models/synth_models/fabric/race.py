@@ -248,7 +248,8 @@ def _balanced(name: str, instance: FabricInstance, options: RunOptions) -> Outco
     found.take_over(own.held)
     whole = None if found.solution is None else expanded(twin, found.solution)
     made = None if whole is None else slowed(whole, twin, instance)
-    ended = found.termination if made is None and whole is None else "unsupported" if made is None else "finished"
+    ended = "finished" if found.termination == "optimal" else found.termination
+    ended = "unsupported" if made is None and whole is not None else ended
     words = f"{found.message or name}; links within boxes planned at {percent} %"
     return replace(
         found, termination=ended, solution=made, message=words, bound=None, bound_proof=None, certificate=None

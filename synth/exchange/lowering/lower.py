@@ -54,6 +54,11 @@ class Wish:
     by_way: bool = False
     slices: int = 1
 
+    @property
+    def cuts(self) -> int:
+        """How many chunks each becomes that the pieces ask for."""
+        return self.instances * self.slices
+
 
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
     """The algorithm that makes these moves, and what was changed on the way, in words.
@@ -68,7 +73,7 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     done = acts(cut, wish.in_place, most_count, wish.instances)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
-    lane = lanes(t, copy, wish.channels, wish.by_time, wish.instances * wish.slices)
+    lane = lanes(t, copy, wish.channels, wish.by_time, wish.cuts)
     if wish.by_way:
         way = ways(t)
         lane = copy * (int(way.max(initial=0)) + 1) + way[t.piece]
