@@ -30,6 +30,7 @@ class Running:
     in_place: Annotated[bool | None, PLACE] = None
     channels: Annotated[int, typer.Option(min=1, help="Channels that two ranks' moves are spread over.")] = 1
     instances: Annotated[int, typer.Option(min=1, help="Copies side by side, each on its share of the data.")] = 1
+    slices: Annotated[int, typer.Option(min=1, help="Slices of a piece, one behind the other: more overlap.")] = 1
     chunks: Annotated[int | None, typer.Option(min=1, help="Equal chunks a part. Default: as the pieces ask.")] = None
     protocol: Annotated[str, typer.Option(help="XML: Simple, LL or LL128.")] = "Simple"
     fuse: Annotated[bool, typer.Option("--fuse", help="Receive and send on in one step where that can be.")] = False
@@ -113,7 +114,8 @@ def _schedule(record: Record, chosen: Format, out: Path, how: Running, costing: 
     transfers = moves_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves")
-    wish = Wish(bool(how.in_place), how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol)
+    wish = Wish(bool(how.in_place), how.chunks, how.channels, how.instances, how.fuse, how.join, how.protocol,
+                slices=how.slices)  # fmt: skip
     both = how.in_place is None
     for note in write_schedule(transfers, chosen, out, how.executor, wish, how.check, both):
         errors.print(note)

@@ -21,11 +21,12 @@ from synth.instance import Instance
 from synth.method import Method
 from synth.records.record import Record
 from synth.tuning.costs import costing, tolerated
-from synth.tuning.explained import COSTLY, EXPLAIN_S, MOST_EXPLAINED
+from synth.tuning.explained import COSTLY, EXPLAIN_S, MOST_EXPLAINED, dearest
 from synth.tuning.search import (
     FEW,
     FEW_A_RANK,
     HOPELESS,
+    INNER,
     PLANNED_A_RANK,
     TRANSFERS_A_RANK,
     VARIANTS,
@@ -42,16 +43,18 @@ class Exported(NamedTuple):
     record: Record
 
 
-def variants(form: str, method: Method, ranks: int, costly: bool = False) -> list[Mapping[str, str]]:
+def variants(form: str, method: Method, ranks: int, costs: CostModel | None = None) -> list[Mapping[str, str]]:
     """The parameters with which a method runs for a form, as texts, the most promising first: for XML as many transfers
     as its executor takes, the method as it is, chunks, fewer transfers; for a plan, whose loop cuts what moves as fine
-    as one likes, few chunks, few transfers, the method as it is, more. ``costly``: steps cost something, so that few
-    transfers are tried beside the method as it is."""
+    as one likes, few chunks, few transfers, the method as it is, more. Where steps cost something (``costs``), few
+    transfers are tried beside the method as it is, and few planned with what is left of links within boxes."""
     known = {parameter.name for parameter in method.parameters}
     chunked = [{CHUNKS: str(one[CHUNKS])} for one in VARIANTS.get(method.name, ()) if one and CHUNKS in known]
     large = PLANNED_A_RANK[::-1] if form == "mscclpp" else TRANSFERS_A_RANK
-    each = FEW_A_RANK if costly else large
+    each = large if costs is None else FEW_A_RANK
     first, *others = [{FEW: str(count * ranks)} for count in each if FEW in known] or [{}]
+    if costs is not None and costs.inner_percent < 100 and first and INNER in known:
+        others.insert(0, {**first, INNER: str(costs.inner_percent)})
     if form == "mscclpp":
         return [*chunked, *([first] if first else []), {}, *others]
     return [*([first] if first else []), {}, *chunked[::-1], *others]
@@ -89,24 +92,28 @@ def lowered(
         return True
 
     found: Exported | None = None
-    for program in Lowered(moves, form, worth=worth, costs=costs, instance=instance).programs(spreads):
-        seconds = program.seconds(instance)
+    tried = Lowered(moves, form, worth=worth, costs=costs, instance=instance)
+    for program in tried.programs(spreads):
+        seconds = tried.seconds(program, instance)
         if found is None or seconds < found.seconds:
             found = Exported(seconds, program, record)
     return found
 
 
-def limit(records: Sequence[Record], form: str, seconds: float, size: int, costly: bool = False) -> str:
+def limit(
+    records: Sequence[Record], form: str, seconds: float, size: int, costs: CostModel | None = None,
+    quickest: Exported | None = None,
+) -> str:  # fmt: skip
     """The limit of the executor that costs a program of so many seconds more than is tolerated at ``size`` bytes, in
     words; empty where none does. Of all schedules that are quick enough the one of the fewest transfers says it.
-    ``costly``: thread blocks, steps and launches cost something, and that is it."""
+    Where thread blocks, steps and launches cost something (``costs``) it is that, of the ``quickest`` by kind."""
     held = [(transfers_in(one), one.value, one) for one in records if one.value is not None and one.ok]
     most = min((value for _, value, _ in held), default=math.inf) * tolerated(size)
     near = [(count, one) for count, value, one in held if value <= most]
     if seconds <= most or not near:
         return ""
-    if costly:
-        return COSTLY
+    if costs is not None:
+        return COSTLY if quickest is None else dearest(quickest.program, quickest.record.find_instance())
     count, one = min(near, key=lambda row: row[0])
     if count > MOST_EXPLAINED:
         return f"{one.whose}: {refusal(form, count, len(getattr(one.find_instance(), 'members', ())))}"

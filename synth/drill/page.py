@@ -65,7 +65,7 @@ def _in_form(drill: Drill, case: Case) -> dict[str, Any]:
         "scheduled_s": scheduled,
         "ratio": None if seconds is None or not scheduled else seconds / scheduled,
         "program": "" if case.quickest is None else case.quickest.program.how,
-        "limit": limit(case.records, asked.form, seconds, size, asked.costs is not None) if seconds else "",
+        "limit": limit(case.records, asked.form, seconds, size, asked.costs, case.quickest) if seconds else "",
     }
 
 

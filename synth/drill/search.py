@@ -26,7 +26,7 @@ from synth.instance import Instance
 from synth.method import load
 from synth.records.record import Record
 from synth.tuning.runs import kept
-from synth.tuning.search import FEW, LAST, LEFT_OUT
+from synth.tuning.search import FEW, INNER, LAST, LEFT_OUT
 
 ENOUGH = 0.02  # a gap
 
@@ -179,9 +179,8 @@ def _runs(question: Question, instance: Instance) -> list[Run]:
     """All that may be run on an instance; of a method with parameters the records have a folder of their own."""
     family, found = get_family(instance.family), []
     ranks = len(getattr(instance, "members", ()))
-    costly = question.costs is not None
     for name in methods_of(family, instance, question.methods):
-        for given in variants(question.form, family.method(name), ranks, costly) if question.exports else ({},):
+        for given in variants(question.form, family.method(name), ranks, question.costs) if question.exports else ({},):
             request = Request([name], seeds=[question.seed], limits=[question.limit], gap=question.gap,
                               parameters=given)  # fmt: skip
             folder = "-".join(f"{key}{value}" for key, value in given.items())
@@ -257,6 +256,8 @@ def _is_useless(run: Run, case: Case) -> bool:
     plain = next((one for one in own if _asked(one["options"]["method"]) == (None, None)), None)
     if plain is not None and is_hopeless(plain.value, case.seconds):
         return True
+    if run.options.method.get(INNER):  # another schedule, however few transfers that of the whole links has
+        return False
     return few is not None and any(transfers_in(one) <= few for one in own)
 
 

@@ -88,6 +88,17 @@ class CostModel:
         """Those that are known apart."""
         return tuple(self.by_protocol)
 
+    def without(self, kind: str) -> CostModel:
+        """The same where costs of a kind of :data:`FREE` are nothing."""
+        free: dict[str, Any] = dict(FREE[kind])
+        return replace(self, by_protocol={name: replace(one, **free) for name, one in self.by_protocol.items()})
+
+    @property
+    def inner_percent(self) -> int:
+        """What a box's links keep of their rates beside what a NIC keeps, in percent; 100 where they keep as much."""
+        one = self.of("Simple")
+        return min(100, max(1, round(100 * one.link / one.net)))
+
     @property
     def words(self) -> str:
         """The model in a line."""
@@ -104,6 +115,12 @@ class CostModel:
         return f"{of}: {', '.join(parts)} ({self.source}{said})"
 
 
+FREE: Mapping[str, Mapping[str, float]] = {  # kinds of costs, and what they are where they are nothing
+    "links at a share of their rates": {"link": 1.0, "net": 1.0, "switch": 1.0},
+    "steps": {"step": 0.0, "net_step": 0.0},
+    "the rate of thread blocks": {"block": math.inf, "sum": math.inf},
+    "the launch": {"launch": 0.0},
+}
 IDEAL = "an ideal executor: thread blocks as quick as links, steps and launches that cost nothing (--gpu says another)"
 
 

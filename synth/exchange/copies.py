@@ -3,7 +3,8 @@
 A program of few steps is slow on large messages, where a thread block is slower than its links, and one of many copies
 on small ones, where a step costs more than its data: copies are doubled as long as that makes it quicker, and so are
 the channels that moves between two ranks are spread over; with one step for a receive and the send behind it, and with
-a step for each; and, where there are several rings or trees, with a channel for each.
+a step for each; and, where there are several rings or trees, with a channel for each. Then what each copy moves is cut
+into slices, one behind the other over the same channels, so that a rank sends on the first while the others come.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ P = TypeVar("P")
 
 COPIES = (2, 4, 8, 16, 32)  # powers of two: their chunks divide sizes of whole KiB
 CHANNELS = (2, 4, 8, 16, 32)
+SLICES = (2, 4, 8, 16)
+FEWER = (1, 2, 4)  # of the copies, with slices: so many times fewer
 WORTH = 0.995  # of the time before: more is no reason to go on
 PATIENCE = 1  # numbers in turn that may be in vain
 LL_MOST, LL128_MOST = 2**18, 2**24  # bytes of a chunk up to which a protocol is tried
@@ -53,15 +56,26 @@ class Tried(Generic[P]):
             start = replace(self.first, fuse=fuse)
             spread, seconds = self._climb("channels", CHANNELS, start, known[fuse])
             if spread != start:
-                self._climb("instances", COPIES, spread, seconds)
+                self._sliced(*self._climb("instances", COPIES, spread, seconds))
         return self.found
 
     def _copied(self, start: Wish) -> float | None:
         """A wish and its copies: the seconds of the one, None beyond the limits."""
         took = self._try(start)
         if took is not None:
-            self._climb("instances", COPIES, start, took)
+            self._sliced(*self._climb("instances", COPIES, start, took))
         return took
+
+    def _sliced(self, best: Wish, took: float) -> None:
+        """A wish of so many seconds with slices, and with fewer copies, as long as it gets quicker."""
+        for slices in SLICES:
+            copies = dict.fromkeys(max(best.instances // fewer, 1) for fewer in FEWER)
+            wishes = [replace(best, slices=slices, instances=count) for count in copies]
+            timed = [(found, wish) for wish in wishes if (found := self._try(wish)) is not None]
+            least, wish = min(timed, key=lambda one: one[0], default=(math.inf, best))
+            if least > took * WORTH:
+                break
+            best, took = wish, least
 
     def _climb(self, name: str, numbers: tuple[int, ...], best: Wish, took: float) -> tuple[Wish, float]:
         """One number after the other from a wish of so many seconds on, as long as it gets quicker: the best and its

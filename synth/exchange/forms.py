@@ -304,9 +304,10 @@ class Lowered:
         turns = "by time" if wish.by_time else "in turn" if wish.in_turn else ""
         turns += " of arrival" if wish.by_arrival else ""
         copies = f"{wish.instances} copies" if wish.instances > 1 else ""
+        slices = f"{wish.slices} slices" if wish.slices > 1 else ""
         channels = f"{spread} channels a pair" if spread > 1 else ""
         fused = "a channel a way" if wish.by_way else "fused" if wish.fuse else ""
-        how = _words(", ".join(filter(None, (copies, channels, fused))), turns, wish.chunks)
+        how = _words(", ".join(filter(None, (copies, slices, channels, fused))), turns, wish.chunks)
         again = partial(self._lowered, executor, one)
         program = Program(self.form, how, spread, made, again=again, costs=self.costs)
         if program.thread_blocks > MULTIPROCESSORS and "blocks" not in self.lifted:

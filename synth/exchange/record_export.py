@@ -160,7 +160,7 @@ def _write_algorithm(
     transfers: Transfers, path: Path, write: Callable[..., None], executor: str, wish: Wish, checks: bool, both: bool
 ) -> list[str]:
     algorithm, notes = algorithm_of(transfers, executor, wish, checks)
-    one = replace(wish, in_place=True, chunks=algorithm.chunks // wish.instances if transfers.demand else wish.chunks)
+    one = replace(wish, in_place=True, chunks=algorithm.chunks // wish.cuts if transfers.demand else wish.chunks)
 
     def put(made: Algorithm, there: Path) -> None:
         write(made, there, executor)
@@ -168,7 +168,7 @@ def _write_algorithm(
     def again() -> Algorithm:
         return algorithm_of(transfers, executor, one, checks)[0]
 
-    notes += _calls(transfers, executor, algorithm.chunks, NEWEST, wish.instances)
+    notes += _calls(transfers, executor, algorithm.chunks, NEWEST, wish.cuts)
     if not both:
         put(algorithm, path)
         return notes
@@ -247,9 +247,9 @@ def _lowered(transfers: Transfers, executor: str, wish: Wish) -> tuple[Algorithm
     limits = limits_of(executors.executor(executor))
     if transfers.demand is None:
         return lower(transfers, limits, wish)
-    moves = padded.padded(transfers, wish.chunks, wish.instances)
+    moves = padded.padded(transfers, wish.chunks, wish.cuts)
     algorithm, notes = lower(moves, limits, replace(wish, chunks=moves.part_bytes))
-    size = padded.chunk_bytes(transfers, moves.part_bytes, wish.instances) * moves.part_bytes * moves.ranks
+    size = padded.chunk_bytes(transfers, moves.part_bytes, wish.cuts) * moves.part_bytes * moves.ranks
     return replace(with_idle(algorithm), least_bytes=size, most_bytes=size), notes
 
 

@@ -50,6 +50,7 @@ QUICKEST = 2  # references of an anchor that are lowered again at the sizes besi
 SLOW_AROUND = f"not tried again, not among the {QUICKEST} quickest references at a size around"
 TRANSFERS_A_RANK = (1900, 1400, 1000, 600, 250)  # that are tried for it where a schedule is too large for the executor
 FEW_A_RANK = (LOOPED, 1)  # and where steps cost something
+INNER = "inner_rate"  # the parameter of methods that plan with slower links within boxes, as executors leave them
 PLANNED_A_RANK = (900, 350, LOOPED)  # and for one of plans
 LAST = ("pull",)  # searches that take all the time that they are given
 LEFT_OUT = ("tacos", "epochs", "continuous", "steps", "imported")
@@ -214,6 +215,7 @@ class _Search:
             self._try(row, name, options, False)
             if not options:
                 self._smaller(row, name, False)
+                self._balanced(row, name)
 
     def _longer(self, row: Row, names: list[str]) -> None:
         """Run once more what the clock cut, if much more time is left for it."""
@@ -271,6 +273,13 @@ class _Search:
             if not planned and each > LOOPED and title_of(name, options) not in row.rounded:
                 self._try(row, name, {FEW: LOOPED * row.ranks}, reference, wide=False)
                 break
+
+    def _balanced(self, row: Row, name: str) -> None:
+        """The same of few transfers, planned with what the executor leaves of the links within boxes."""
+        costs, known = self.question.costs, {one.name for one in self.family.methods[name].parameters}
+        if costs is None or costs.inner_percent == 100 or not {FEW, INNER} <= known:
+            return
+        self._try(row, name, {FEW: LOOPED * row.ranks, INNER: costs.inner_percent}, False, wide=False)
 
     def _fewer(self, row: Row, name: str, seconds: float, reference: bool) -> tuple[int, ...]:
         """The numbers of transfers a rank to try of a method whose schedule takes so many seconds."""

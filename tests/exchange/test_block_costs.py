@@ -10,6 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from exchange.by_hand import schedule
 from exchange.random_transfers import random_transfers
 from exchange.slow_executor import slow_seconds
 from exchange.small_algorithms import SMALL, xml
@@ -19,7 +20,9 @@ import synth
 from synth.errors import InputError
 from synth.exchange import msccl_xml
 from synth.exchange.algorithm import Algorithm
+from synth.exchange.block_costs import FREE as FREE_KINDS
 from synth.exchange.block_costs import GENERATIONS, CostModel, Costs, cost_model, data, gpu_of, read_given
+from synth.exchange.copies import Tried
 from synth.exchange.executors import EXECUTORS
 from synth.exchange.forms import Lowered, in_form, in_seconds
 from synth.exchange.lowering import Wish, limits_of, lower
@@ -128,6 +131,37 @@ def test_a_slice_lets_the_receiver_begin(tmp_path: Path) -> None:
     )
     assert whole == pytest.approx(2 * size / RATE + 2 * LATENCY, rel=1e-9)
     assert sliced == pytest.approx(1.25 * size / RATE + 2 * LATENCY, rel=1e-9)
+
+
+@pytest.mark.parametrize("slices", [1, 2, 8])
+def test_slices_of_a_piece_overlap_on_their_way(slices: int) -> None:
+    """A broadcast along three ranks, two steps a slice and rank: the second hop ends one slice behind the first."""
+    size, made = 2**20, instance(3, "broadcast", 2**20)
+    t = schedule("broadcast", 3, [(0, 0, 0, 1, False), (1, 0, 1, 2, False)], [0], part_bytes=size, root=0)
+    a, _ = lower(t, limits_of(EXECUTORS["azure"]), Wish(in_place=True, slices=slices))
+    hop = size / RATE * (1 + 1 / slices) + 2 * LATENCY
+    assert in_seconds(made, a, costs=model(FREE)) == pytest.approx(hop, rel=1e-9)
+
+
+def test_slices_are_tried_with_fewer_copies() -> None:
+    """Copies alone are best eight at a time; with slices two of them are, which is found over four."""
+    took = {(2, 1): 9.0, (4, 1): 8.0, (8, 1): 7.0, (4, 2): 6.0, (2, 2): 6.5, (2, 4): 5.0}
+
+    def seconds(wish: Wish) -> float:
+        return took.get((wish.instances, wish.slices), 10.0)
+
+    tried = Tried(lambda wish: [wish], seconds, Wish())
+    assert min(map(seconds, tried.run())) == 5.0
+
+
+def test_costs_of_a_kind_may_be_nothing() -> None:
+    costs = cost_model("msccl:azure", "ampere")
+    assert costs is not None
+    for kind, free in FREE_KINDS.items():
+        one, left = costs.of("LL128"), costs.without(kind).of("LL128")
+        assert left == replace(one, **free)  # type: ignore[arg-type]
+        assert left != one
+    assert costs.inner_percent == 83  # 0.8 of 0.96
 
 
 def test_steps_between_boxes_take_longer(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         join=random.random() < 0.5,
         by_time=seed % 3 == 0,
         blocks=(None, 1, 4)[seed // 3 % 3],
+        slices=(1, 1, 2, 3)[seed % 4],
     )
     limits = Limits("tiny", random.choice([None, 3, 8]), random.choice([None, 1, 2, 5]), random.choice([None, 32]))
     if limits.steps and refused(lambda: lower(t, limits, wish), "tiny takes"):
@@ -75,6 +76,18 @@ def test_an_algorithm_sends_what_the_schedule_sends_and_ends_with_the_collective
         assert verdict.facts["sends_to_hold"] <= 1
         Run(a, random, together=True).run()  # and where a connection holds nothing
     assert max(np.diff(a.step_start), default=0) <= (limits.steps or a.steps)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_slices_are_more_steps_of_the_same_thread_blocks(seed: int) -> None:
+    t = random_transfers(seed)
+    (whole, _), (cut, _) = (lower(t, Limits("any"), Wish(slices=slices)) for slices in (1, 3))
+    assert cut.chunks == 3 * whole.chunks
+    columns = ("tb_rank", "tb_send", "tb_recv", "tb_channel")
+    assert all(np.array_equal(getattr(cut, name), getattr(whole, name)) for name in columns)
+    moved = [int(np.isin(a.kind, [KINDS.index("s"), KINDS.index("r"), KINDS.index("rrc")]).sum()) for a in (whole, cut)]
+    assert moved[1] == 3 * moved[0]
+    assert validity.check(cut).faults == ()
 
 
 @pytest.mark.parametrize("in_place", [False, True])

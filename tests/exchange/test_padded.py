@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,9 +62,10 @@ def test_every_byte_of_a_demand_arrives_in_xml_and_in_plans(tmp_path: Path) -> N
     for seed in range(some(40)):
         t = random_demand(seed)
         wish = Wish(chunks=(None, 3, 8)[seed % 3], instances=1 + seed % 2)
+        in_xml = replace(wish, slices=1 + seed // 2 % 2)
         for form, executor in (("msccl-xml", "azure"), ("msccl-xml", "msccl"), ("mscclpp", "mscclpp")):
             path = tmp_path / f"{seed}-{executor}{FORMATS[form].suffix}"
-            write_schedule(t, FORMATS[form], path, executor, wish, both=True)
+            write_schedule(t, FORMATS[form], path, executor, in_xml if form == "msccl-xml" else wish, both=True)
             for file in [one for one in (path, beside(path)) if one.exists()]:
                 assert not check_file(file, executor=executor).faults, file
                 (right_in_xml if form == "msccl-xml" else right_as_plan)(t, file, seed)

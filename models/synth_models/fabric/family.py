@@ -19,6 +19,10 @@ _TRANSFERS = Parameter(
     "transfers", read_int(1), None, "transfers of a schedule at most, as far as fewer chunks help; default: many"
 )
 _LIBRARY = Parameter("library", str, None, "its table; default: results/published/library.csv, here or above")
+_INNER = Parameter(
+    "inner_rate", read_int(1, 99), None,
+    "percent of their rates that links within boxes are planned with, as executors leave them; default: all",
+)  # fmt: skip
 _RESTARTS = Parameter("restarts", read_int(1), 8, "restarts of the search, each with other random numbers")
 _FILE = Parameter(
     "file", str, None, "the file: MSCCL XML, an MSCCL++ plan, or a record of the mirrored collective", question=True
@@ -124,7 +128,7 @@ FAMILY = Family(
         _reference("ring", "NCCL's rings: cycles through all ranks", _TRANSFERS),
         _reference("double_tree", "NCCL's double binary tree", _TRANSFERS),
         _raced_reference("hierarchical", "between boxes over all NICs at once, and on inside each box (ours)",
-                         _TRANSFERS, repeats=True),
+                         _TRANSFERS, _INNER, repeats=True),
         _raced_reference("symmetric", "one origin's timetable moved to all others by symmetries (ours)", _QUOTIENT,
                          _TRANSFERS, repeats=True),
         _raced_reference("in_network", "sums and copies in switches (NVLS, SHARP; ours)", repeats=True),

@@ -29,13 +29,14 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.first_schedule import hold_first, unless_held_is_quicker
 from synth_models.fabric.plans.incumbent import Incumbent
 from synth_models.fabric.plans.joint_timing import FOR_PARTS, solve_parts
-from synth_models.fabric.plans.twins import rooted_twins, slower_twins
+from synth_models.fabric.plans.twins import rooted_twins, slower_inside, slower_twins
 from synth_models.fabric.problem.reach import COLLECTIVES_OF, OF_READY, knows
 from synth_models.fabric.routes.box_routes import boxes_are_alike
 from synth_models.fabric.scheduling import chunks
 from synth_models.fabric.scheduling.late_start import late_schedules
 from synth_models.fabric.scheduling.mirrored import up_and_down
 from synth_models.fabric.scheduling.one_plan import must_be_replayed, plans
+from synth_models.fabric.scheduling.renumbered import slowed
 from synth_models.fabric.solution import Schedule, expanded
 
 UNLIMITED_S = 600.0  # of which a lender of a run without limit may take its share
@@ -160,6 +161,8 @@ def race(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
     refused = entry.refuses(instance)
     if refused:
         return Outcome("unsupported", message=refused)
+    if options.method.get("inner_rate"):
+        return _balanced(name, instance, options)
     incumbent, lent = Incumbent(instance, options), list[Outcome]()
     if not len(instance.blocks) or not knows(name, instance.collective):
         return _own(entry, incumbent)
@@ -230,6 +233,27 @@ def _again(instance: FabricInstance, twin: FabricInstance, found: Outcome) -> It
         twin, whole = instance.on_time, up_and_down(instance.on_time, whole)
     if whole is not None:
         yield from plans(instance, whole) if instance.scenarios else late_schedules(instance, whole, twin)
+
+
+def _balanced(name: str, instance: FabricInstance, options: RunOptions) -> Outcome:
+    """The race where links within boxes have ``inner_rate`` percent of their rates; what wins is timed again for those
+    that they have, and what bounds were found there say nothing here."""
+    percent, plain = options.method["inner_rate"], dict(options.method) | {"inner_rate": None}
+    twin = slower_inside(instance, Fraction(percent, 100))
+    if twin is instance:
+        return race(name, instance, replace(options, method=plain))
+    own, found = replace(options.part(OWN), method=plain), Outcome("time_limit", message="stopped at the time limit")
+    with own.in_time():
+        found = race(name, twin, own)
+    found.take_over(own.held)
+    whole = None if found.solution is None else expanded(twin, found.solution)
+    made = None if whole is None else slowed(whole, twin, instance)
+    ended = "finished" if found.termination == "optimal" else found.termination
+    ended = "unsupported" if made is None and whole is not None else ended
+    words = f"{found.message or name}; links within boxes planned at {percent} %"
+    return replace(
+        found, termination=ended, solution=made, message=words, bound=None, bound_proof=None, certificate=None
+    )
 
 
 def _own(entry: Entry, incumbent: Incumbent) -> Outcome:

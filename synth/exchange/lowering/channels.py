@@ -33,15 +33,15 @@ class Blocks:
     channel: IntArray
 
 
-def lanes(t: Transfers, copy: IntArray, channels: int, by_time: bool = False) -> IntArray:
+def lanes(t: Transfers, copy: IntArray, channels: int, by_time: bool = False, cuts: int = 1) -> IntArray:
     """The lane of every move: that of its copy, and by its hint (else its piece) one of ``channels``; ``by_time``: by
-    its place among all moves when they are in the order of their starts."""
+    its place among all moves when they are in the order of their starts. ``cuts``: pieces that were one before they
+    were cut, which follow each other."""
     if by_time:
         which = np.empty(len(t.piece), dtype=np.int64)
         which[np.argsort(t.start_s, kind="stable")] = np.arange(len(which)) * channels // max(len(which), 1)
     else:
-        whole = t.piece // (int(copy.max(initial=0)) + 1)  # copies of a piece follow each other
-        which = np.where(t.channel_hint >= 0, t.channel_hint, whole) % channels
+        which = np.where(t.channel_hint >= 0, t.channel_hint, t.piece // cuts) % channels
     found: IntArray = copy * channels + which
     return found
 

@@ -115,16 +115,17 @@ def _of_pieces(t: Transfers, of: IntArray, piece: IntArray) -> Transfers:
     )
 
 
-def copied(found: Chunked, instances: int) -> tuple[Chunked, IntArray]:
-    """Every piece cut into ``instances`` equal ones that move side by side, parts of so many times the chunks; beside
-    them which of the copies every transfer belongs to, shape (transfers,)."""
-    t, k = found.moves, instances
+def copied(found: Chunked, instances: int, slices: int = 1) -> tuple[Chunked, IntArray]:
+    """Every piece cut into ``instances`` equal ones that move side by side, each of these into ``slices`` that move one
+    behind the other, parts of so many times the chunks; beside them which of the copies every transfer belongs to,
+    shape (transfers,)."""
+    t, k = found.moves, instances * slices
     of, nth = np.repeat(np.arange(len(found.count)), k), np.tile(np.arange(k), len(found.count))
     rows = np.repeat(np.arange(len(t.piece)), k)
-    copy = np.tile(np.arange(k), len(t.piece))
-    moves = _of_pieces(t.taken(rows), of, t.piece[rows] * k + copy)
+    cut = np.tile(np.arange(k), len(t.piece))
+    moves = _of_pieces(t.taken(rows), of, t.piece[rows] * k + cut)
     offset = found.offset[of] * k + nth * found.count[of]
-    return Chunked(found.chunks * k, offset, found.count[of], moves, found.notes), copy
+    return Chunked(found.chunks * k, offset, found.count[of], moves, found.notes), cut // slices
 
 
 def in_chunks(transfers: Transfers, wanted: int | None) -> tuple[Transfers, list[str]]:

@@ -35,9 +35,10 @@ class Wish:
     before it over the same link, whatever thread block made that; ``by_arrival``: steps in the order in which moves
     arrive, not in which they start, so that a sum does not wait for what is long on its way), ``blocks``: thread blocks
     of a rank at most, where a send and a receive can share some of them, ``instances``: copies of the algorithm side by
-    side, each on its share of every piece and on channels of its own; ``fuse``: a receive and the send of the same data
-    behind it in one step; ``join``: pieces that follow each other side by side in one step, which saves steps and costs
-    overlap; ``protocol`` as MSCCL names it."""
+    side, each on its share of every piece and on channels of its own; ``slices`` of every piece, one behind the other
+    over the same channels, so that a rank sends on the first while the others come; ``fuse``: a receive and the send of
+    the same data behind it in one step; ``join``: pieces that follow each other side by side in one step, which saves
+    steps and costs overlap; ``protocol`` as MSCCL names it."""
 
     in_place: bool = False
     chunks: int | None = None
@@ -51,6 +52,12 @@ class Wish:
     by_arrival: bool = False
     blocks: int | None = None
     by_way: bool = False
+    slices: int = 1
+
+    @property
+    def cuts(self) -> int:
+        """How many chunks each becomes that the pieces ask for."""
+        return self.instances * self.slices
 
 
 def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, list[str]]:
@@ -61,12 +68,12 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     most_count = limits.count or MOST_COUNT
     played = np.lexsort((transfers.start_s, transfers.end_s)) if wish.by_arrival else None
     transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable") if played is None else played)
-    cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances)
+    cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances, wish.slices)
     t, notes = cut.moves, list(cut.notes)
     done = acts(cut, wish.in_place, most_count, wish.instances)
     if done.dropped:
         notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
-    lane = lanes(t, copy, wish.channels, wish.by_time)
+    lane = lanes(t, copy, wish.channels, wish.by_time, wish.cuts)
     if wish.by_way:
         way = ways(t)
         lane = copy * (int(way.max(initial=0)) + 1) + way[t.piece]

@@ -4,6 +4,7 @@ routes that one box lends to all, and whole clusters."""
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,7 @@ from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance, suited
+from synth_models.fabric.plans.twins import slower_inside
 from synth_models.fabric.references.hierarchical import box_exchange, box_sends, trees_over_boxes
 from synth_models.fabric.references.hierarchical import method as hierarchical
 from synth_models.fabric.routes import box_routes
@@ -197,6 +199,33 @@ def test_boxes_are_alike_until_a_link_fails() -> None:
     whole, broken = (cluster("dgx-h100", 4, "allgather", 2**20, failed={"links": failed}) for failed in ([], [[0, 32]]))
     assert box_routes.next_box(whole.machine) is not None
     assert box_routes.next_box(broken.machine) is None
+
+
+def test_planned_with_slower_links_inside_it_is_a_schedule_of_the_machine_itself() -> None:
+    """The race sees links to NVSwitches at 5/6 of their rate and NICs at all of theirs, beside what has failed; its
+    schedule is replayed on the machine, of whose bound nothing is claimed."""
+    plain = cluster("dgx-a100", 2, "allreduce", 2**26)
+    names = plain.machine.names
+    broken = {"links": [[names.index("0/gpu0"), names.index("0/nic0")], [names.index("0/nic0"), names.index("0/gpu0")]]}
+    for instance in (plain, cluster("dgx-a100", 2, "allreduce", 2**26, failed=broken)):
+        twin = slower_inside(instance, Fraction(5, 6))
+        rates = zip(twin.machine.network.bandwidth, instance.machine.network.bandwidth, strict=True)
+        for (slow, rate), u, v in zip(rates, instance.machine.network.src, instance.machine.network.dst, strict=True):
+            inside = any("nvswitch" in names[node] for node in (u, v))
+            assert slow == pytest.approx(rate * 5 / 6 if inside else rate)
+        found = race.hierarchical(instance, RunOptions(method={"transfers": 1600, "inner_rate": 83}))
+        verdict = check_schedule(instance, found.solution)
+        assert verdict.faults == []
+        assert found.bound is None
+        assert found.termination == "finished"
+        assert "at 83 %" in (found.message or "")
+
+
+def test_without_boxes_no_link_is_slower() -> None:
+    alone = FabricInstance.model_validate(
+        {"name": "t", "source": "test", "network": {"kind": "ring", "nodes": 4}, "collective": "allgather", "bytes": 8}
+    )
+    assert slower_inside(alone, Fraction(1, 2)) is alone
 
 
 def test_one_box_is_not_for_this_method() -> None:

@@ -4,6 +4,8 @@ Those of the first part bound time and memory, or say where a search begins. Tho
 double and without on stored values; in brackets the most that one got worse.
 """
 
+from synth_models.fabric.plans.block_trees import Habit
+
 MOST_TRANSFERS = 6_000_000  # transfers of a schedule: finer chunks for memory and time
 QUICK = 300_000  # transfers of a schedule: more orders and earlier starts tried for time
 MOST_CHUNKS = 4096  # chunks a share: finer chunks for time
@@ -30,3 +32,5 @@ HELP = 0.01  # of the busiest link's time: shares without help for evener links 
 BUSIEST = 8  # links compared when a piece is dealt out: evener ones for time [1 %]
 PIECES_BESIDE = 8  # pieces of a block in a first schedule over idle rails: a finer share of these for time [0.4 %]
 EXCHANGES_A_PASS = 12  # of places in trees, in a group and pass: evener links for time [40 %]
+
+ENTERED_ONCE = (Habit(1.0, 1.0, True), Habit(1.0, 0.4, True), Habit(3.0, 0.2, True))  # crowd, depth: trees for time

@@ -4,6 +4,8 @@ Those of the first part bound time and memory. Those of the second were tried at
 values; in brackets the most that one got worse.
 """
 
+from synth_models.fabric.plans.block_trees import Habit
+
 MOST_CHUNKS = 128  # pieces a block: a finer pipeline for time
 MOST_TRANSFERS = 16_000  # transfers of a schedule of several pieces a block: a finer pipeline for time
 MOST_SEARCHED = 8_000  # transfers of a schedule that is searched on: better routes for time
@@ -24,3 +26,17 @@ PATIENCE = (1.0, 0.0, 0.5, 3.0)  # of a restart, in missing pieces: rarer blocks
 LADDERS = 24  # nestings of groups in which sums are exchanged: a better one for time [34 %]
 WORTH = 0.995  # of the seconds before: more pieces tried for time [0.7 %]
 THRIFT = (1e4, 30.0, 0.0)  # weights of links used against time, in copying trees: more kinds of trees for time [0 %]
+
+HABITS = (  # crowd, depth of the trees of blocks of several holders: more kinds for time
+    Habit(1.0, 1.0),
+    Habit(1.0, 0.5),
+    Habit(1.0, 0.0),
+    Habit(0.3, 0.8),
+    Habit(3.0, 0.2),
+)
+MOST_TREES = 2000  # pieces of all blocks of several holders: a finer pipeline for time
+MOST_TREES_A_BLOCK = 64  # pieces of such a block: the same
+TREE_ROUNDS = 400  # rounds in which some trees are grown again: better trees for time
+TREE_WORK = 60_000  # rounds times transfers: the same for many transfers
+REGROWN = 0.15  # of the pieces, in a round: a wider neighbourhood for slower rounds
+FINER = 0.98  # of the seconds before, that twice as many pieces must reach: more pieces tried for time
