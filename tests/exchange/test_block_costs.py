@@ -28,6 +28,7 @@ from synth.exchange.forms import Lowered, in_form, in_seconds
 from synth.exchange.lowering import Wish, limits_of, lower
 from synth.exchange.lowering.ways import ways
 from synth.exchange.moves_from_algorithm import raised
+from synth.exchange.record_export import transfers_of
 from synth.family import get_family
 from synth.making import make
 from synth.tuning.reach import gpus
@@ -169,6 +170,14 @@ def test_steps_between_boxes_take_longer(tmp_path: Path) -> None:
     a = algorithm(chain(4), tmp_path)
     found = [in_seconds(instance(4, "broadcast", 4, boxes), a, costs=model(costs)) for boxes in (1, 2)]
     assert found[1] - found[0] == pytest.approx(7e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize(("channels", "most", "copying"), [(1, None, 1), (4, None, 4), (4, 11, 4), (4, 10, 1)])
+def test_own_copies_are_spread_as_what_moves_is(channels: int, most: int | None, copying: int) -> None:
+    """The root of a broadcast copies its data in as many blocks as send it to a rank, where there is room for them."""
+    moves = transfers_of(synth.solve(instance(4, "broadcast", 2**20), "ring", options={"transfers": "24"}))
+    a, _ = lower(moves, limits_of(EXECUTORS["azure"]), Wish(channels=channels, blocks=most))
+    assert int(((a.tb_rank == 0) & (a.tb_send < 0) & (a.tb_recv < 0)).sum()) == copying
 
 
 def drawn(random: Random) -> Costs:

@@ -110,14 +110,14 @@ def _first_free(
     return True
 
 
-def blocks(done: Acts, channel: IntArray, local_budget: int, ranks: int, instances: int = 1) -> Blocks:
+def blocks(done: Acts, channel: IntArray, local_budget: int, ranks: int, copying: int = 1) -> Blocks:
     """Thread blocks of all acts: sends and receives by peer and channel, at most ``local_budget`` local acts each, and
-    copies of own parts in ``instances`` blocks, as they take as long as what moves."""
+    copies of own parts in ``copying`` blocks, as they take as long as what moves."""
     rank, role = done.rank.astype(np.int64), done.role.astype(np.int64)
     lane = np.where(role == LOCAL, _nth(rank, role == LOCAL) // local_budget, 0)
     own = (role == LOCAL) & (done.place < 0)
     count = np.bincount(rank[own], minlength=ranks)[rank[own]]
-    lane[own] = np.maximum(lane[own], _nth(rank, own)[own] * instances // count)
+    lane[own] = np.maximum(lane[own], _nth(rank, own)[own] * copying // count)
     moving = role != LOCAL
     lane[moving] = channel[done.move[moving]]
     peer = done.peer.astype(np.int64) + 1

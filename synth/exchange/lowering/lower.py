@@ -70,13 +70,13 @@ def lower(transfers: Transfers, limits: Limits, wish: Wish) -> tuple[Algorithm, 
     transfers = transfers.taken(np.argsort(transfers.start_s, kind="stable") if played is None else played)
     cut, copy = copied(chunked(transfers, wish.chunks, most_count), wish.instances, wish.slices)
     t, notes = cut.moves, list(cut.notes)
-    done = acts(cut, wish.in_place, most_count, wish.instances)
-    if done.dropped:
-        notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
     lane = lanes(t, copy, wish.channels, wish.by_time, wish.cuts)
     if wish.by_way:
         way = ways(t)
         lane = copy * (int(way.max(initial=0)) + 1) + way[t.piece]
+    done = acts(cut, wish.in_place, most_count, max(int(lane.max(initial=0)) + 1, wish.instances))
+    if done.dropped:
+        notes.append(f"{done.dropped} moves bring a rank what it has already: left out")
     if wish.join:
         t, done, lane = joined(t, done, lane, sizes(t, cut.chunks, done.scratch), most_count)
     if wish.fuse:
@@ -95,14 +95,18 @@ def _within_limits(
     pairs, pair = np.unique(t.src * t.ranks + t.dst, return_inverse=True)
     pair = pair.reshape(-1).astype(np.int64)
     budget = np.full(len(pairs), most, dtype=np.int64)
-    local = most
+    local, own = most, max(int(lane.max(initial=0)) + 1, wish.instances)  # own copies are spread as what moves is
+    room = min((number for number in (wish.blocks, limits.blocks) if number is not None), default=MOST_STEPS)
     for _ in range(ROUNDS):
         channel = channels_of(t, connections(t, lane, budget, pair), limits)
-        acts_now, made = done, blocks(done, channel, local, t.ranks, wish.instances)
+        acts_now, made = done, blocks(done, channel, local, t.ranks, own)
         if wish.fuse:
             acts_now, made = fused(done, made, sizes(t, chunks, done.scratch))
         if wish.blocks is not None:
             made = shared(made, wish.blocks, most)
+        if own > wish.instances and np.bincount(made.rank).max(initial=0) > room:
+            own = wish.instances
+            continue
         _demand_blocks(made, t.ranks, limits)
         order = ordered(acts_now, made, sizes(t, chunks, acts_now.scratch), t.outlet if wish.in_turn else None)
         length = np.diff(order.step_start)
