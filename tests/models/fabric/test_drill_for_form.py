@@ -123,6 +123,18 @@ def test_runs_for_a_form() -> None:
         assert len(forest) == len({str(one) for one in forest})
 
 
+@pytest.mark.parametrize(("gpu", "percent"), [("ampere", 83), ("mi300", None)])
+def test_where_executors_leave_links_within_boxes_less_it_is_planned_for(gpu: str, percent: int | None) -> None:
+    """By methods that can, once, with few transfers; where these links keep more than NICs do, nothing is."""
+    costs = cost_model("msccl:azure", gpu)
+    family = get_family("fabric")
+    runs = variants("msccl:azure", family.method("hierarchical"), 16, costs)
+    few = {"transfers": "1600"}
+    assert runs[0] == few
+    assert [one for one in runs if "inner_rate" in one] == ([few | {"inner_rate": str(percent)}] if percent else [])
+    assert not any("inner_rate" in one for one in variants("msccl:azure", family.method("ring"), 16, costs))
+
+
 def test_a_slow_schedule_of_fewer_transfers_ends_no_method(tmp_path: Path) -> None:
     """What the method makes on its own decides whether more is tried of it, and that comes second."""
     drill = search.prepared(search.Question(synth.make("fabric", **RING), tmp_path, form="msccl:azure"))
