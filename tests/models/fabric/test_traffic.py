@@ -177,8 +177,8 @@ def test_no_bound_is_above_the_least_time() -> None:
 @pytest.mark.parametrize(("modes", "late"), [(("any",), False), (("sum",), False), (("any", "sum"), True)])
 def test_no_bound_is_above_the_least_time_of_300(modes: tuple[str, ...], late: bool) -> None:
     seen = Counter(never_above(Drawn.of(random.Random(1000 + seed), modes, late), 3000) for seed in range(300))
-    assert seen["tight"] > 100
-    assert seen["too large"] < 100
+    assert seen["tight"] > 80
+    assert seen["too large"] < 150
 
 
 @pytest.mark.parametrize(

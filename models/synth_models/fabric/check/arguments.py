@@ -8,8 +8,7 @@ least once, however switches forward; of a group's transfer at most its size is 
 
 ``prices``: ``length`` (price of a byte on every link), ``away_ticks`` at ``ticks_per_s`` (blocks from rank to rank
 whose latency distance is less are left out). Every byte travels from its origin to its goal, so its links cost at
-least the shortest distance; of several holders that of the nearest, of a sum that of the farthest, to the wanter that
-costs most.
+least the shortest distance.
 
 ``shares``: ``length``, and rows for the block ``of`` and all of the same holders and wanters: a ``wanter`` and, of a
 sum, a ``holder``, with a share of ``length`` for them; the shares of a block add up to no more. Every byte crosses, for
@@ -49,7 +48,6 @@ from synth_models.fabric.check.windows import (
     reach_over,
 )
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.problem.exact import exact
 
 NOT_JOINED = "some members cannot reach each other"
@@ -83,9 +81,7 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
     fabric = Fabric(instance)
     length = _lengths(fabric, certificate)
     blocks = instance.blocks
-    if instance.collective == "traffic":
-        return _of_traffic(fabric, length)
-    if np.any(blocks.origin == EVERYONE) or np.any(blocks.goal == EVERYONE):
+    if np.any(blocks.origin < 0) or np.any(blocks.goal < 0):
         raise ValueError(f"prices prove nothing for {instance.collective}")
     away = _ticks(fabric, certificate, "away_ticks")
     needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
@@ -103,25 +99,6 @@ def prices(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
         needed += untrusted.exact_dot(cost, blocks.bytes[rows])
         origins[u] = True
         goals[blocks.goal[rows]] = True
-    capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
-    return needed, capacity
-
-
-def _of_traffic(fabric: Fabric, length: IntArray) -> Needed:
-    """What blocks pay on the shortest ways to the wanter that costs most."""
-    blocks, members = fabric.instance.blocks, fabric.instance.members
-    away = {u: fabric.reach(fabric.mask([u]), length) for u in sorted(_named(fabric.instance, blocks.origin))}
-    needed, origins, goals = 0, np.zeros(fabric.nodes, dtype=bool), np.zeros(fabric.nodes, dtype=bool)
-    for b, size in enumerate(blocks.bytes.tolist()):
-        holders, wanters = (list(blocks.ranks(int(codes[b]), members)) for codes in (blocks.origin, blocks.goal))
-        costs = np.stack([away[u][wanters] for u in holders])
-        pays = costs.max(axis=0) if blocks.sums[b] else costs.min(axis=0)
-        dearest = int(pays.argmax())
-        if pays[dearest] >= UNREACHABLE:
-            raise ValueError(f"not every wanter of block {b} can be reached")
-        needed += int(pays[dearest]) * size
-        origins[holders[int(costs[:, dearest].argmax())] if blocks.sums[b] else holders] = True
-        goals[wanters[dearest]] = True
     capacity, _ = capacity_of(fabric, length, *fabric.windows(origins, goals), "path")
     return needed, capacity
 
@@ -169,10 +146,6 @@ def _one_of(row: Mapping[str, Any], key: str, ranks: Sequence[int]) -> int:
     if found not in ranks:
         raise ValueError(f"rank {found} is no {key} of its block")
     return found
-
-
-def _named(instance: FabricInstance, codes: IntArray) -> set[int]:
-    return {rank for code in np.unique(codes).tolist() for rank in instance.blocks.ranks(code, instance.members)}
 
 
 def gossip(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
