@@ -17,7 +17,7 @@ LATE = ("300us", "1ms", "2ms", "3ms", "10ms")
 KNOWING = ("bound", "direct", "ring", "late_rank")
 LIMIT_S = 600.0  # as on the rest of the page, whose records are the same
 ROUNDED = 1e-15  # of a value, by which a certified bound in 64 bits may lie below it
-KEYS = {"network": "star", "bandwidth": "450GiB/s", "latency": "1.5us", "collective": "allreduce", "bytes": "1GiB"}
+KEYS = {"bandwidth": "450GiB/s", "latency": "1.5us", "collective": "allreduce", "bytes": "1GiB"}
 
 
 def price(page: Reproduction) -> str:
@@ -54,7 +54,9 @@ class Row(NamedTuple):
 
 
 def _row(page: Reproduction, n: int, late: str) -> Row:
-    one, known = (page.keep(made(**KEYS, nodes=str(n), late=f"{who}:{late}"), "") for who in ("any", n - 1))
+    one, known = (
+        page.keep(made(network="star", nodes=str(n), **KEYS, late=f"{who}:{late}"), "") for who in ("any", n - 1)
+    )
     return Row(n, late, *_best(page, one, ("bound", "direct")), *_best(page, known, KNOWING))
 
 
