@@ -13,6 +13,7 @@ proportions of the point, from the farthest node to the source.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
@@ -29,7 +30,7 @@ from synth_models.topology.parts.folds import Folded, folded, rows, tree_flows
 from synth_models.topology.parts.renumberings import offered
 from synth_models.topology.solution import Topology
 
-LARGEST_PROGRAM = 200_000  # variables
+LARGEST_PROGRAM = 100_000  # variables
 SCALE = 720_720  # parts of a unit in a rounded routing: what 1, 2, …, 16 all divide, so that thirds stay exact
 NOTHING = 1e-9  # a flow this small is none
 TIGHT = 1e-6  # relative: as good as the mean load
@@ -52,33 +53,54 @@ def routed(
         return None
     if instance.objective == "hops":
         return Fraction(0), Topology(circuits)
-    best: tuple[Fraction, Topology] | None = None
-
-    def keep(flow: IntArray, scale: int) -> None:
-        nonlocal best
-        load = folds.load(flow, scale)
-        if best is None or load < best[0]:
-            topology = Topology(circuits, scale, folds.symmetries, rows(folds, flow))
-            best = (load, topology)
-            options.held.offer(lambda: topology, float(load), "the best routing so far stands in")
-
+    best = _Best(circuits, folds, options)
     for flow, rounds in tree_flows(folds, options):
-        keep(flow, rounds)
-    tight = folds.mean * (1 + TIGHT)
+        best.keep(flow, rounds)
     shortest = _on_shortest(folds)
-    for over in (shortest, _on_all(folds)) if exact else ():
-        if best is None or best[0] <= tight or options.out_of_time():
-            break
-        if over.sum() <= LARGEST_PROGRAM:
-            point = None
-            with options.in_time(), suppress(OutOfTime):
-                point = concurrent_flow(folds, over)
-            if point is not None:
-                keep(whole(folds, point), SCALE)
-        if over is shortest and best[0] > tight and not options.out_of_time():
-            for flow, rounds in tree_flows(folds, options, detours=True):
-                keep(flow, rounds)
-    return best
+    steps: list[Callable[[], None]]
+    steps = [lambda: _program(best, shortest), lambda: _detours(best), lambda: _program(best, _on_all(folds))]
+    for step in steps if exact else []:
+        if not best.tight and not options.out_of_time():
+            step()
+    return best.load, best.topology
+
+
+class _Best:
+    """The best routing so far of these circuits, with its largest load."""
+
+    def __init__(self, circuits: IntArray, folds: Folded, options: RunOptions) -> None:
+        self.circuits, self.folds, self.options = circuits, folds, options
+        self.load, self.topology = Fraction(1 << 62), Topology(circuits)
+
+    @property
+    def tight(self) -> bool:
+        """Whether all arcs carry the mean load, so that no routing is better."""
+        return self.load <= self.folds.mean * (1 + TIGHT)
+
+    def keep(self, flow: IntArray, scale: int) -> None:
+        """Keep the flow, shape (sources, arcs) in parts of ``scale``, if it is better."""
+        load = self.folds.load(flow, scale)
+        if load < self.load:
+            topology = Topology(self.circuits, scale, self.folds.symmetries, rows(self.folds, flow))
+            self.load, self.topology = load, topology
+            self.options.held.offer(lambda: topology, float(load), "the best routing so far stands in")
+
+
+def _program(best: _Best, over: Any) -> None:
+    """The linear program over these arcs, if it is not too large and ends in time."""
+    if over.sum() > LARGEST_PROGRAM:
+        return
+    point = None
+    with best.options.in_time(), suppress(OutOfTime):
+        point = concurrent_flow(best.folds, over)
+    if point is not None:
+        best.keep(whole(best.folds, point), SCALE)
+
+
+def _detours(best: _Best) -> None:
+    """Trees over paths of any length."""
+    for flow, rounds in tree_flows(best.folds, best.options, detours=True):
+        best.keep(flow, rounds)
 
 
 def _on_shortest(folds: Folded) -> Any:
