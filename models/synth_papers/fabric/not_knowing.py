@@ -27,9 +27,9 @@ def price(page: Reproduction) -> str:
     page.table("One plan, whoever is late", _in_words(pd.DataFrame(found)))
     page.note(
         "One plan: its routes, what every transfer carries and the order on every link are fixed, and each transfer "
-        "starts as soon as it can. Its end is that of the worst of all ranks being late; one that is less late makes "
-        "no plan later, so a row holds for all lateness up to its own. Its bound: what a link carries first waits for "
-        "some rank, so for each link some scenario has it begin as late."
+        "starts as soon as it can. It ends when the worst of all ranks is late. One that is less late makes no plan "
+        "later, so a row holds for all lateness up to its own. Its bound: what a link carries first waits for some "
+        "rank, so for each link some scenario has it begin as late."
     )
     n, late, plan, plan_bound, knowing, knowing_bound = max(found, key=lambda row: row.plan_s / row.knowing_bound_s)
     gap = max(1 - row.plan_bound_s / row.plan_s for row in found)
