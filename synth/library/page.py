@@ -28,7 +28,7 @@ synth library                                  # a row an instance; a family's n
 synth library equimesh-3x3-c2                  # what is known of one instance, how it was reached, how to beat it
 synth library --selection 1.0 --write lib      # the instances of synth-lib 1.0 as files
 synth submit lib/equimesh-3x3-c2.json --schedule mine.csv --by "your name"   # or --xml, or --bound
-synth library --compose better --time-limit 20s                # what schedules of others make of the open ones
+synth library harvest --compose better --time-limit 20s        # what schedules of others make of the open ones
 synth study instances/studies/synth-lib-solvers.toml           # four solvers side by side, on your machine
 ```
 
