@@ -27,7 +27,17 @@ SHAPES = {
 QUICK = ("ring", "recursive_doubling", "direct", "bruck", "pull")
 SLOW = ("pat", "double_tree", "bfb", "symmetric", "tacos", "forest", "flow", "two_level", "hierarchical", "spread_out",
         "plan", "fast", "two_step", "steiner", "epochs", "continuous", "steps")  # fmt: skip
-ELSEWHERE = ("imported", "one_after_another", "together", "in_network", "nvls", "sharp", "slots", "late_rank", "composed")
+ELSEWHERE = (
+    "imported",
+    "one_after_another",
+    "together",
+    "in_network",
+    "nvls",
+    "sharp",
+    "slots",
+    "late_rank",
+    "composed",
+)
 # for files, several collectives, switches that copy or add, balanced fat trees and dragonflies, a rank that is late,
 # what the library holds
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")

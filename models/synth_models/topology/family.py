@@ -12,7 +12,7 @@ _STARTS = Parameter("starts", read_int(1), 4, "starting points of the local sear
 
 
 def _published(name: str, summary: str) -> Method:
-    return Method(name, "reference", summary, f"{_HERE}references.published:{name}")
+    return Method(name, "reference", summary, f"{_HERE}references.published:{name}", repeats=True)
 
 
 FAMILY = Family(
@@ -32,7 +32,6 @@ FAMILY = Family(
         from_table="views.from_table:from_table",
     ),
     published=("torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular"),
-    seedless=("torus", "twisted", "circulant", "de_bruijn", "kautz"),
     default_methods=(
         *("bound", "torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular", "search", "milp"),
     ),

@@ -26,6 +26,7 @@ Raw = dict[str, Any]
 Pair = tuple[int, int]
 MOST_RANKS = 8
 READER: TypeAdapter[FabricSpec] = TypeAdapter(FabricSpec)
+DRAWN = tuple(name for name in COLLECTIVES if name != "traffic")  # of which test_traffic.py draws its own
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 RATES = (
     (1e9,), (1e9, 2e9), (1e9, 3e9, 25e9), (50e9, 450e9), (1e10 / 3, 12.3e9, 7e8), (1e6, 1e12), (1.0, 2.5, 0.7),
@@ -276,7 +277,7 @@ def _failed(chooser: random.Random, nodes: int, pairs: list[Pair]) -> Raw:
 
 def _one(chooser: random.Random, ranks: list[int], most: int = len(SIZES)) -> Raw:
     """One collective over all ranks or some, in their order or another."""
-    own: Raw = {"collective": chooser.choice(COLLECTIVES)}
+    own: Raw = {"collective": chooser.choice(DRAWN)}
     group = ranks
     if ranks and chooser.random() < 0.3:
         group = chooser.sample(ranks, chooser.randint(min(2, len(ranks)) - (chooser.random() < 0.05), len(ranks)))

@@ -337,10 +337,3 @@ def test_what_is_timed_backwards_is_valid_with_time_reversed(seed: int) -> None:
     made = mirrored(there, spread, timed_backwards(there, spread), backwards=True)
     assert made is not None
     assert check_schedule(instance, made).faults == []
-
-
-@pytest.mark.parametrize(("size", "passed"), [(2**10, False), (2**20, False), (2**26, True), (2**30, True)])
-def test_short_shares_are_not_passed_on_from_box_to_box(size: int, passed: bool) -> None:
-    """Each of 64 stops would take a latency, whatever a share takes on a shared link."""
-    plans = hierarchical._strategies(made(boxes=64, leaf=8, collective="allreduce", bytes=size))
-    assert any(plan.passed_on for plan in plans) == passed

@@ -123,7 +123,7 @@ def test_runs_for_a_form() -> None:
         assert len(forest) == len({str(one) for one in forest})
 
 
-@pytest.mark.parametrize(("gpu", "percent"), [("ampere", 83), ("mi300", None)])
+@pytest.mark.parametrize(("gpu", "percent"), [("ampere", 83), ("mi300x", None)])
 def test_where_executors_leave_links_within_boxes_less_it_is_planned_for(gpu: str, percent: int | None) -> None:
     """By methods that can, once, with few transfers; where these links keep more than NICs do, nothing is."""
     costs = cost_model("msccl:azure", gpu)

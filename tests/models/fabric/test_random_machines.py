@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from models.fabric.brute_force import TooLarge, least_seconds
-from models.fabric.random_machines import random_instance
+from models.fabric.random_machines import DRAWN, random_instance
 
 import synth
 from synth import kernels
@@ -23,7 +23,6 @@ from synth.records.optimality import exceeds
 from synth.records.record import Record
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.switch_trees import hub_routes
-from synth_models.fabric.problem.blocks import COLLECTIVES
 from synth_models.fabric.problem.reach import OF_SEVERAL, knows
 
 METHODS = [name for name in get_family("fabric").methods if name not in ("bound", "imported")]  # that asks for a file
@@ -107,7 +106,7 @@ def test_all_methods(part: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("collective", [*COLLECTIVES, "several"])
+@pytest.mark.parametrize("collective", [*DRAWN, "several"])
 def test_beside_brute_force(collective: str) -> None:
     """No schedule of whole blocks is below any bound."""
     for seed in range(10_000, 20_000):
@@ -227,7 +226,7 @@ def test_the_instances_are_the_same_each_time_and_of_all_kinds() -> None:
     random_instance.cache_clear()
     assert [random_instance(seed).to_json() for seed in range(20)] == [one.to_json() for one in drawn[:20]]
     files: list[dict[str, Any]] = [one.model_dump() for one in drawn]
-    assert {one["collective"] for one in files} == {*COLLECTIVES, "several"}
+    assert {one["collective"] for one in files} == {*DRAWN, "several"}
     assert {len(one.members) for one in drawn} == set(range(1, 9))
     switching = [one.switching for one in drawn if one.machine.is_switch.any()]
     for mode, flag in (("cut_through", "multicast"), ("store_and_forward", "buffer"), ("store_and_forward", "copies")):

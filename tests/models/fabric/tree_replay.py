@@ -162,8 +162,7 @@ class _TreeReplay(Replay):
 
     def play(self) -> None:
         """Arrivals before departures of the same tick; among arrivals copies before additions."""
-        members = list(self.instance.members)
-        everything, holds = self.at_first()
+        whole, holds = self.at_first()
         carried: dict[int, frozenset[Any]] = {}
         events = [(tick, 0, self.transfers[i][2], i, v) for tick, i, v in self.arrivals]
         events += [(tick, 1, False, i, v) for tick, i, v in self.departures]
@@ -172,7 +171,7 @@ class _TreeReplay(Replay):
             self.faults.add("no sums")
         for _, leaves, _, i, v in sorted(events):
             _, p, adds, _ = self.transfers[i]
-            has = holds.get((p, v), frozenset())
+            has, everything = holds.get((p, v), frozenset()), whole[p]
             if leaves:
                 if not has:
                     self.faults.add("not there")
@@ -190,7 +189,6 @@ class _TreeReplay(Replay):
                     self.faults.add("doubled")
                 holds[p, v] = has | carried[i]
         for p, (b, _) in enumerate(self.pieces):
-            goal = int(self.instance.blocks.goal[b])
-            for v in members if goal < 0 else [goal]:
-                if holds.get((p, v), frozenset()) != everything:
+            for v in self.asked[b][2]:
+                if holds.get((p, v), frozenset()) != whole[p]:
                     self.faults.add("missing")

@@ -169,7 +169,9 @@ def _relayed(sides: tuple[int, ...], rings: tuple[bool, ...]) -> Circuits:
     return grid_relay(grid(sides, rings, 2), options())
 
 
-@pytest.mark.parametrize("method", sorted(set(FAMILY.methods) - {"bound", "optree", "relay", "time_expanded"}))
+@pytest.mark.parametrize(
+    "method", sorted(set(FAMILY.methods) - {"bound", "composed", "optree", "relay", "time_expanded"})
+)
 def test_methods_of_one_ring_say_so(method: str) -> None:
     record = synth.solve(grid((4, 4), TORUS, 2), method)
     assert record["termination"] == "unsupported"
