@@ -35,7 +35,7 @@ QUICK = ("direct", "ring", "double_tree", "recursive_doubling", "bruck", "pat", 
          "in_network", "tacos", "hierarchical", "spread_out", "plan", "pull")  # fmt: skip
 DEFAULT, ALL, AT_ONCE = 200, 3000, 50
 REASONS = (
-    "several collectives are no algorithm of one", "outside the process group", "sums are formed in switches",
+    "several collectives at once", "outside the process group", "sums are formed in switches",
     "added up in switches: ", "does not run ", "runs no ", " takes ", "a demand is no collective", "has added to it",
     "replaces what",
 )  # fmt: skip

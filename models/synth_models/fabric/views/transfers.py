@@ -19,7 +19,7 @@ from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.solution import Quotient, Schedule, expanded
 
 MOST_SHOWN = 4
-_NO_FORM = "no executor here is told so; the flat table says it: synth show RECORD --csv"
+_NO_FORM = "no file here says how an executor runs them; `synth show RECORD --csv` lists every transfer"
 
 
 def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
@@ -45,9 +45,9 @@ def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
 
 def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
     if instance.traffic is not None:
-        raise InputError(f"blocks with several holders or wanters are no algorithm of one; {_NO_FORM}")
+        raise InputError(f"blocks with several holders or wanters: {_NO_FORM}")
     if instance.collectives is not None:
-        raise InputError(f"several collectives are no algorithm of one; {_NO_FORM}")
+        raise InputError(f"several collectives at once: {_NO_FORM}")
     schedule = expanded(instance, schedule)
     hops = hops_of(instance, schedule)
     if hops.wrong_count:
