@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from synth.errors import InputError
+from synth.errors import InputError, UnsupportedError
 from synth.family import get_family
 from synth.instance import Instance
 from synth.library import best_known
@@ -50,10 +50,16 @@ class Known:
 
 def of_others(instance: Instance, library: str | None) -> list[Known]:
     """What the library knows of all other instances of the family that have as many ranks; ``library``: the table, by
-    default the one that is found here or above. Raises :class:`InputError` where there is none."""
+    default the one that is found here or above. Raises :class:`InputError` where there is no such file, and
+    :class:`UnsupportedError` where none is found."""
     family = get_family(instance.family)
     size = str(int(family.capability("size")(instance)))
-    found = best_known.demand(None if library is None else Path(library), "library=FILE")
+    try:
+        found = best_known.demand(None if library is None else Path(library), "library=FILE")
+    except InputError as error:
+        if library is not None:
+            raise
+        raise UnsupportedError("; ".join(fault.words for fault in error.faults)) from None
     everything = _known(found, found.stat().st_mtime_ns)
     own = instance.sha256
     near = [one for one in everything if (one.row.family, one.row.size) == (instance.family, size)]

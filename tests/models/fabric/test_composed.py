@@ -9,7 +9,7 @@ import pytest
 from models.fabric.small_machines import machine
 
 import synth
-from synth.errors import UnsupportedError
+from synth.errors import InputError, UnsupportedError
 from synth.library import best_known
 from synth.options import RunOptions
 from synth.records.folder import pack
@@ -68,6 +68,25 @@ def test_what_does_not_follow(library: str) -> None:
     more = three("allgather", 6, [(0, 1, 5.0, 0.0), *BETWEEN])
     outcome = composed.solve(more, options)
     assert check_schedule(more, outcome.solution).value == 2.0
+
+
+def test_what_would_be_repeated_too_often_is_left_out(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six transfers, at most 18 where they are repeated: three times, not four."""
+    monkeypatch.setattr(composed, "MOST_REPEATED", 18)
+    options = RunOptions(None, method={"library": library, "tries": 4})
+    assert check_schedule(three("allgather", 18), composed.solve(three("allgather", 18), options).solution).value == 6.0
+    with pytest.raises(UnsupportedError, match="no schedule of the same ranks"):
+        composed.solve(three("allgather", 24), options)
+
+
+def test_no_library_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none is named; one that is named must be there."""
+    monkeypatch.chdir(tmp_path)
+    record = synth.solve(three("allgather", 6), "composed")
+    assert record["termination"] == "unsupported"
+    assert "library=FILE" in record["message"]
+    with pytest.raises(InputError):
+        synth.solve(three("allgather", 6), "composed", options={"library": "none.csv"})
 
 
 def test_sizes_keep_a_block_whole() -> None:

@@ -38,6 +38,7 @@ from synth_models.fabric.scheduling.back_and_forth import TIMED_AGAIN, again
 from synth_models.fabric.solution import Schedule, expanded
 
 MOST_TRANSFERS = 300_000  # of a schedule that is taken
+MOST_REPEATED = 5_000_000  # of one that is repeated
 NEAR = 1.25  # times the best by its parts' times, within which others are tried
 MIRRORS = {
     "allgather": "reduce_scatter", "reduce_scatter": "allgather", "broadcast": "reduce", "reduce": "broadcast",
@@ -170,6 +171,8 @@ class _Library:
         assert isinstance(source, FabricInstance)
         own = expanded(source, known.solution(), MOST_TRANSFERS)
         made = carried_over.on_links(own, links)
+        if times * made.transfers > max(MOST_REPEATED, made.transfers):
+            raise ValueError("too many transfers")
         if times > 1:
             made = carried_over.repeated(self.instance, made, times)
         return carried_over.resized(made, source.blocks.bytes * times, wanted.bytes)
