@@ -46,10 +46,16 @@ def test_every_part_has_all_its_rows_or_is_said_to_have_none(rows: pd.DataFrame,
         assert re.search(rf"^\| {re.escape(title)} +\| {said} +\|$", text.split("## Not tuned yet")[1], re.M)
 
 
+EVEN = 1.011  # times the best in use: what a file may take that serves all sizes of whole 8 KiB a rank (--any-count)
+
+
 def test_no_file_is_slower_than_what_is_in_use_or_below_its_bound(rows: pd.DataFrame) -> None:
+    """But for one, whose quicker form serves fewer counts of elements."""
     assert rows["form_s"].notna().all()
     assert rows["reference_s"].notna().all()
-    assert (rows["form_s"] <= rows["reference_s"] * (1 + 1e-9)).all()
+    slower = rows[rows["form_s"] > rows["reference_s"] * (1 + 1e-9)]
+    assert slower[["machine", "collective", "bytes"]].to_numpy().tolist() == [["dgx-a100", "broadcast", 4 * 2**20]]
+    assert (slower["form_s"] <= slower["reference_s"] * EVEN).all()
     assert not (rows["form_s"] < rows["bound_s"] * (1 - 1e-9)).any()
     written = rows[~left(rows)]
     in_switches = written[written["machine"].isin(ADDING)]
@@ -64,7 +70,7 @@ def test_every_file_is_within_the_executor_s_limits(rows: pd.DataFrame) -> None:
 def test_the_page_counts_its_rows(rows: pd.DataFrame, text: str) -> None:
     written = rows[~left(rows)]
     ratio = written["form_s"] / written["reference_s"]
-    assert f"none of the {len(written)} files" in text
+    assert f"{int((ratio > 1 + 1e-9).sum()) or 'none'} of the {len(written)} files" in text
     assert f"{int((ratio <= 0.99).sum())} are quicker by 1 % or more" in text
     count = len(rows) - len(written)
     assert re.search(rf"{count or 'No'} rows? of {len(rows)} (is|are) left to NCCL", text)
