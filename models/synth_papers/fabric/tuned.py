@@ -185,7 +185,7 @@ def _answer(page: Reproduction, rows: pd.DataFrame) -> None:
     files = rows[~left(rows)]
     ratio = files["form_s"] / files["reference_s"]
     slower, ahead = int((ratio > 1 + SAME).sum()), int((ratio <= AHEAD).sum())
-    by = f": by {100 * (float(ratio.max()) - 1):.2f} %, as it serves more sizes" if slower else ""
+    by = f". That is {100 * (float(ratio.max()) - 1):.2f} %, as it serves more sizes" if slower else ""
     parts = [
         f"Under the cost model of the executor {slower or 'none'} of the {len(files)} files that `synth tune` writes "
         f"is slower than the best of the algorithms in use under the same model{by}. {ahead} are quicker by "
