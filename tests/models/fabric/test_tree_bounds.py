@@ -17,7 +17,7 @@ from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import colours, finer
 from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.proven import NOTHING, Proven
-from synth_models.fabric.bounds.strongest import searches, strongest
+from synth_models.fabric.bounds.strongest import searches, searches_of_loads, strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
@@ -85,7 +85,7 @@ def every_argument(instance: FabricInstance) -> Iterator[Proven]:
         return lambda: next(left, None) is not None
 
     yield strongest_cut(links, look, few())
-    for search in searches(instance, links, look):
+    for search in (*searches_of_loads(instance, links, look), *searches(instance, links, look)):
         found = search(few(), NOTHING)
         if found is not NOTHING:
             yield found

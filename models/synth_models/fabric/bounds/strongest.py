@@ -61,7 +61,7 @@ def strongest(instance: FabricInstance, options: RunOptions, loads: bool = False
     if instance.traffic is not None:
         return _of_traffic(links, options)
     look = finer(links, colours(links))
-    found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *_of_loads(instance, links, look)]
+    found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *searches_of_loads(instance, links, look)]
     found += [] if loads else searches(instance, links, look)
     found.insert(1, lambda _, best: latest_own_part(links, best))
     best, ended = NOTHING, list[Search]()
@@ -118,7 +118,7 @@ def _caution(instance: FabricInstance) -> str | None:
     return caution(spec.name) if isinstance(spec, MachineSpec) and not instance.special_switches else None
 
 
-def _of_loads(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
+def searches_of_loads(instance: FabricInstance, links: Links, look: Colours) -> list[Search]:
     """What is tried behind cuts of what links carry: functions of ``more()`` and of what is known so far."""
     if instance.collective not in (*REDUCING, "allgather", "broadcast"):
         return [lambda more, best: strongest_prices(links, look, more, best)]

@@ -135,10 +135,12 @@ def shares(instance: FabricInstance, certificate: Mapping[str, Any]) -> Needed:
 def among(instance: FabricInstance, codes: IntArray, nodes: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Whether some, and whether all, of the ranks that each entry of a block's ``origin`` or ``goal`` means are among
     these nodes."""
-    distinct, which = np.unique(codes, return_inverse=True)
-    meant = instance.blocks.masks(distinct, instance.members, len(nodes))
-    some, every = np.any(meant & nodes, axis=1), ~np.any(meant & ~nodes, axis=1)
-    return some[which.reshape(-1)], every[which.reshape(-1)]
+    some = nodes[np.maximum(codes, 0)]
+    every = some.copy()
+    for code in np.unique(codes[codes < 0]).tolist():
+        meant = nodes[list(instance.blocks.ranks(code, instance.members))]
+        some[codes == code], every[codes == code] = meant.any(), meant.all()
+    return some, every
 
 
 def _one_of(row: Mapping[str, Any], key: str, ranks: Sequence[int]) -> int:
