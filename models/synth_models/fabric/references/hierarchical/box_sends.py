@@ -14,7 +14,7 @@ from synth_models.fabric.references.hierarchical.box_rails import AROUND, BESIDE
 from synth_models.fabric.references.hierarchical.box_trees import NOBODY, PlacedTrees
 from synth_models.fabric.references.hierarchical.share_weights import Dealt
 from synth_models.fabric.references.hierarchical.trees_over_boxes import leader, trees_of
-from synth_models.fabric.references.hierarchical.tuned import MOST_SHARES
+from synth_models.fabric.references.hierarchical.tuned import LEAD, MOST_SHARES
 
 SHARES, EVERYTHING = "shares", "everything"  # exchanges of an allreduce
 DEALT, SHARED_OUT = "dealt", "shared out"  # broadcasts
@@ -357,12 +357,12 @@ def from_one(
         assert placed is not None
         return _over_two_trees(sends, root, begin, turn, placed)
     if strategy.between == "trees":
-        trees, first, slack = trees_of(count), turn, strategy.slack
+        trees, first, slack, lead = trees_of(count), turn, strategy.slack, LEAD
         number, shifted = turn // slack % len(trees), np.zeros_like(turn)
     else:
         trees, first, number, shifted = _led(count, turn, rounds.between)
-        slack = 1
-    home_first = at_home(sends, root, begin, turn, rounds.inside)
+        slack, lead = 1, rounds.inside
+    home_first = at_home(sends, root, begin, turn, lead)
     for which, edges in enumerate(trees):
         mine = np.flatnonzero(number == which)
         brought, at = {0: home_first[mine]}, {0: begin[mine]}

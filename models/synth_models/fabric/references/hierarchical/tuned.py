@@ -26,6 +26,7 @@ KEPT = 6  # routes, groups and places kept from schedule to schedule: time for m
 SHORT = 10  # latencies that a message takes on a link: fewer plans, straight to all, for a congested link [11 %]
 LAGS = (32, 16, 8, 2)  # parts of all turns that the way down comes later, where links are slow: orders for time [2 %]
 IDLE = 3  # times what no allreduce can use of a link: later ends of lagging orders for unused links [1 %]
+LEAD = 16  # rounds by which the root's box prefers what leaves it: other boxes sooner for its own ranks [9 %]
 BEHIND = 16  # parts of all turns: sums at home earlier, one part of so many, for what other boxes wait for [0.7 %]
 ALONE = 0.1  # of the two ways together: the busiest link of one way evened out for that of both [7 %]
 HELP = 0.01  # of the busiest link's time: shares without help for evener links [3 %]
