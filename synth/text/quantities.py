@@ -43,7 +43,8 @@ def shown(value: float | None, unit: str = "") -> str:
 
 def named(value: float | None, unit: str) -> str:
     """The number with its unit or with the name of what it counts, for places where that name stands nowhere else."""
-    return shown(value, unit) if value is None or unit in SCALES else f"{shown(value, unit)} {unit}"
+    alone = value is None or not unit or unit in SCALES
+    return shown(value, unit) if alone else f"{shown(value, unit)} {unit}"
 
 
 def scaled(unit: str, highest: float) -> tuple[float, str]:
@@ -64,7 +65,7 @@ def counted(number: int, what: str) -> str:
 
 def with_unit(value: float | None, unit: str) -> str:
     """The same where no heading names what is counted: ``4 timesteps``."""
-    return NOTHING if value is None else shown(value, unit) + ("" if unit in SCALES else f" {unit}")
+    return NOTHING if value is None else shown(value, unit) + ("" if unit in SCALES or not unit else f" {unit}")
 
 
 def percent(value: float | None) -> str:

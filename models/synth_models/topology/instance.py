@@ -28,6 +28,7 @@ SHOWN = 4  # nodes or pairs that a fault names
 Whole = Annotated[int, Field(ge=0)]
 Link = tuple[Whole, Whole]
 Side = Annotated[int, Field(ge=2, le=16)]
+Links = Annotated[tuple[Link, ...], Field(max_length=MAX_CIRCUITS)]
 
 
 class Cubes(Part):
@@ -42,15 +43,15 @@ class Cubes(Part):
     kind: Literal["cubes"] = "cubes"
     sides: Annotated[tuple[Side, ...], Field(min_length=1, max_length=3)]
     cubes: Annotated[int, Field(ge=1, le=512)]
-    failed: tuple[Whole, ...] = ()
+    failed: Annotated[tuple[Whole, ...], Field(max_length=MAX_NODES)] = ()
 
 
 class Switch(Part):
     """A circuit switch: it joins each node of ``sends`` to one of ``receives``, by a permutation of its ports; port i
     of a side is the node that stands there at place i."""
 
-    sends: Annotated[tuple[Whole, ...], Field(min_length=1)]
-    receives: Annotated[tuple[Whole, ...], Field(min_length=1)]
+    sends: Annotated[tuple[Whole, ...], Field(min_length=1, max_length=MAX_NODES)]
+    receives: Annotated[tuple[Whole, ...], Field(min_length=1, max_length=MAX_NODES)]
 
 
 class Switched(Part):
@@ -58,8 +59,8 @@ class Switched(Part):
 
     kind: Literal["switches"] = "switches"
     nodes: Annotated[int, Field(ge=2, le=MAX_NODES)]
-    links: tuple[Link, ...] = ()
-    switches: tuple[Switch, ...] = ()
+    links: Links = ()
+    switches: Annotated[tuple[Switch, ...], Field(max_length=MAX_NODES * MAX_DEGREE)] = ()
     one_way: bool = False
 
 
@@ -70,7 +71,7 @@ class Budget(Part):
     kind: Literal["degree"] = "degree"
     nodes: Annotated[int, Field(ge=2, le=MAX_NODES)]
     degree: Annotated[int, Field(ge=1, le=MAX_DEGREE)]
-    links: tuple[Link, ...] = ()
+    links: Links = ()
     one_way: bool = False
 
 
@@ -108,12 +109,10 @@ class TopologyInstance(Instance):
         plant = raw.get("plant")
         if not isinstance(plant, dict):
             return []
-        kinds: dict[Any, type[Cubes | Switched | Budget]] = {"cubes": Cubes, "switches": Switched, "degree": Budget}
-        if plant.get("kind") not in kinds:
-            return []
+        kinds: dict[str, type[Cubes | Switched | Budget]] = {"cubes": Cubes, "switches": Switched, "degree": Budget}
         try:
-            read = kinds[plant["kind"]].model_validate(plant)
-        except ValueError:
+            read = kinds[plant.get("kind")].model_validate(plant)  # type: ignore[index]
+        except (ValueError, KeyError, TypeError):
             return []  # pydantic's to report
         return list(_faults(read))
 
@@ -261,11 +260,13 @@ def _cube_faults(plant: Cubes) -> Iterator[Fault]:
     if nodes > MAX_NODES:
         yield Fault("plant.cubes", f"makes {nodes} nodes, at most {MAX_NODES} are supported", plant.cubes, True)
         return
+    seen = set[int]()
     for i, number in enumerate(plant.failed):
         if number >= switches:
             yield Fault(f"plant.failed[{i}]", f"is no switch, the last is {switches - 1}", number, True)
-        elif number in plant.failed[:i]:
+        elif number in seen:
             yield Fault(f"plant.failed[{i}]", "stands twice", number, True)
+        seen.add(number)
     if plant.cubes > 1 and len(set(plant.failed)) >= switches:
         yield Fault("plant.failed", f"leaves no switch, so nothing can join the {plant.cubes} cubes")
 
@@ -273,16 +274,17 @@ def _cube_faults(plant: Cubes) -> Iterator[Fault]:
 def _switch_faults(plant: Switched) -> Iterator[Fault]:
     for i, switch in enumerate(plant.switches):
         for side in ("sends", "receives"):
-            ports = getattr(switch, side)
-            for j, node in enumerate(ports):
+            seen = set[int]()
+            for j, node in enumerate(getattr(switch, side)):
                 if node >= plant.nodes:
                     yield Fault(
                         f"plant.switches[{i}].{side}[{j}]", f"is no node, the last is {plant.nodes - 1}", node, True
                     )
-                elif node in ports[:j]:
+                elif node in seen:
                     yield Fault(
                         f"plant.switches[{i}].{side}[{j}]", "stands twice: a node has one port there", node, True
                     )
+                seen.add(node)
         if len(switch.sends) != len(switch.receives):
             sizes = f"{len(switch.sends)} ports that send and {len(switch.receives)} that receive"
             yield Fault(f"plant.switches[{i}]", f"has {sizes}: a permutation needs as many")

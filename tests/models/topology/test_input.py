@@ -49,6 +49,10 @@ def test_the_numbers_of_two_cubes() -> None:
         ({"one_way": True, "links": [[1, 0], [2, 3]], "switches": [{"sends": [0, 3], "receives": [1, 2]}]}, ""),
         ({"one_way": True, "switches": [{"sends": [1], "receives": [2]}]}, "these: 1, 2, 3"),
         ({"nodes": 5000}, "plant.nodes = 5000: must be <= 4096"),
+        ({"kind": []}, "plant"),
+        ({"kind": {"a": None}}, "plant"),
+        ({"kind": float("nan")}, "plant"),
+        ({"switches": [{"sends": [0, 1] * 10**5, "receives": [2, 3] * 10**5}]}, "must have at most 4,096 items"),
         (
             {"nodes": 2000, "switches": [{"sends": list(range(1025)), "receives": list(range(1025))}]},
             "can set up 1050625 circuits",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import synth
 from synth.errors import InputError
 from synth.options import RunOptions
+from synth.solvers.status import SolverResult
 from synth.text.input_file import InputFile
 from synth_models.topology.check.replay import check_topology
 from synth_models.topology.instance import Cubes, TopologyInstance
@@ -19,7 +21,8 @@ from synth_models.topology.parts.folds import folded, tree_flows
 from synth_models.topology.parts.kernels import lift_even_loads, lift_hop_sum
 from synth_models.topology.parts.lifts import lift_of_cubes
 from synth_models.topology.parts.routing import routed
-from synth_models.topology.solution import flow_table
+from synth_models.topology.programs import milp
+from synth_models.topology.solution import Topology, flow_table
 from synth_models.topology.views.from_table import from_table
 
 CUBES = {"cubes": 2, "sides": "4x4x4"}
@@ -93,6 +96,39 @@ def test_ours_is_below_the_published_optimum_of_two_cubes() -> None:
     record = synth.solve(instance, "search", time_limit="none", options={"moves": 6000, "starts": 2})
     assert record.ok
     assert 53792 / 768 <= record.value < 71.4375
+
+
+@pytest.mark.parametrize(
+    ("ended", "bound", "worse", "said", "grade"),
+    [
+        ("limit", -1 / 4.0, 0, "time_limit", "certified"),  # the solver proves 4, the cut 13/3
+        ("limit", None, 0, "time_limit", "certified"),
+        ("optimal", -3 / 13, 0, "optimal", "certified"),
+        ("optimal", -1 / 4.4, 0, "optimal", "solver"),
+        ("optimal", -3 / 13, 1, "time_limit", "certified"),  # its circuits are routed worse than the solver says
+    ],
+)
+def test_what_the_program_says_of_its_end(
+    monkeypatch: pytest.MonkeyPatch, ended: Any, bound: float | None, worse: int, said: str, grade: str
+) -> None:
+    """The larger of the solver's bound and the certified one; 'optimal' only if the routing is as good as that."""
+
+    def solved(model: Any, *_: object, **__: object) -> SolverResult:
+        for (_, i, j), x in model.chosen.items():
+            x.set_value(int(i == j))
+        return SolverResult(ended, True, None, bound, 0.0)
+
+    def as_routed(*_: object) -> tuple[Fraction, Topology]:
+        return Fraction(13, 3) + worse, Topology(np.zeros((0, 3), dtype=np.int64))
+
+    monkeypatch.setattr(milp.mathprog, "solve", solved)
+    monkeypatch.setattr(milp, "routed", as_routed)
+    instance = synth.make("topology", cubes=2, sides="2x2x2")
+    assert isinstance(instance, TopologyInstance)
+    outcome = milp.solve(instance, RunOptions(None))
+    assert outcome.termination == said
+    assert (outcome.certificate is not None) == (grade == "certified")
+    assert outcome.bound == pytest.approx(13 / 3 if grade == "certified" else 4.4)
 
 
 @pytest.mark.parametrize("method", ["twisted", "milp"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synth.text.quantities import named, percent, scaled, shown, times
+from synth.text.quantities import named, percent, scaled, shown, times, with_unit
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,7 @@ def test_ratios() -> None:
 def test_counts_with_their_names() -> None:
     assert [named(x, "phases") for x in (None, 1024)] == ["–", "1,024 phases"]
     assert named(1024, "bytes") == "1.00 KiB"
+    assert (named(71.5, ""), with_unit(71.5, "")) == ("71.5", "71.5")
 
 
 def test_axes() -> None:

@@ -150,7 +150,7 @@ def _sums(
     named once: each time counts references, which would take longer than all else.
     """
     sent_start, sent, come_start, come, start, source, of, arrive, owner, head = events
-    holders, _, is_sum, start_of, flat, place, is_switch, ready = ends
+    holders, _, is_sum, _, _, place, is_switch, ready = ends
     route_start, adds, several, came, buffer, copies = hands_on
     has, waits, free, of_piece, depth, contributes, chain, carried, left_once = sums
     full, empty = len(is_switch), len(is_switch) + 1
@@ -160,22 +160,22 @@ def _sums(
     for p in range(begin, len(holders)):
         if not is_sum[p]:
             continue
-        if holders[p] != now_of:
-            now_of = holders[p]
-            _complete_of(has, full, flat[start_of[now_of] : start_of[now_of + 1]], place, contributes, now_of)
+        now_of = _complete_of(has, full, ends, contributes, holders[p], now_of)
         n, behind, a, last = sent_start[p], sent_start[p + 1], come_start[p], come_start[p + 1]
         frees, longest_yet, redundant_yet = len(free), longest, redundant
         while n < behind or a < last:
             leaves = a == last or (n < behind and arrive[come[a]] > start[sent[n]])
-            i, v = (of[sent[n]], source[sent[n]]) if leaves else (owner[come[a]], head[come[a]])
+            if leaves:
+                i, v, now = of[sent[n]], source[sent[n]], start[sent[n]]
+            else:
+                i, v, now = owner[come[a]], head[come[a]], arrive[come[a]]
             if not is_switch[v] and (of_piece[v] != p or ready[v] > 0):
-                is_ready = ready[v] <= (start[sent[n]] if leaves else arrive[come[a]])
-                _own(v, p, of_piece, has, depth, place, is_ready and contributes[v] == now_of)
+                _own(v, p, of_piece, has, depth, place, ready[v] <= now and contributes[v] == now_of)
             if leaves:
                 value, deep = v, depth[v]
                 if is_switch[v]:
                     value, deep = empty, np.int32(0)
-                    if _leave_switch(arrive, left_once, code, i, came[i], start[sent[n]], buffer, copies):
+                    if _leave_switch(arrive, left_once, code, i, came[i], now, buffer, copies):
                         value, deep = carried[came[i]], chain[came[i]]
                 n += 1
                 further = several[i] and chain[i] > 0
@@ -212,25 +212,34 @@ def _sums(
                     code[i] = INCOMPLETE
                 _copy_row(has, v, full)
             if own_row[i]:
-                waits[carried[i]] -= 1
-                if waits[carried[i]] == 0:
-                    free[frees] = carried[i]
-                    frees += 1
+                frees = _arrived(waits, free, carried[i], frees)
         _empty_switches(events, ends, hands_on, sums, p, frees)
         lost = _lacking_at_goals(sums, ends, p, missing, lost)
     return _Tally(len(holders), lost, longest, redundant)
 
 
 @jit
-def _complete_of(
-    has: WordArray, full: int, ranks: IntArray, place: IntArray, contributes: IntArray, number: int
-) -> None:
-    """Make the row ``full`` hold the contributions of these ranks, which are set ``number``, and nothing else."""
-    for w in range(has.shape[1]):
-        has[full, w] = 0
-    for v in ranks:
-        contributes[v] = number
-        has[full, place[v] // 64] |= np.uint64(1) << np.uint64(place[v] % 64)
+def _complete_of(has: WordArray, full: int, ends: Ends, contributes: IntArray, number: int, now_of: int) -> int:
+    """Make the row ``full``, which is of set ``now_of``, hold the contributions of set ``number`` and nothing else;
+    that set."""
+    if number != now_of:
+        for w in range(has.shape[1]):
+            has[full, w] = 0
+        for n in range(ends.start[number], ends.start[number + 1]):
+            v = ends.flat[n]
+            contributes[v] = number
+            has[full, ends.place[v] // 64] |= np.uint64(1) << np.uint64(ends.place[v] % 64)
+    return number
+
+
+@jit(inlined=True)
+def _arrived(waits: IntArray, free: Int32Array, row: int, frees: int) -> int:
+    """How many rows are free once what is in this row has arrived in one more place."""
+    waits[row] -= 1
+    if waits[row] == 0:
+        free[frees] = row
+        frees += 1
+    return frees
 
 
 @jit

@@ -62,8 +62,8 @@ class Roads:
                     rows += [(place[u], place[v], seconds[v], route) for route in found.equal(u, v)[:MOST_EQUAL]]
         longest = max((len(route) for *_, route in rows), default=1)
         table = np.array([[*route, *[route[-1]] * (longest - len(route))] for *_, route in rows], dtype=np.int64)
-        src, dst = (np.array([row[k] for row in rows], dtype=np.int64) for k in (0, 1))
-        times = np.array([row[2] for row in rows], dtype=float)
+        src, dst = (np.array(ends, dtype=np.int64) for ends in ([u for u, *_ in rows], [v for _, v, *_ in rows]))
+        times = np.array([took for _, _, took, _ in rows], dtype=float)
         routes = tuple(route for *_, route in rows)
         return cls(instance, size, ranks, src, dst, times, routes, table.reshape(len(rows), longest))
 

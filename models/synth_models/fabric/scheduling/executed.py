@@ -149,10 +149,13 @@ def _end(steps: Steps, links: Links, resources: int, passes: int) -> float:
 def _shape(instance: FabricInstance, a: Algorithm) -> _Shape:
     """That of an algorithm, kept of the last one: every protocol asks for it in turn."""
     global _last
-    before = _last
-    if before is None or before[0] is not instance or any(getattr(before[1], n) is not getattr(a, n) for n in SHAPED):
-        before = _last = instance, a, _shaped(instance, a)
-    return before[2]
+    if _last is not None:
+        asked, alike, shape = _last
+        if asked is instance and all(getattr(alike, name) is getattr(a, name) for name in SHAPED):
+            return shape
+    shape = _shaped(instance, a)
+    _last = instance, a, shape
+    return shape
 
 
 def _shaped(instance: FabricInstance, a: Algorithm) -> _Shape:

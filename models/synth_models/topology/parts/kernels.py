@@ -73,6 +73,16 @@ def lift_hop_sum(to: IntArray, shift: IntArray, copies: int) -> int:
 
 
 @jit
+def _prices(load: FloatArray, price: FloatArray) -> None:
+    """e to the power of :data:`STEEP` times how far each load is below the largest, as a share of that."""
+    largest = 1e-9
+    for o in range(len(load)):
+        largest = max(largest, load[o])
+    for o in range(len(load)):
+        price[o] = math.exp(STEEP * (load[o] / largest - 1.0))
+
+
+@jit
 def avoid_loads(
     start: IntArray,
     head: IntArray,
@@ -89,19 +99,14 @@ def avoid_loads(
     least; add what it puts on the arcs to ``flow``, shape (sources, arcs), and to ``load``, shape (orbits of arcs,).
 
     Arc a is of the orbit ``of[a]``, which has ``room`` arcs; what source s sends counts ``weight[s]`` times. An arc
-    costs e to the power of :data:`STEEP` times how far its load is below the largest, as a share of that.
-    O(rounds * sources * arcs).
+    costs what :func:`_prices` says. O(rounds * sources * arcs).
     """
     nodes = len(start) - 1
     away, order, by = np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     cost, behind, price = np.empty(nodes, np.float64), np.empty(nodes, np.int64), np.empty(len(load), np.float64)
     for _ in range(rounds):
         for s in range(len(sources)):
-            largest = 1e-9
-            for o in range(len(load)):
-                largest = max(largest, load[o])
-            for o in range(len(load)):
-                price[o] = math.exp(STEEP * (load[o] / largest - 1.0))
+            _prices(load, price)
             away[:] = -1
             away[sources[s]], order[0], cost[sources[s]], first, last = 0, sources[s], 0.0, 0, 1
             while first < last:
@@ -137,7 +142,7 @@ def detour_loads(
     load: FloatArray,
     rounds: int,
 ) -> None:
-    """As :func:`avoid_loads`, over paths of any number of hops: an arc costs 1 and :data:`PULL` times that price.
+    """As :func:`avoid_loads`, over paths of any number of hops: an arc costs 1 and :data:`PULL` times that.
 
     Paths are found by relaxing arcs from a queue of nodes. About O(rounds * sources * arcs)."""
     nodes = len(start) - 1
@@ -145,11 +150,7 @@ def detour_loads(
     queue, queued = np.empty(nodes + 1, np.int64), np.zeros(nodes, np.bool_)
     for _ in range(rounds):
         for s in range(len(sources)):
-            largest = 1e-9
-            for o in range(len(load)):
-                largest = max(largest, load[o])
-            for o in range(len(load)):
-                price[o] = 1.0 + PULL * math.exp(STEEP * (load[o] / largest - 1.0))
+            _prices(load, price)
             cost[:] = FAR
             cost[sources[s]], queue[0], first, last = 0.0, sources[s], 0, 1
             while first != last:
@@ -158,7 +159,7 @@ def detour_loads(
                 queued[at] = False
                 for arc in range(start[at], start[at + 1]):
                     to = head[arc]
-                    through = cost[at] + price[of[arc]]
+                    through = cost[at] + 1.0 + PULL * price[of[arc]]
                     if through < cost[to] - 1e-9:
                         cost[to], by[to] = through, arc
                         if not queued[to]:

@@ -27,13 +27,14 @@ image's flows. z is at most the inverse of the bound by levels and cuts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from synth.arrays import IntArray
 from synth.errors import SizeLimitError, UnsupportedError
-from synth.method import Outcome
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.records.optimality import meets
 from synth.solvers import mathprog
@@ -42,6 +43,7 @@ from synth.solvers.rows import Row, add_rows, linear, ones, variables
 from synth_models.topology.bounds.anywhere import strongest
 from synth_models.topology.instance import Cubes, TopologyInstance
 from synth_models.topology.parts.routing import routed
+from synth_models.topology.solution import Topology
 
 MOST_NODES = 16
 FIXED = -1
@@ -52,7 +54,8 @@ Arc = tuple[int, int, int, int, int]
 
 
 def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
-    """Method ``milp``; the routing of the circuits that it finds is made anew, in whole numbers."""
+    """Method ``milp``; the routing of the circuits that it finds is made once more, in whole
+    numbers. Where that ends above the solver's bound by more than the gap asked for, the run is not called optimal."""
     if instance.degree is not None:
         raise UnsupportedError("milp takes circuit switches, not degrees")
     if instance.nodes > MOST_NODES:
@@ -64,13 +67,22 @@ def solve(instance: TopologyInstance, options: RunOptions) -> Outcome:
     if bound is not None and instance.objective == "load":
         bound = -1 / bound if bound < 0 else None
     proof: str | None = f"branch and bound, {options.solver or 'highs'}"
-    certified = bound is None or meets(float(least), bound)
+    certified = bound is None or bound <= float(least) or meets(float(least), bound)
     if certified:
         bound, proof = float(least), words
-    ended = "optimal" if result.termination == "optimal" else "time_limit"
     found = routed(instance, circuits_of(model), options) if result.has_point else None
     kept = dict(certificate) if certified else None
-    return Outcome(ended, None if found is None else found[1], bound, proof, kept)  # type: ignore[arg-type]
+    return Outcome(_ended(result.termination, found, bound, options), found and found[1], bound, proof, kept)
+
+
+def _ended(
+    solver: str, found: tuple[Fraction, Topology] | None, bound: float | None, options: RunOptions
+) -> Termination:
+    """How the run ended where the solver ended so, with this load (of hops 0: they follow from the circuits)."""
+    if found is None:
+        return "infeasible" if solver == "infeasible" else "time_limit"
+    near = bound is None or float(found[0]) <= bound * (1 + options.relative_gap)
+    return "optimal" if solver == "optimal" and near else "time_limit"
 
 
 def build(instance: TopologyInstance, least: float) -> pyo.ConcreteModel:

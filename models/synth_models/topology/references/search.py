@@ -136,7 +136,7 @@ class _Judge:
 
 def _change(lift: Lift, random: np.random.Generator) -> None:
     """One random move."""
-    if len(lift.movable) == lift.to.size and random.random() < TWICE:  # every link may be joined anew
+    if len(lift.movable) == lift.to.size and random.random() < TWICE:  # every link may be joined in another way
         port, other = (int(lift.movable[i]) for i in random.integers(len(lift.movable), size=2))
         mates = int(lift.mate.flat[port]), int(lift.mate.flat[other])
         if len({port, other, *mates}) == 4:
