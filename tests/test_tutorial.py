@@ -17,6 +17,7 @@ from synth.solvers import catalogue, mathprog
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a method, a family, a solver")[1]
 FILES = {code.split("\n")[0].removeprefix("# "): code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)}
+FILES["scipy_solver.py"] = (ROOT / "tests/toy_solver/scipy_solver.py").read_text()  # the page links to it
 ENTRIES = dict(re.findall(r"```toml\n\[project.entry-points.\"(.*?)\"\](.*?)```", TEXT, re.DOTALL))
 QUADRATIC = """
 from synth.family import Method, Outcome
@@ -54,7 +55,8 @@ def record(place: Place, name: str) -> dict:
 def test_the_program_is_the_toy_familys():
     shown = FILES["toy_broadcast/programs.py, in part"].split("\n", 1)[1]
     assert shown in (TOY / "toy_broadcast/programs.py").read_text()
-    assert len(TEXT.split("```python")) == 5
+    assert len(TEXT.split("```python")) == 4
+    assert "(tests/toy_solver/scipy_solver.py)" in TEXT
 
 
 def test_whence_they_come_is_shown(place):
