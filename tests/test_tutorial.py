@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md tells others to write, taken from there, installed as theirs, and used: solve, check, study."""
+"""What CONTRIBUTING.md tells others to write, taken from there and the file that it links to, and used as theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from synth.solvers import catalogue, mathprog
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a method, a family, a solver")[1]
 FILES = {code.split("\n")[0].removeprefix("# "): code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)}
-FILES["scipy_solver.py"] = (ROOT / "tests/toy_solver/scipy_solver.py").read_text()  # the page links to it
+SCIPY_SOLVER = ROOT / "tests/toy_solver/scipy_solver.py"
+FILES["scipy_solver.py"] = SCIPY_SOLVER.read_text()
 ENTRIES = dict(re.findall(r"```toml\n\[project.entry-points.\"(.*?)\"\](.*?)```", TEXT, re.DOTALL))
 QUADRATIC = """
 from synth.family import Method, Outcome
@@ -52,11 +53,10 @@ def record(place: Place, name: str) -> dict:
     return json.loads((place.work / "results/toy_broadcast/toy-13" / f"{name}.json").read_text())
 
 
-def test_the_program_is_the_toy_familys():
-    shown = FILES["toy_broadcast/programs.py, in part"].split("\n", 1)[1]
-    assert shown in (TOY / "toy_broadcast/programs.py").read_text()
-    assert len(TEXT.split("```python")) == 4
-    assert "(tests/toy_solver/scipy_solver.py)" in TEXT
+def test_the_page_shows_two_methods_and_links_to_program_and_solver():
+    assert len(TEXT.split("```python")) == 3
+    for file in (TOY / "toy_broadcast/programs.py", SCIPY_SOLVER):
+        assert f"({file.relative_to(ROOT)})" in TEXT
 
 
 def test_whence_they_come_is_shown(place):
