@@ -30,6 +30,7 @@ from synth.family import defaults_for, get_family
 from synth.instance import Instance
 from synth.library import best_known
 from synth.library.best_known import Before, Row
+from synth.options import RELATIVE_GAP
 from synth.records import record as records
 from synth.records.record import Record
 
@@ -132,7 +133,7 @@ def _others(instance: Instance) -> list[str]:
 def _timed(
     instance: Instance, stored: Record, method: str | None = None, patience: float = 1.0
 ) -> tuple[Record, float]:
-    """A run with a record's options, by its method or another with its defaults, and its processor time."""
+    """A run with a record's options, or by another method with its own and the usual gap, and its processor time."""
     options = stored["options"]
     given = {} if method else {key: one for key, one in options["method"].items() if one is not None}
     limit, began = options["time_limit_s"], _processor_s()
@@ -141,7 +142,7 @@ def _timed(
         method or stored["method"],
         solver=None if method else stored["solver"],
         time_limit=None if limit is None else limit * patience,
-        gap=options["relative_gap"],
+        gap=RELATIVE_GAP if method else options["relative_gap"],
         threads=options["threads"],
         seed=options["seed"],
         options=given,
