@@ -63,6 +63,8 @@ def test_what_came_too_late_is_put_first(listed: bool) -> None:
     assert again(instance, options, found, Fraction(12), listed=listed) is found
     asked = RunOptions(time_limit_s=None, relative_gap=0.5)
     assert again(instance, asked, found, Fraction(6), listed=listed) is found
+    near = again(instance, options, found, Fraction(1194, 100), listed=listed)
+    assert (near is found) is not listed  # half a hundredth above the bound: only list scheduling goes on
 
 
 @pytest.mark.long

@@ -50,7 +50,8 @@ def again(
     and the gap asked for is not reached. Itself where it takes hardly more than ``least``, a lower bound in seconds,
     where switches store and forward, routes branch, or a rank sends several sums of a piece, or one before all its
     parts are there (an exchange). ``rounded``: many transfers are placed in cells of rounded times. ``listed``: passes
-    are list scheduling instead of filling gaps, and the next may save time where one has not."""
+    are list scheduling instead of filling gaps: the next may save time where one has not, and a smaller gap is gone on
+    for."""
     if instance.switching.mode == "store_and_forward" or not 0 < found.transfers <= MOST_TRANSFERS:
         return found
     try:
@@ -63,7 +64,7 @@ def again(
     back, there = reversed_in_time(forth), _turned_around(instance)
     many = found.transfers > FEW
     placed = timed_alike if listed else partial(timed, in_gaps=not many, in_cells=many, rounded=rounded)
-    enough = max(chunks.WORTH, Fraction(options.relative_gap))
+    enough = max(chunks.NOTICEABLE if listed else chunks.WORTH, Fraction(options.relative_gap))
     best, shortest, takes = found, chunks.seconds(instance, found), (LISTED if listed else A_TRANSFER) * found.transfers
     for _ in range(LISTED_ROUNDS if listed else ROUNDS):
         if shortest * (1 - enough) <= least or not options.fits(takes + chunks.CHECKED * found.transfers):
