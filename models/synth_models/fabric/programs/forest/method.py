@@ -46,7 +46,6 @@ from synth_models.fabric.programs.forest.tuned import (
     ENOUGH,
     EQUAL,
     FAR,
-    GAINED,
     LISTED,
     MORE_TRANSFERS,
     MOST_PACKED,
@@ -199,7 +198,7 @@ def _worth_packing(instance: FabricInstance, most: int) -> list[int]:
     rates = equal_rates(machine, members, roots, [count for count in EQUAL if count * each <= most] or [EQUAL[0]])
     kept: list[int] = []
     for count, rate in rates.items():
-        if not kept or rate > rates[kept[-1]] * GAINED:
+        if not kept or rate > rates[kept[-1]]:
             kept.append(count)
     return kept[-MOST_PACKED:]
 
