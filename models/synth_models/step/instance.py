@@ -137,12 +137,8 @@ def suited(instance: StepInstance, method: str) -> bool:
 def _faults(rows: Sequence[dict[str, Any]], links: Sequence[Any]) -> Iterator[Fault]:
     names = [row["name"] for row in rows]
     number = {name: i for i, name in enumerate(names)}
-    for name, many in Counter(names).items():
-        if many > 1:
-            yield Fault("nodes", f"{many} nodes have this name", name, True)
-    for name, many in Counter(map(str, links)).items():
-        if many > 1:
-            yield Fault("links", f"{many} classes have this name", name, True)
+    yield from _repeated("nodes", names)
+    yield from _repeated("links", list(map(str, links)))
     after: list[list[int]] = []
     for i, row in enumerate(rows):
         stated = row.get("after", ())
@@ -157,6 +153,12 @@ def _faults(rows: Sequence[dict[str, Any]], links: Sequence[Any]) -> Iterator[Fa
         yield Fault(f"nodes[{cycle[0]}] ({names[cycle[0]]}).after", f"wait for each other: {told}")
 
 
+def _repeated(path: str, names: Sequence[str]) -> Iterator[Fault]:
+    for name, many in Counter(names).items():
+        if many > 1:
+            yield Fault(path, f"{many} have this name", name, True)
+
+
 def _node_faults(
     path: str, row: dict[str, Any], known: Sequence[str], rows: Sequence[dict[str, Any]], number: dict[str, int]
 ) -> Iterator[Fault]:
@@ -169,8 +171,12 @@ def _node_faults(
             yield Fault(f"{path}.after", "stands twice", name, True)
         elif own and (other := _ranks(rows[number[name]])) and not own & other:
             yield Fault(f"{path}.after", "shares no rank with it: what is awaited must end at a rank of it", name, True)
-    if row.get("kind") != "operation" or not own:
-        return
+    if row.get("kind") == "operation" and own:
+        yield from _group_faults(path, row, own)
+
+
+def _group_faults(path: str, row: dict[str, Any], own: set[int]) -> Iterator[Fault]:
+    """What is wrong with the ranks of an operation."""
     listed, group = row["ranks"], row.get("group")
     if len(own) < len(listed):
         yield Fault(f"{path}.ranks", "a rank stands twice")

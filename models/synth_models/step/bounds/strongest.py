@@ -45,17 +45,22 @@ def strongest(instance: StepInstance) -> tuple[int, str, dict[str, Any]]:
         path.append(came[path[-1]])
     found: tuple[int, str, dict[str, Any]]
     found = best, f"longest path: {len(path)} nodes", {"argument": "path", "nodes": path[::-1]}
-    on: dict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for node, places in enumerate(instance.places):
-        for place in places:
-            on[place].append(node)
-    for (kind, rank, name), nodes in on.items():
+    for (kind, rank, name), nodes in _served(instance).items():
         behind = [tail[node] + long[node] - work[node] for node in nodes]
         value, members = _window([head[node] for node in nodes], [work[node] for node in nodes], behind)
         if value > found[0]:
             words = f"{kind} {name} of rank {rank}: work of {len(members)} nodes, and what must come before and after"
             found = value, words, {"argument": "window", "nodes": [nodes[i] for i in members]}
     return found
+
+
+def _served(instance: StepInstance) -> dict[tuple[str, int, str], list[int]]:
+    """The nodes of every stream and port."""
+    on: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    for node, places in enumerate(instance.places):
+        for place in places:
+            on[place].append(node)
+    return on
 
 
 def _window(heads: list[int], works: list[int], tails: list[int]) -> tuple[int, list[int]]:

@@ -44,6 +44,14 @@ def _window(instance: StepInstance, nodes: list[int]) -> int:
     shared = set(instance.places[nodes[0]]).intersection(*(instance.places[node] for node in nodes))
     if not shared:
         raise ValueError("the nodes share neither stream nor port")
+    head, tail, long = _heads_and_tails(instance)
+    work = [at_least(instance, node, busy=True) for node in nodes]
+    behind = min(tail[node] + long[node] - busy for node, busy in zip(nodes, work, strict=True))
+    return min(head[node] for node in nodes) + sum(work) + behind
+
+
+def _heads_and_tails(instance: StepInstance) -> tuple[list[int], list[int], list[int]]:
+    """The longest paths before and behind every node, and what it takes at least."""
     count = len(instance.nodes)
     long = [at_least(instance, node, busy=False) for node in range(count)]
     after: list[list[int]] = [[] for _ in range(count)]
@@ -61,6 +69,4 @@ def _window(instance: StepInstance, nodes: list[int]) -> int:
     tail = [0] * count
     for node in reversed(order):
         tail[node] = max((tail[other] + long[other] for other in after[node]), default=0)
-    work = [at_least(instance, node, busy=True) for node in nodes]
-    behind = min(tail[node] + long[node] - busy for node, busy in zip(nodes, work, strict=True))
-    return min(head[node] for node in nodes) + sum(work) + behind
+    return head, tail, long

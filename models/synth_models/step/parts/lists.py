@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Sequence
 
 from synth_models.step.instance import StepInstance
+from synth_models.step.parts.order import followers
 
 
 def scheduled(instance: StepInstance, long: Sequence[int], priority: Sequence[float]) -> list[int]:
@@ -13,10 +14,7 @@ def scheduled(instance: StepInstance, long: Sequence[int], priority: Sequence[fl
     priority, as far as all their places are free."""
     count = len(long)
     waits = [len(row) for row in instance.before]
-    behind: list[list[int]] = [[] for _ in range(count)]
-    for node, row in enumerate(instance.before):
-        for other in row:
-            behind[other].append(node)
+    behind = followers(instance.before)
     start, taken = [0] * count, set[tuple[str, int, str]]()
     parked: dict[tuple[str, int, str], list[tuple[float, int]]] = {}
     ready = [(-priority[node], node) for node in range(count) if not waits[node]]
@@ -37,9 +35,8 @@ def scheduled(instance: StepInstance, long: Sequence[int], priority: Sequence[fl
         while running and running[0][0] == now:
             _, node = heapq.heappop(running)
             taken.difference_update(instance.places[node])
-            for place in instance.places[node]:
-                for key in parked.pop(place, ()):
-                    heapq.heappush(ready, key)
+            for key in [key for place in instance.places[node] for key in parked.pop(place, ())]:
+                heapq.heappush(ready, key)
             for other in behind[node]:
                 waits[other] -= 1
                 if not waits[other]:

@@ -10,10 +10,7 @@ def ordered(before: Sequence[Sequence[int]], rank: Sequence[float]) -> list[int]
     """All nodes that are behind no cycle, each after those in its row of ``before``; of several that could be next the
     one of the least ``rank``, then of the least number. O((nodes + rows) log nodes)."""
     open_ = [len(row) for row in before]
-    behind: list[list[int]] = [[] for _ in before]
-    for node, row in enumerate(before):
-        for other in row:
-            behind[other].append(node)
+    behind = followers(before)
     heap = [(rank[node], node) for node, many in enumerate(open_) if not many]
     heapq.heapify(heap)
     found = []
@@ -25,6 +22,15 @@ def ordered(before: Sequence[Sequence[int]], rank: Sequence[float]) -> list[int]
             if not open_[other]:
                 heapq.heappush(heap, (rank[other], other))
     return found
+
+
+def followers(before: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Of every node those that come after it."""
+    behind: list[list[int]] = [[] for _ in before]
+    for node, row in enumerate(before):
+        for other in row:
+            behind[other].append(node)
+    return behind
 
 
 def cycles(before: Sequence[Sequence[int]]) -> list[list[int]]:

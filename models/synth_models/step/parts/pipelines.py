@@ -13,14 +13,8 @@ def pipeline(stages: int, microbatches: int, schedule: str, forward: float) -> l
     leaves it open (Qi et al. 2024). Messages take no time."""
     nodes: list[dict[str, Any]] = []
     for stage in range(stages):
-        warm = microbatches if schedule == "gpipe" else min(microbatches, stages - stage)
-        order = [("f", i) for i in range(warm)]
-        for i in range(microbatches):
-            order.append(("b", i))
-            if warm + i < microbatches:
-                order.append(("f", warm + i))
         last = ""
-        for kind, i in order:
+        for kind, i in _order(microbatches if schedule == "gpipe" else stages - stage, microbatches):
             name = f"{kind}{i}.{stage}"
             before = [f"f{i}.{stage}"] if kind == "b" else []
             neighbour = stage - 1 if kind == "f" else stage + 1
@@ -41,6 +35,15 @@ def pipeline(stages: int, microbatches: int, schedule: str, forward: float) -> l
                 )
             last = name
     return _as_issued(nodes)
+
+
+def _order(warm: int, microbatches: int) -> list[tuple[str, int]]:
+    """Passes of a stage: so many forward, then one back and one forward in turn."""
+    ahead = min(warm, microbatches)
+    order = [("f", i) for i in range(ahead)]
+    for i in range(microbatches):
+        order += [("b", i)] + ([("f", ahead + i)] if ahead + i < microbatches else [])
+    return order
 
 
 def _as_issued(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from synth.errors import InputError
+from synth.errors import Fault, InputError
 from synth.text.input_file import InputFile
 
 KERNELS = ("stream", "start_us", "dur_us", "class")
@@ -19,20 +19,8 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
     """Links and nodes of a profile: spans in which kernels computed, and kernels that communicated, each chain in its
     order. A span comes after the last kernel of the other chain that had ended when it began, and the other way
     round. Communication is as long as measured. Raises :class:`InputError` with every faulty line."""
-    rows = _rows(file, KERNELS)
-    faults, spans, other = [], list[list[float]](), list[tuple[float, float]]()
-    read = []
-    for line, row in rows:
-        try:
-            at, long = float(row["start_us"]), float(row["dur_us"])
-        except ValueError:
-            at, long = 0.0, -1.0
-        if not (0 <= at < 1e12 and 0 <= long < 1e12):
-            faults.append(f"line {line}: start_us and dur_us must be numbers that are not negative")
-        read.append((at, at + long, row["stream"]))
-    if faults or not read:
-        raise InputError("; ".join(faults) or "holds no kernel", str(file))
-    for at, end, stream in sorted(read):
+    spans, other = list[list[float]](), list[tuple[float, float]]()
+    for at, end, stream in _kernels(file):
         if stream == COMMUNICATION:
             other.append((at, end))
         elif spans and at < spans[-1][1]:
@@ -54,6 +42,22 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
                      "link": "nic"})
         )  # fmt: skip
     return {"links": [{"name": "nic", "bandwidth": 50e9}], "nodes": nodes}
+
+
+def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
+    """Begin and end in microseconds and the stream of every kernel, in the order of time."""
+    faults, read = [], []
+    for line, row in _rows(file, KERNELS):
+        try:
+            at, long = float(row["start_us"]), float(row["dur_us"])
+        except ValueError:
+            at, long = 0.0, -1.0
+        if not (0 <= at < 1e12 and 0 <= long < 1e12):
+            faults.append(Fault(f"line {line}", "start_us and dur_us must be numbers that are not negative"))
+        read.append((at, at + long, row["stream"]))
+    if faults:
+        raise InputError(faults, str(file))
+    return sorted(read)
 
 
 def workload_nodes(file: InputFile, part: str, group: int) -> tuple[str, list[dict[str, Any]]]:
