@@ -74,7 +74,7 @@ def test_every_family_has_its_table_once() -> None:
     assert sorted(blocks()) == sorted([ALL, *shipped])
 
 
-@pytest.mark.parametrize("name", [ALL, "bine", "fabric", "harvest", "mlfm", "optree", "topology", "xtree"])
+@pytest.mark.parametrize("name", [ALL, "bine", "fabric", "harvest", "mlfm", "optree", "step", "topology", "xtree"])
 def test_the_table_is_what_the_families_state(name: str) -> None:
     page = blocks()[name]
     now = page.read_text().partition(BLOCK.format(name))[2].partition("<!-- end -->")[0]

@@ -25,7 +25,7 @@ from synth.records.schema import schema
 
 SCHEMAS = ROOT / "models" / "formats" / "schemas"
 PAGES = {"record": "records.md"}  # of a family's instances: instances.md
-FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "topology", "xtree")
+FAMILIES = ("bine", "fabric", "harvest", "mlfm", "optree", "step", "topology", "xtree")
 
 
 @cache

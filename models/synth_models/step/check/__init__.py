@@ -1,0 +1,1 @@
+"""Replay of steps and of bounds on them."""

@@ -1,0 +1,1 @@
+"""What methods and bounds share."""

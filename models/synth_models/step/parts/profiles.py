@@ -1,0 +1,99 @@
+"""Nodes of published profiles: kernels of one rank by moments, and AICB's workloads by sums of phases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synth.errors import Fault, InputError
+from synth.text.input_file import InputFile
+
+KERNELS = ("stream", "start_us", "dur_us", "class")
+SUMS = ("file", "compute_fwd_ms", "compute_input_grad_ms", "compute_weight_grad_ms", "phase", "collective", "bytes",
+        "count")  # fmt: skip
+COMMUNICATION = "27"  # the stream of DeepSeek's profile on which all communication runs
+NAMES = {"ALLREDUCE": "allreduce", "ALLGATHER": "allgather", "REDUCESCATTER": "reduce_scatter",
+         "BROADCAST": "broadcast", "ALLTOALL": "alltoall"}  # fmt: skip
+
+
+def kernel_nodes(file: InputFile) -> dict[str, Any]:
+    """Links and nodes of a profile: spans in which kernels computed, and kernels that communicated, each chain in its
+    order. A span comes after the last kernel of the other chain that had ended when it began, and the other way
+    round. Communication is as long as measured. Raises :class:`InputError` with every faulty line."""
+    spans, other = list[list[float]](), list[tuple[float, float]]()
+    for at, end, stream in _kernels(file):
+        if stream == COMMUNICATION:
+            other.append((at, end))
+        elif spans and at < spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], end)
+        else:
+            spans.append([at, end])
+    marked = sorted([(at, end, "c") for at, end in spans] + [(at, end, "m") for at, end in other])
+    ended: dict[str, list[tuple[float, str]]] = {"c": [], "m": []}
+    nodes = []
+    for at, end, kind in marked:
+        own, others = ended[kind], ended["m" if kind == "c" else "c"]
+        before = [name for until, name in others if until <= at][-1:] + [name for _, name in own[-1:]]
+        name = f"{kind}{len(own)}"
+        own.append((end, name))
+        node = {"name": name, "seconds": (end - at) / 1e6, "after": before}
+        nodes.append(
+            node | ({"kind": "computation", "rank": 0} if kind == "c" else
+                    {"kind": "operation", "collective": "alltoall", "bytes": 0, "ranks": [0], "group": 64,
+                     "link": "nic"})
+        )  # fmt: skip
+    return {"links": [{"name": "nic", "bandwidth": 50e9}], "nodes": nodes}
+
+
+def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
+    """Begin and end in microseconds and the stream of every kernel, in the order of time."""
+    faults, read = [], []
+    for line, row in _rows(file, KERNELS):
+        try:
+            at, long = float(row["start_us"]), float(row["dur_us"])
+        except ValueError:
+            at, long = 0.0, -1.0
+        if not (0 <= at < 1e12 and 0 <= long < 1e12):
+            faults.append(Fault(f"line {line}", "start_us and dur_us must be numbers that are not negative"))
+        read.append((at, at + long, row["stream"]))
+    if faults:
+        raise InputError(faults, str(file))
+    return sorted(read)
+
+
+def workload_nodes(file: InputFile, part: str, group: int) -> tuple[str, list[dict[str, Any]]]:
+    """The workload whose name holds ``part``, as one chain: the collectives of each phase in the table's order, and
+    between them the computation of the phase in equal parts. Nothing overlaps. Raises :class:`InputError`."""
+    rows = [(line, row) for line, row in _rows(file, SUMS) if part in row["file"]]
+    names = sorted({row["file"] for _, row in rows})
+    if len(names) != 1:
+        raise InputError(f"workload: {part!r} fits {len(names)} workloads, must fit one", str(file))
+    nodes: list[dict[str, Any]] = []
+    phases = {"fwd": "compute_fwd_ms", "ig": "compute_input_grad_ms", "wg": "compute_weight_grad_ms"}
+    last: list[str] = []
+    try:
+        for phase, key in phases.items():
+            held = [row for _, row in rows if row["phase"] == phase]
+            all_ = [row for row in held for _ in range(int(row["count"]))]
+            each = float(rows[0][1][key]) / 1e3 / (len(all_) + 1)
+            for i, row in enumerate([None, *all_]):
+                if row is not None:
+                    name = f"{phase}.{row['collective'].lower()}.{i}"
+                    nodes.append({"kind": "operation", "name": name, "collective": NAMES[row["collective"]],
+                                  "bytes": int(row["bytes"]), "ranks": [0], "group": group, "link": "net",
+                                  "after": last})  # fmt: skip
+                    last = [name]
+                nodes.append({"kind": "computation", "name": f"{phase}.{i}", "rank": 0, "seconds": each, "after": last})
+                last = [f"{phase}.{i}"]
+    except (ValueError, KeyError) as error:
+        raise InputError(f"a row of {names[0]} cannot be read: {error}", str(file)) from None
+    return names[0].removesuffix(".txt"), nodes
+
+
+def _rows(file: InputFile, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
+    import csv
+
+    rows = list(csv.DictReader(file.data.decode("utf-8", "replace").splitlines()))
+    missing = [name for name in columns if not rows or rows[0].get(name) is None]
+    if missing:
+        raise InputError(f"has no column {', '.join(missing)}", str(file))
+    return [(line, {key: row.get(key) or "" for key in columns}) for line, row in enumerate(rows, 2)]

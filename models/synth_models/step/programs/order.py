@@ -1,0 +1,57 @@
+"""Program ``order``: order and overlap of a small step, exactly, as a constraint program.
+
+Nodes i with durations d_i (picoseconds, a collective's by its quickest algorithm, which is never worse), starts s_i:
+
+    minimise T   with   s_i + d_i <= T,   s_i >= s_k + d_k where i comes after k,   no overlap on any stream or port.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from synth.method import Outcome
+from synth.options import RunOptions
+from synth.solvers import cpsat
+from synth_models.step.bounds.strongest import strongest
+from synth_models.step.instance import TICKS, StepInstance
+from synth_models.step.parts.prices import quickest
+from synth_models.step.solution import timetable_of
+
+
+def build(instance: StepInstance, long: list[int]) -> tuple[Any, list[Any]]:
+    """The ``CpModel`` and the starts by node."""
+    from ortools.sat.python import cp_model
+
+    model, most = cp_model.CpModel(), sum(long)
+    start = [model.new_int_var(0, most - duration, "") for duration in long]
+    last = model.new_int_var(max(long), most, "")
+    spans = [model.new_fixed_size_interval_var(at, d, "") for at, d in zip(start, long, strict=True)]
+    for node, before in enumerate(instance.before):
+        model.add(start[node] + long[node] <= last)
+        for other in before:
+            model.add(start[node] >= start[other] + long[other])
+    on: dict[tuple[str, int, str], list[Any]] = defaultdict(list)
+    for node, places in enumerate(instance.places):
+        for place in places:
+            on[place].append(spans[node])
+    for together in on.values():
+        model.add_no_overlap(together)
+    model.minimize(last)
+    return model, start
+
+
+def solve(instance: StepInstance, options: RunOptions) -> Outcome:
+    """The optimum, or the best point in time. ``optimal`` is the solver's word; the bound stated is that of the
+    longest path or the streams' work where that is as good, with its certificate."""
+    long = quickest(instance)
+    model, start = build(instance, long)
+    result, solver = cpsat.solve(model, options, track=1 / TICKS, alone=cpsat.IN_TURNS)
+    found = timetable_of([int(solver.value(at)) for at in start]) if result.has_point else None
+    own, words, certificate = strongest(instance)
+    if result.bound is None or own >= result.bound:
+        bound: dict[str, Any] = {"bound": own / TICKS, "bound_proof": words, "certificate": certificate}
+    else:
+        bound = {"bound": result.bound / TICKS, "bound_proof": "CP-SAT's bound, of quickest algorithms one at a time"}
+    ended = {"optimal": "optimal", "limit": "time_limit"}.get(result.termination, "error")
+    return Outcome(ended, found, message=cpsat.with_caveat(result.message, options), solve_s=result.solve_s, **bound)  # type: ignore[arg-type]

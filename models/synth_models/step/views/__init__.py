@@ -1,0 +1,1 @@
+"""Steps for people."""

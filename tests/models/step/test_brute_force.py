@@ -1,0 +1,51 @@
+"""All methods and the bound against enumeration, on small random steps."""
+
+from __future__ import annotations
+
+import pytest
+from models.step.brute_force import least_end, random_step
+
+from synth.family import get_family
+from synth.instance import parse
+from synth.options import RunOptions
+from synth_models.step.bounds.strongest import solve as bound
+from synth_models.step.check.certificates import check_bound
+from synth_models.step.check.replay import check_step
+from synth_models.step.instance import StepInstance
+from synth_models.step.programs.order import solve as order
+from synth_models.step.references import issued, longest_tail, search
+
+ROUNDED = 6e-12 * 6  # seconds: a picosecond a node up or down
+
+
+def compare(seed: int) -> None:
+    """Bound <= optimum <= references; program = optimum."""
+    raw = random_step(seed)
+    instance = parse(raw, StepInstance, "drawn")
+    least = float(least_end(raw))
+    found = bound(instance, RunOptions())
+    assert found.bound is not None
+    assert found.certificate is not None
+    assert found.bound <= least + ROUNDED
+    assert check_bound(instance, found.bound, found.certificate) == []
+    assert check_bound(instance, found.bound * 1.001 + 1e-9, found.certificate) != []
+    program = order(instance, RunOptions())
+    assert program.termination == "optimal"
+    assert check_step(instance, program.solution).value == pytest.approx(least, abs=ROUNDED)
+    moves = get_family("step").method("search").parameters[0].default
+    for method in (issued, longest_tail, search):
+        verdict = check_step(instance, method.solve(instance, RunOptions(method={"moves": moves})).solution)
+        assert verdict.faults == []
+        assert verdict.value is not None
+        assert verdict.value >= least - ROUNDED
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_small_steps(seed: int) -> None:
+    compare(seed)
+
+
+@pytest.mark.slow
+def test_five_hundred_steps() -> None:
+    for seed in range(40, 540):
+        compare(seed)
