@@ -8,7 +8,7 @@ inside the box (mode ``sum``): the plan of the way out on the reversed machine, 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import InputError, UnsupportedError
 from synth.method import Verdict
+from synth.text.input_file import InputFile
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.bounds.tokens import Crossing, TokenBounds
 from synth_models.fabric.check.certificates import check_bound
@@ -32,9 +33,11 @@ from synth_models.fabric.plans.tokens.statement import Ends, ends_of, schedule_o
 from synth_models.fabric.plans.tokens.timeline import Starts, placed
 from synth_models.fabric.problem.clock import ROOM
 from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.problem.token_table import Draw, Tokens, drawn, read_tokens
 from synth_models.fabric.solution import Schedule
 
 CELLS = 16  # of the time on the rails, that no batch is longer than,
+OUT_BYTES, BACK_BYTES = 7168 + 7168 // 128 * 4, 2 * 7168  # of DeepSeek-V3: FP8 with a scale for 128, and BF16
 INSIDE = 4  # and parts of what stays in its box
 QUANTA = 32  # that the longest row or column of a decomposition is of
 
@@ -76,6 +79,16 @@ class PlannedTokens:
         return (self.seconds - self.bound) / self.seconds if self.seconds else 0.0
 
     @property
+    def by(self) -> str:
+        """What kind of plan it is."""
+        return "tokens"
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """The references that ran: none."""
+        return ()
+
+    @property
     def is_back(self) -> bool:
         """Whether it is the way back."""
         return self.name == "combine"
@@ -107,6 +120,10 @@ class PlannedTokens:
         made, back = self._made, self._ends.several if self.is_back else None
         layout = self.planner.reversed_layout if self.is_back else self.planner.layout
         return schedule_of(layout, made.classes, (made.batches, made.pieces, self._starts), self.token_bytes, back)
+
+    def numbered(self, block: IntArray) -> Schedule:
+        """The schedule where every class has this number of a block, shape (classes,)."""
+        return replace(self.schedule, piece_block=block[self.schedule.piece_block])
 
     def check(self) -> Verdict:
         """Replay the schedule and verify the bound's certificate, both from the instance alone."""
@@ -142,22 +159,37 @@ class TokenPlanner:
         """Names of the ranks, in the order of the process group."""
         return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
 
+    def read(self, file: str, placement: str | None = None) -> Tokens:
+        """The tokens of a table. Raises :class:`InputError`."""
+        return read_tokens(self.machine, InputFile(file), None if placement is None else InputFile(placement))
+
+    def drawn(self, **numbers: float) -> Tokens:
+        """Drawn tokens (:class:`Draw`). Raises :class:`InputError`."""
+        whole = {key: int(value) if key != "zipf" else float(value) for key, value in numbers.items()}
+        return drawn(self.machine, Draw(**whole))  # type: ignore[arg-type]
+
     def plan(
-        self, source: IntArray, goals: IntArray, dispatch_bytes: int, combine_bytes: int
+        self, source: IntArray, goals: IntArray, dispatch_bytes: int = OUT_BYTES, combine_bytes: int = BACK_BYTES
     ) -> tuple[PlannedTokens, PlannedTokens]:
         """Both ways of tokens: token t is at rank ``source[t]``, shape (tokens,), its experts are at the ranks
         ``goals[t]``, shape (tokens, most), -1 for none; ranks by their place in the process group. Raises
         :class:`InputError`."""
-        made = self._counted(source, goals)
+        made = self._batched(of_routing(source, goals, self.order, self.layout.boxes, self.layout.size))
         return (
             self._placed(made, "dispatch", dispatch_bytes, self.layout, made.crossing),
             self._placed(made, "combine", combine_bytes, self.reversed_layout, made.crossing.back),
         )
 
-    def _counted(self, source: IntArray, goals: IntArray) -> Made:
-        """Classes and batches."""
+    def of_classes(self, classes: Classes, token_bytes: int, back: bool) -> PlannedTokens:
+        """One way of classes of copies of so many bytes."""
+        made = self._batched(classes)
+        if back:
+            return self._placed(made, "combine", token_bytes, self.reversed_layout, made.crossing.back)
+        return self._placed(made, "dispatch", token_bytes, self.layout, made.crossing)
+
+    def _batched(self, classes: Classes) -> Made:
+        """The batches of all copies."""
         boxes, size = self.layout.boxes, self.layout.size
-        classes = of_routing(source, goals, self.order, boxes, size)
         sent, arrive, alone = pairs_of(classes, boxes, size)
         share = dealt(sent)
         fullest = share.sum(axis=2).max(axis=2)
