@@ -45,7 +45,7 @@ class Pieces(NamedTuple):
 @jit
 def dealt(sent: IntArray) -> IntArray:
     """How many copies of each rank's go over each rail: ``share[b, c, g, q]``; ``sent[b, c, g]`` in all. Every rail of
-    a pair of boxes has as many, or one more."""
+    a pair of boxes has as many, or one more: first those whose own ranks have more."""
     boxes, size = sent.shape[0], sent.shape[2]
     share, room = np.zeros((boxes, boxes, size, size), np.int64), np.zeros(size, np.int64)
     for b in range(boxes):
@@ -53,8 +53,14 @@ def dealt(sent: IntArray) -> IntArray:
             if b == c:
                 continue
             total = sent[b, c].sum()
+            room[:] = total // size
+            more = total % size
+            for k in range(2 * size):
+                q = (k + b + c) % size
+                if more > 0 and room[q] == total // size and (k >= size or sent[b, c, q] > room[q]):
+                    room[q] += 1
+                    more -= 1
             for q in range(size):
-                room[q] = total // size + (1 if (q - b - c) % size < total % size else 0)
                 share[b, c, q, q] = min(sent[b, c, q], room[q])
                 room[q] -= share[b, c, q, q]
             q = 0

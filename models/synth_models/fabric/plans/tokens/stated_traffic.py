@@ -14,6 +14,7 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.tokens.classes import SPREAD, Classes
 from synth_models.fabric.plans.tokens.planner import TokenPlanner
 from synth_models.fabric.problem.rows import starts
+from synth_models.fabric.problem.traffic import SUM
 
 
 def propose(instance: FabricInstance, planner_of: Callable[[FabricInstance], TokenPlanner]) -> Outcome:
@@ -21,7 +22,7 @@ def propose(instance: FabricInstance, planner_of: Callable[[FabricInstance], Tok
     try:
         planner = planner_of(instance)
         origin, goal = instance.blocks.origin, instance.blocks.goal
-        back = bool((origin < 0).any() or instance.blocks.sums.any())
+        back = any(row.mode == SUM for row in instance.traffic or ())
         classes, order, unit = _classes(planner, *((goal, origin) if back else (origin, goal)))
         way = planner.of_classes(classes, unit, back)
     except UnsupportedError as error:

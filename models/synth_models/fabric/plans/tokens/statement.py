@@ -56,9 +56,9 @@ def stated(machine: FabricInstance, classes: Classes, ends: Ends, token_bytes: i
     blocks = Blocks(holds, wants, size, ends.several & back, ends.sets)
     rows = tuple(
         HeldBlock.model_construct(
-            bytes=amount, holders=blocks.ranks(u, ()), mode=SUM if adds else ANY, wanters=blocks.ranks(v, ())
+            bytes=amount, holders=blocks.ranks(u, ()), mode=SUM if back else ANY, wanters=blocks.ranks(v, ())
         )
-        for u, v, amount, adds in zip(holds.tolist(), wants.tolist(), size.tolist(), blocks.sums.tolist(), strict=True)
+        for u, v, amount in zip(holds.tolist(), wants.tolist(), size.tolist(), strict=True)
     )
     own: dict[str, Any] = {"collective": "traffic", "traffic": rows, "root": None, "demand": None}
     own |= {"bytes": int(size.sum()) or 1, "name": f"{machine.name[:90]}-{name}"}
