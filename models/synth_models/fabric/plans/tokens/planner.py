@@ -31,9 +31,9 @@ from synth_models.fabric.plans.tokens.batches import Batches, Pieces, batches_of
 from synth_models.fabric.plans.tokens.classes import Classes, of_routing, pairs_of
 from synth_models.fabric.plans.tokens.statement import Ends, ends_of, schedule_of, stated
 from synth_models.fabric.plans.tokens.timeline import Starts, placed
+from synth_models.fabric.plans.tokens.token_table import Draw, Tokens, drawn, read_tokens
 from synth_models.fabric.problem.clock import ROOM
 from synth_models.fabric.problem.exact import float_above, float_below
-from synth_models.fabric.problem.token_table import Draw, Tokens, drawn, read_tokens
 from synth_models.fabric.solution import Schedule
 
 CELLS = 16  # of the time on the rails, that no batch is longer than,

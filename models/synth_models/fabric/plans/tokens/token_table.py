@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -46,43 +46,54 @@ class Draw(NamedTuple):
 def read_tokens(instance: FabricInstance, file: InputFile, placement: InputFile | None) -> Tokens:
     """The tokens of a CSV file ``source,goals[,tokens]`` (ranks), or ``source,experts[,tokens]`` with a ``placement``,
     a CSV file ``expert,rank``. Of several copies of an expert a token takes one on its own rank, else one in its box,
-    else one after the other. Raises :class:`InputError` naming every fault by its line."""
+    else one after the other. Raises :class:`InputError` naming every fault of both files by its line."""
     by_expert = "experts" in re.split(r"[,\s\"]+", file.text.lstrip("\ufeff").partition("\n")[0])
     if by_expert and placement is None:
         raise InputError("names experts: where they are is to be given (--placement)", str(file))
     if placement is not None and not by_expert:
         raise InputError("names ranks, no experts: a placement has no meaning", str(file))
     where: dict[int, list[int]] | None = None
-    faults = list[Fault]()
+    rows, faults = list[dict[str, Any]](), list[Fault]()
     try:
         where = None if placement is None else _placement(instance, placement)
     except InputError as error:
-        where, faults = None, [replace(fault, path=f"{placement}, {fault.path}") for fault in error.faults]
-    rank, key = _rank_reader(instance), "experts" if by_expert else "goals"
-    several = _experts if by_expert else _ranks_reader(instance)
-    columns: dict[str, Callable[[str], Any]] = {"source": rank, key: several, "tokens": whole_cell(MOST_TOKENS, 1)}
-
-    def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        named = row.get(key, [])
-        twice = sorted({one for one in named if named.count(one) > 1})
-        yield from ((key, f"names {one} twice") for one in twice)
-        yield from ((key, f"expert {one} is nowhere") for one in named if where is not None and one not in where)
-
+        faults += [replace(fault, path=f"{placement}, {fault.path}") for fault in error.faults]
     try:
-        rows = typed_rows(file, columns, ("source", key), "token", wrong, line_key="line")
+        rows = _token_rows(instance, file, "experts" if by_expert else "goals", where)
     except InputError as error:
         faults += [replace(fault, path=f"{file}, {fault.path}") for fault in error.faults]
     if faults:
         raise InputError(faults)
+    source, wanted = _expanded(rows, file)
+    return Tokens(source, wanted if where is None else _placed(instance, where, source, wanted))
+
+
+def _expanded(rows: Sequence[Mapping[str, Any]], file: InputFile) -> tuple[IntArray, IntArray]:
+    """A row for every token: its source, and what it wants."""
     count = np.array([row.get("tokens", 1) for row in rows], dtype=np.int64)
     if int(count.sum()) > MOST_TOKENS:
         raise InputError(f"has {int(count.sum()):,} tokens: at most {MOST_TOKENS:,} are supported", str(file))
     source = np.repeat(np.array([row["source"] for row in rows], dtype=np.int64), count)
-    goals = np.full((len(rows), max(len(row[key]) for row in rows)), NOBODY, dtype=np.int64)
+    goals = np.full((len(rows), max(len(row["wanted"]) for row in rows)), NOBODY, dtype=np.int64)
     for goal, row in zip(goals, rows, strict=True):
-        goal[: len(row[key])] = row[key]
-    goals = np.repeat(goals, count, axis=0)
-    return Tokens(source, goals if where is None else _placed(instance, where, source, goals))
+        goal[: len(row["wanted"])] = row["wanted"]
+    return source, np.repeat(goals, count, axis=0)
+
+
+def _token_rows(
+    instance: FabricInstance, file: InputFile, key: str, where: Mapping[int, list[int]] | None
+) -> list[dict[str, Any]]:
+    """The rows of a table of tokens, ``wanted`` the experts or the ranks of each."""
+    several = _experts if key == "experts" else _ranks_reader(instance)
+    columns = {"source": _rank_reader(instance), key: several, "tokens": whole_cell(MOST_TOKENS, 1)}
+
+    def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        named = row.get(key, [])
+        yield from ((key, f"names {one} twice") for one in sorted(set(named)) if named.count(one) > 1)
+        yield from ((key, f"expert {one} is nowhere") for one in named if where is not None and one not in where)
+
+    rows = typed_rows(file, columns, ("source", key), "token", wrong)
+    return [row | {"wanted": row[key]} for row in rows]
 
 
 def _placed(instance: FabricInstance, where: Mapping[int, list[int]], source: IntArray, experts: IntArray) -> IntArray:
