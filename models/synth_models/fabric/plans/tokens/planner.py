@@ -39,7 +39,7 @@ from synth_models.fabric.solution import Schedule
 CELLS = 16  # of the time on the rails, that no batch is longer than,
 OUT_BYTES, BACK_BYTES = 7168 + 7168 // 128 * 4, 2 * 7168  # of DeepSeek-V3: FP8 with a scale for 128, and BF16
 INSIDE = 4  # and parts of what stays in its box
-QUANTA = 32  # that the longest row or column of a decomposition is of
+QUANTA = 128  # that the longest row or column of a decomposition is of
 
 
 class Made(NamedTuple):
