@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from synth.method import Method, Outcome, Verdict
     from synth.network import Network
     from synth.options import RunOptions
-    from synth.planning import Planner
+    from synth.planning import Planner, TokenPlanner
     from synth.plugins.returned import from_table
     from synth.records.record import Record
     from synth.schedule import Schedule
@@ -49,6 +49,7 @@ __all__ = [
     "Record",
     "RunOptions",
     "Schedule",
+    "TokenPlanner",
     "Verdict",
     "__version__",
     "check",
@@ -81,6 +82,7 @@ _TARGETS = {
     "from_table": "synth.plugins.returned:from_table",
     "Outcome": "synth.method:Outcome",
     "Planner": "synth.planning:Planner",
+    "TokenPlanner": "synth.planning:TokenPlanner",
     "Record": "synth.records.record:Record",
     "RunOptions": "synth.options:RunOptions",
     "Schedule": "synth.schedule:Schedule",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from synth.family import families
+from synth.family import Capability, families
 from synth.instance import Instance
 from synth.making import make
 from synth.method import Verdict
@@ -98,6 +98,49 @@ class OnePlanned(Protocol):
     def verdict(self) -> Verdict: ...
 
 
+class PlannedTokens(PlannedDemand, Protocol):
+    """One way of tokens: ``name`` is dispatch or combine; ``nic_bytes``: the most that come into a box or leave it;
+    ``matrix_bytes``: bytes from rank to rank if each wanter had a copy of its own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def nic_bytes(self) -> int: ...
+    @property
+    def matrix_bytes(self) -> npt.NDArray[Any]: ...
+
+
+class TokenPlanning(Protocol):
+    """What plans the tokens of mixtures of experts on one machine, out to the experts and back."""
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """Names of the ranks, in the order in which tokens count them."""
+        ...
+
+    def plan(
+        self, source: npt.ArrayLike, goals: npt.ArrayLike, dispatch_bytes: int = 7392, combine_bytes: int = 14336
+    ) -> tuple[PlannedTokens, PlannedTokens]:
+        """Plan both ways. ``source[t]``: the rank that has token t, shape (tokens,); ``goals[t]``: the ranks of its
+        experts, -1 for none, shape (tokens, most). Raises :class:`synth.errors.InputError`."""
+        ...
+
+    def read(self, file: str, placement: str | None = None) -> tuple[Any, Any]:
+        """``source`` and ``goals`` of a table, with a placement of experts where it names these."""
+        ...
+
+    def drawn(self, **numbers: float) -> tuple[Any, Any]:
+        """``source`` and ``goals`` of tokens that are drawn."""
+        ...
+
+
+def TokenPlanner(machine: str | Path | Instance, /, **keys: object) -> TokenPlanning:
+    """What plans tokens on a machine, named as for :func:`Planner`. Raises :class:`synth.errors.InputError`, and
+    :class:`synth.errors.UnsupportedError` where boxes are not alike."""
+    found: TokenPlanning = _planner_of(machine, keys, "token_planning")
+    return found
+
+
 def Planner(machine: str | Path | Instance, /, **keys: object) -> Planning:
     """What plans demands on a machine: an instance whose machine and process group are meant, or a machine's name or
     file with the ``keys`` of ``synth make`` (``boxes=8``, ``failed="broken.txt"``).
@@ -109,8 +152,12 @@ def Planner(machine: str | Path | Instance, /, **keys: object) -> Planning:
 
     Raises :class:`synth.errors.InputError` listing every fault.
     """
-    family = next(family for family in families() if family.can("planning"))
+    found: Planning = _planner_of(machine, keys, "planning")
+    return found
+
+
+def _planner_of(machine: str | Path | Instance, keys: dict[str, object], what: Capability) -> Any:
+    family = next(family for family in families() if family.can(what))
     if not isinstance(machine, Instance):
         machine = make(family, {"machine": str(machine), **keys, "collective": "broadcast", "bytes": "1"})
-    found: Planning = family.capability("planning")(machine)
-    return found
+    return family.capability(what)(machine)

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 from typer import Option
 
-from synth.cli.common import EXIT_FAILED, EXIT_INPUT, checked, demand_folder
+from synth.cli.common import EXIT_FAILED, EXIT_INPUT, bad_option, checked, demand_folder
 from synth.cli.machine_import import MachineFile
 from synth.cli.options import grouped
+from synth.cli.plan_tokens import Tokens, name_of, plan_tokens
 from synth.text.visible import visible
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from synth.instance import Instance
     from synth.planning import OnePlanned, PlannedDemand, Planning
     from synth.text.matrices import Block
 
@@ -62,8 +64,9 @@ def plan(
         ..., help="A machine by name, a machine or instance file, or a file that `synth import` reads."
     ),
     parameters: list[str] = typer.Argument(None, metavar="key=value…", help="As `synth make` takes them: boxes=8."),
-    demands: str = typer.Option(..., "--demands", metavar="FILE|-", help=DEMANDS),
+    demands: str | None = typer.Option(None, "--demands", metavar="FILE|-", help=DEMANDS),
     wanted: Wanted = Wanted(),
+    experts: Tokens = Tokens(),
     file: MachineFile = MachineFile(),
 ) -> None:
     """Plan demands that change from call to call, as those of mixtures of experts: for every matrix a schedule with
@@ -72,13 +75,20 @@ def plan(
     A matrix that is wrong is refused with its line, and the next one is planned; the exit code is then 2. Ranks are in
     the machine's order, box after box. plan_ms is processor time without reading, check and printing."""
     from synth.options import read_limit
+    from synth.planning import Planner
     from synth.text.matrices import matrices
 
     seconds = checked("--time-limit", read_limit, wanted.time_limit)
     near = _near(wanted)
-    planner = _planner(machine, parameters or [], file)
+    if (demands is None) == (experts.tokens is None):
+        raise bad_option("--demands", "give either --demands or --tokens", demands or "")
+    meant = _machine(machine, parameters or [], file)
     if wanted.out is not None:
         demand_folder("--out", wanted.out)
+    if demands is None:
+        _tokens(meant, experts, wanted)
+        return
+    planner = Planner(meant)
     if wanted.one_plan:
         with _opened(demands) as stream:
             _one_plan(planner, _at_least_one(matrices(stream), demands), demands, near, wanted.as_json)
@@ -100,7 +110,7 @@ def plan(
             if faults:
                 raise typer.Exit(EXIT_FAILED)
             if wanted.out is not None:
-                _write(found, wanted.out, block)
+                _write(found, wanted.out, f"line{block.line}")
     if code:
         raise typer.Exit(code)
 
@@ -121,7 +131,6 @@ def _near(wanted: Wanted) -> Fraction:
     """The share that --near names."""
     from fractions import Fraction
 
-    from synth.cli.common import bad_option
     from synth.text import amounts
 
     if wanted.near is None:
@@ -183,16 +192,31 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _planner(machine: str, parameters: list[str], file: MachineFile) -> Planning:
-    """The planner of a machine or of an instance's machine. Raises :class:`synth.errors.InputError`."""
+def _machine(machine: str, parameters: list[str], file: MachineFile) -> Instance:
+    """The machine, or an instance whose machine is meant. Raises :class:`synth.errors.InputError`."""
     from synth.cli.tune import maker
     from synth.instance import FORMAT, read
-    from synth.planning import Planner
 
     path = Path(machine)
     if path.is_file() and FORMAT in path.read_bytes()[:4096].decode(errors="replace"):
-        return Planner(read(path))
-    return Planner(maker("synth plan", machine, parameters, file)("broadcast", "1"))
+        return read(path)
+    return maker("synth plan", machine, parameters, file)("broadcast", "1")
+
+
+def _tokens(machine: Instance, experts: Tokens, wanted: Wanted) -> None:
+    """Plan tokens, and write a record of each way."""
+    from synth.errors import InputError, UnsupportedError
+    from synth.planning import TokenPlanner
+
+    if wanted.flow or wanted.one_plan:
+        raise bad_option("--tokens", "takes neither --flow nor --one-plan", experts.tokens or "")
+    try:
+        planner = TokenPlanner(machine)
+        ways = plan_tokens(planner, experts, wanted.check, wanted.as_json)
+    except UnsupportedError as error:
+        raise InputError(f"no plan of tokens on this machine: {error}") from None
+    for way in ways if wanted.out is not None else ():
+        _write(way, wanted.out, name_of(way, experts.tokens or ""))  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -246,7 +270,7 @@ def _print(block: Block, found: PlannedDemand, spent_s: float, as_json: bool) ->
     _say(f"{row_text} {count:>9} {spent_s * 1e3:>8.1f}")
 
 
-def _write(found: PlannedDemand, folder: Path, block: Block) -> None:
+def _write(found: PlannedDemand, folder: Path, name: str) -> None:
     """The demand's instance file and its record."""
     from synth import api
     from synth.family import get_family
@@ -256,9 +280,9 @@ def _write(found: PlannedDemand, folder: Path, block: Block) -> None:
     from synth.records import record as records
 
     data = json.loads(found.instance.to_json())
-    if not data.get("demand"):
+    if not (data.get("demand") or data.get("traffic")):
         return  # nothing has to move: no instance says so
-    data["name"] = f"{data['name']}-line{block.line}"
+    data["name"] = f"{data['name']}-{name}"
     file = folder / "instances" / f"{data['name']}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data, indent=2) + "\n")

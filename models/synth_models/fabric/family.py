@@ -80,7 +80,8 @@ FAMILY = Family(
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
              at_least="bounds.chain_latency:at_least", moves="scheduling.stated_moves:schedule",
-             size="instance:size", planning="race:planner", raced="race:raced", lifted="race:lifted"),
+             size="instance:size", planning="race:planner", raced="race:raced", lifted="race:lifted",
+             token_planning="race:token_planner"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect "

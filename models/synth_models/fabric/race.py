@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from synth.clock.deadline import OutOfTime
 from synth.errors import SizeLimitError, UnsupportedError
@@ -348,8 +348,16 @@ def planner(machine: FabricInstance) -> Any:
     return load(_HERE + "references.plan.method:Planner")(machine, call)
 
 
+def token_planner(machine: FabricInstance) -> Any:
+    """The :class:`~synth_models.fabric.plans.tokens.planner.TokenPlanner` of an instance's machine."""
+    return load(_HERE + "plans.tokens.planner:TokenPlanner")(machine)
+
+
 def plan(instance: FabricInstance, options: RunOptions) -> Outcome:
-    """Method ``plan``, whose planner has references make schedules where these may be quicker."""
+    """Method ``plan``, whose planner has references make schedules where these may be quicker. Traffic is
+    planned as tokens are."""
+    if instance.traffic is not None:
+        return cast(Outcome, load(_HERE + "plans.tokens.stated_traffic:propose")(instance, token_planner))
     found: Outcome = load(_HERE + "references.plan.method:propose")(instance, options, planner(instance))
     return found
 

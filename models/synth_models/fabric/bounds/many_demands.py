@@ -256,7 +256,7 @@ class ManyDemands:
 
     def _proven(self, cut: Cut, earning: Earning, demand: IntArray) -> Proven:
         needed = int(demand[np.ix_(cut.origins[self._ranks], cut.goals[self._ranks])].sum())  # below 2^63: MOST_BYTES
-        return _of_cut(self._instance, cut, earning.least(self._links, needed)) if needed else NOTHING
+        return of_cut(self._instance, cut, earning.least(self._links, needed)) if needed else NOTHING
 
     def _pair_of(self, demand: IntArray) -> Proven:
         """What a pair proves alone: the farthest that sends anything, of these the one that sends most; and the one
@@ -323,7 +323,7 @@ def _most_of_the_least(about: FloatArray) -> FloatArray:
     return weight
 
 
-def _of_cut(instance: FabricInstance, cut: Cut, seconds: Fraction) -> Proven:
+def of_cut(instance: FabricInstance, cut: Cut, seconds: Fraction) -> Proven:
     origins, goals = np.flatnonzero(cut.origins), np.flatnonzero(cut.goals)
     certificate = {
         "argument": "cut",

@@ -63,7 +63,7 @@ def _cuts(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:
         source[u] = True
         yield source, source, members
     for box in links.instance.boxes if len(links.instance.boxes) < len(links.members) else ():
-        inside = _with_own_switches(links, box)
+        inside = with_own_switches(links, box)
         yield inside, members, members
         yield ~inside, members, members
     if links.nodes <= EVERY_SET:
@@ -74,7 +74,7 @@ def _cuts(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:
                 yield inside, members, members
 
 
-def _with_own_switches(links: Links, box: tuple[int, ...]) -> BoolArray:
+def with_own_switches(links: Links, box: tuple[int, ...]) -> BoolArray:
     """The ranks of a box, and what only they and nodes of this kind are joined to."""
     inside = np.zeros(links.nodes, dtype=bool)
     inside[list(box)] = True

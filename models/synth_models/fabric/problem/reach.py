@@ -27,7 +27,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "sharp": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
     "direct": COLLECTIVES,
-    "plan": _PAIRS,
+    "plan": (*_PAIRS, "traffic"),
     "slots": _PAIRS,
     **dict.fromkeys(("fast", "two_step", "spread_out"), ("alltoall", "demand")),
     "bruck": ("allgather", "alltoall"),
