@@ -46,6 +46,7 @@ Capability = Literal[
     "failures",  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
     "series",  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine
+    "with_traffic",  # (instance, name, source, rows of bytes, holders, wanters) -> instance: those on its machine
     "network",  # (instance, solution) -> synth.network.links_table.LinksTable: what the solution builds
     "paper",  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
     "findings",  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`
