@@ -83,7 +83,7 @@ def _sharded(rows: Sequence[Interval], axis: str, size: int, how: Sequence[str |
     shards: dict[tuple[tuple[str, frozenset[int]], ...], list[Interval]] = {}
     for row in rows:
         shards.setdefault(tuple(row.at.items()), []).append(row)
-    found = []
+    found = list[Interval]()
     for shard in shards.values():
         parts = list(_parts(sum(row.end - row.begin for row in shard), size, how))
         found += _cut(shard, axis, parts)
@@ -115,13 +115,13 @@ def _even(words: Sequence[str], length: int, size: int) -> Iterator[tuple[int, f
         rows.append((int(whole), int(copies or 1)))
     if sum(whole for whole, _ in rows) != length:
         raise ValueError(f"what is fused adds up to {sum(whole for whole, _ in rows)}, not {length}")
-    for whole, copies in rows:
+    for part, copies in rows:
         shards = size // copies
-        if size % copies or whole % shards:
+        if size % copies or part % shards:
             hint = "say how: (sizes), /up or [fused parts]"
-            raise ValueError(f"{whole} does not divide among {size} coordinates, {copies} a part; {hint}")
+            raise ValueError(f"{part} does not divide among {size} coordinates, {copies} a part; {hint}")
         for k in range(shards):
-            yield whole // shards, frozenset(range(k * copies, (k + 1) * copies))
+            yield part // shards, frozenset(range(k * copies, (k + 1) * copies))
 
 
 def _cut(shard: Sequence[Interval], axis: str, parts: Sequence[tuple[int, frozenset[int]]]) -> Iterator[Interval]:

@@ -16,6 +16,7 @@ from synth.arrays import BoolArray, FloatArray, IntArray
 from synth.kernels import jit
 
 STEEP = 24.0  # exponent of the price at the largest load
+REPRICED = 32  # pieces after which prices are computed anew if loads have outgrown them
 AWAY = 1.5  # times its cost is what a send to a port of another pair counts
 DEPTH = 1e-4  # what each hop before adds to the cost of a send, as a share
 
@@ -92,12 +93,12 @@ def priced(load: FloatArray, price: FloatArray, top: float) -> None:
 @jit
 def port_cost(plant: Plant, price: FloatArray, way: int, port: int) -> float:
     """What a byte costs at a port."""
-    cost: Any = 0.0
+    cost = 0.0
     for k in range(plant.resource.shape[2]):
         r = plant.resource[way, port, k]
         if r >= 0:
             cost += price[r] * plant.seconds[way, port, k]
-    return cost
+    return float(cost)
 
 
 @jit
@@ -159,9 +160,12 @@ def grow(plant: Plant, work: Work, rules: Rules, load: FloatArray) -> tuple[IntA
     for turn in range(rules.rounds + 1):
         if turn:
             top = load.max()
-        priced(load, price, max(top, load.max()))
+        priced(load, price, top)
         for p in range(pieces):
             size = work.size[p]
+            if p % REPRICED == 0 and load.max() > top:
+                top = 1.25 * load.max()
+                priced(load, price, top)
             for k in range(start[p], start[p] + used[p]):
                 sent[0], sent[1] = out[k], into[k]
                 loaded(plant, load, price, sent, -size, top)

@@ -30,8 +30,8 @@ from synth_models.fabric.references.class_trees.ports import Ports
 from synth_models.fabric.scheduling.list_scheduling import timed_at_once
 from synth_models.fabric.scheduling.transfers import Transfers
 
-MOST_TRANSFERS = 60_000  # of a schedule, as far as a piece a block allows
-LEAD = 0.1  # of all turns, by which a hop is earlier for each that waits for it
+MOST_TRANSFERS = 70_000  # of a schedule, as far as a piece a block allows
+LEAD = 0.2  # of all turns, by which a hop is earlier for each that waits for it
 MOST_PARTS = 4096  # of a block
 RULES = {
     "trees": Rules(True, True, False, True, 3),

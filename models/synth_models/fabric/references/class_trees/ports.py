@@ -58,11 +58,11 @@ class Ports:
                 if rank in place:
                     rows.append((place[rank], plane, halves))
         rows.sort(key=lambda row: row[:2])
-        rank = np.array([row[0] for row in rows], dtype=np.int64)
-        if len(np.unique(rank)) < len(members):
+        owner = np.array([row[0] for row in rows], dtype=np.int64)
+        if len(np.unique(owner)) < len(members):
             raise UnsupportedError("some rank is behind no switch")
-        first = np.searchsorted(rank, np.arange(len(members) + 1)).astype(np.int64)
-        return cls(rank, np.array([row[1] for row in rows], dtype=np.int64), first, island, tuple(r[2] for r in rows))
+        first = np.searchsorted(owner, np.arange(len(members) + 1)).astype(np.int64)
+        return cls(owner, np.array([row[1] for row in rows], dtype=np.int64), first, island, tuple(r[2] for r in rows))
 
     def route(self, source: int, target: int, turn: int) -> tuple[int, ...]:
         """The links from one port to another of its plane, by the hub whose turn it is, or less far."""
