@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from synth.resharding.tensors import Tensor
 
 METHOD, RULES = "class_trees", ("trees", "direct", "balanced", "box_copy", "gather")
+INSTEAD = "pull"  # the method where ranks are joined without switches
 MESH = 'TOML: axes = { pp = 4, tp = 8 }, the last one fastest, and ranks = "0-31", nodes of the machine.'
 TENSORS = (
     "CSV name,shape,dtype,from,to: 8x4096,bf16,pp=2 tp:0,tp:1. Axes not named replicate; tp:0(3,5), tp:0/up and "
@@ -74,6 +75,8 @@ def reshard(
     if resharding.out is not None:
         instance = _kept(instance, resharding.out)
     runs = [_run(instance, rule) for rule in (RULES[:1] if resharding.alone else RULES)]
+    if runs[0][1].value is None:
+        runs.insert(0, _run(instance, INSTEAD))
     if resharding.out is not None:
         _write(instance, runs, resharding.out, classes, tensors)
     _print(classes, runs, read_s, resharding.as_json)
@@ -105,15 +108,16 @@ Run = tuple[str, "Record", float]
 
 
 def _run(instance: Any, rule: str) -> Run:
-    """The record of a rule, and the processor time of its plan and bound."""
+    """The record of a rule, or of the method :data:`INSTEAD`, and the processor time of its plan and bound."""
     from synth import api
     from synth.clock import start_up_costs
     from synth.family import function_of, get_family
     from synth.options import RunOptions
 
     family = get_family(instance.family)
-    method = family.method(METHOD)
-    options = RunOptions(None, method={"rule": rule, "transfers": None})
+    method = family.method(INSTEAD if rule == INSTEAD else METHOD)
+    own = {parameter.name: parameter.default for parameter in method.parameters}
+    options = RunOptions(None, method=own | ({} if rule == INSTEAD else {"rule": rule}))
     function = function_of(family, method)
     began, loaded = time.process_time(), start_up_costs.not_counted()
     outcome = function(instance, options)
@@ -142,8 +146,9 @@ def _write(instance: Any, runs: list[Run], folder: Path, classes: list[Class], t
 
     family = get_family(instance.family)
     for rule, record, _ in runs:
-        question = asked(family.method(METHOD).parameters, {"rule": rule})
-        records.write(record, records.record_path(folder, instance.family, instance.name, METHOD, None, question))
+        name = record.data["method"]
+        question = asked(family.method(name).parameters, {"rule": rule})
+        records.write(record, records.record_path(folder, instance.family, instance.name, name, None, question))
     (folder / f"{instance.name}-ranges.csv").write_text("\n".join(ranges(classes, tensors)) + "\n", encoding="utf-8")
     try:
         table = load(family.table)(instance, runs[0][1].solution())

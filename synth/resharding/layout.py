@@ -115,13 +115,13 @@ def _even(words: Sequence[str], length: int, size: int) -> Iterator[tuple[int, f
         rows.append((int(whole), int(copies or 1)))
     if sum(whole for whole, _ in rows) != length:
         raise ValueError(f"what is fused adds up to {sum(whole for whole, _ in rows)}, not {length}")
-    for part, copies in rows:
-        shards = size // copies
-        if size % copies or part % shards:
+    for part, times in rows:
+        shards = size // times
+        if size % times or part % shards:
             hint = "say how: (sizes), /up or [fused parts]"
-            raise ValueError(f"{part} does not divide among {size} coordinates, {copies} a part; {hint}")
+            raise ValueError(f"{part} does not divide among {size} coordinates, {times} a part; {hint}")
         for k in range(shards):
-            yield part // shards, frozenset(range(k * copies, (k + 1) * copies))
+            yield part // shards, frozenset(range(k * times, (k + 1) * times))
 
 
 def _cut(shard: Sequence[Interval], axis: str, parts: Sequence[tuple[int, frozenset[int]]]) -> Iterator[Interval]:
