@@ -52,7 +52,7 @@ def reshard(
 ) -> None:
     """Plan how tensors get from the ranks of one mesh to those of another: every range of bytes from some of its
     holders to all its wanters. Prints seconds, a certified lower bound, and what four ways of today take. All times are
-    replayed by the check. plan_s is processor time for plan and bound, without loading kernels and replay."""
+    replayed by the check. plan_s is processor time for plan and bound, loading of kernels included, replay not."""
     from synth.cli.tune import maker
     from synth.family import get_family
     from synth.resharding.classes import classes_of
@@ -110,7 +110,6 @@ Run = tuple[str, "Record", float]
 def _run(instance: Any, rule: str) -> Run:
     """The record of a rule, or of the method :data:`INSTEAD`, and the processor time of its plan and bound."""
     from synth import api
-    from synth.clock import start_up_costs
     from synth.family import function_of, get_family
     from synth.options import RunOptions
 
@@ -119,9 +118,9 @@ def _run(instance: Any, rule: str) -> Run:
     own = {parameter.name: parameter.default for parameter in method.parameters}
     options = RunOptions(None, method=own | ({} if rule == INSTEAD else {"rule": rule}))
     function = function_of(family, method)
-    began, loaded = time.process_time(), start_up_costs.not_counted()
+    began = time.process_time()
     outcome = function(instance, options)
-    spent = max(0.0, time.process_time() - began - (start_up_costs.not_counted() - loaded))
+    spent = time.process_time() - began
     return rule, api.execute(instance, method, options, lambda instance, options: outcome), spent
 
 

@@ -69,7 +69,17 @@ def layout_of(text: str, shape: Sequence[int], axes: Mapping[str, int]) -> Layou
             wrong.append(f"{word}: {error}")
     if wrong:
         raise ValueError("; ".join(wrong))
-    return Layout(fixed, tuple(tuple(sorted(rows, key=lambda row: row.begin)) for rows in dims))
+    return Layout(fixed, tuple(map(_ascending, dims)))
+
+
+def _ascending(rows: Sequence[Interval]) -> tuple[Interval, ...]:
+    return tuple(sorted(rows, key=lambda row: row.begin))
+
+
+def _strange(axis: str, axes: Mapping[str, int], seen: set[str]) -> str:
+    if not axis:
+        return "is no axis=number, axis:dimension or -"
+    return "names its axis twice" if axis in seen else f"there is no axis {axis}: {', '.join(axes)}"
 
 
 def _coordinates(text: str, size: int) -> frozenset[int]:
@@ -107,12 +117,7 @@ def _parts(length: int, size: int, how: Sequence[str | None]) -> Iterator[tuple[
 
 def _even(words: Sequence[str], length: int, size: int) -> Iterator[tuple[int, frozenset[int]]]:
     """Equal parts of everything that is fused."""
-    rows = []
-    for word in words:
-        whole, _, copies = word.partition("*")
-        if not whole or "*" in copies or (copies and int(copies) < 1) or ("*" in word and not copies):
-            raise ValueError("fused parts are lengths, or length*copies")
-        rows.append((int(whole), int(copies or 1)))
+    rows = [_fused(word) for word in words]
     if sum(whole for whole, _ in rows) != length:
         raise ValueError(f"what is fused adds up to {sum(whole for whole, _ in rows)}, not {length}")
     for part, times in rows:
@@ -122,6 +127,14 @@ def _even(words: Sequence[str], length: int, size: int) -> Iterator[tuple[int, f
             raise ValueError(f"{part} does not divide among {size} coordinates, {times} a part; {hint}")
         for k in range(shards):
             yield part // shards, frozenset(range(k * times, (k + 1) * times))
+
+
+def _fused(word: str) -> tuple[int, int]:
+    """Of what is fused its length, and how many coordinates have each part."""
+    whole, star, copies = word.partition("*")
+    if not whole or "*" in copies or (star and not int(copies or 0)):
+        raise ValueError("fused parts are lengths, or length*copies")
+    return int(whole), int(copies or 1)
 
 
 def _cut(shard: Sequence[Interval], axis: str, parts: Sequence[tuple[int, frozenset[int]]]) -> Iterator[Interval]:

@@ -59,13 +59,15 @@ def _faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     yield from (Fault(key, f"no such key: there are {', '.join(KEYS)}") for key in raw if key not in KEYS)
     yield from (Fault(key, "is missing") for key in ("axes", "ranks") if key not in raw)
     axes, ranks, order = raw.get("axes"), raw.get("ranks"), raw.get("order")
-    sizes = _sizes(axes)
     if axes is not None:
         yield from _faults_of_axes(axes)
     if order is not None and isinstance(axes, dict) and (not _words(order) or sorted(order) != sorted(axes)):
         yield Fault("order", f"must name every axis once: {', '.join(axes)}", order, True)
-    if ranks is None:
-        return
+    if ranks is not None:
+        yield from _faults_of_ranks(ranks, _sizes(axes))
+
+
+def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None) -> Iterator[Fault]:
     try:
         numbers = _numbers(ranks)
     except ValueError as error:

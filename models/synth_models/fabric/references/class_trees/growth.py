@@ -56,7 +56,8 @@ class Work(NamedTuple):
 
 class State(NamedTuple):
     """Of the piece whose tree is grown: who ``has`` it, ``wants`` it, ``sends`` it on, after how many hops, and senders
-    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. By plane the cheapest ``port`` into an island and
+    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. ``count``: of senders,
+    of holders among them, of those who send to other islands. By plane the cheapest ``port`` into an island and
     its cost; by island the ``giver`` at ``lowest`` cost."""
 
     has: BoolArray
@@ -65,6 +66,7 @@ class State(NamedTuple):
     one: BoolArray
     depth: IntArray
     there: IntArray
+    count: IntArray
     least: FloatArray
     port: IntArray
     lowest: FloatArray
@@ -145,11 +147,11 @@ def grow(plant: Plant, work: Work, rules: Rules, load: FloatArray) -> tuple[IntA
     out, into = np.full(start[pieces], -1, np.int64), np.full(start[pieces], -1, np.int64)
     used = np.zeros(pieces, np.int64)
     price = np.full(len(load), 1.0)
+    flags = np.zeros((4, ranks), np.bool_)
+    pairs = plant.pair_in.max() + 2
     state = State(
-        np.zeros(ranks, np.bool_), np.zeros(ranks, np.bool_), np.zeros(ranks, np.bool_), np.zeros(ranks, np.bool_),
-        np.zeros(ranks, np.int64), np.zeros(ranks, np.int64),
-        np.zeros((len(plant.inside), plant.pair_in.max() + 2)),
-        np.zeros((len(plant.inside), plant.pair_in.max() + 2), np.int64),
+        flags[0], flags[1], flags[2], flags[3], np.zeros(ranks, np.int64), np.zeros(ranks, np.int64),
+        np.zeros(3, np.int64), np.zeros((len(plant.inside), pairs)), np.zeros((len(plant.inside), pairs), np.int64),
         np.zeros(islands), np.zeros(islands, np.int64),
     )  # fmt: skip
     sent = np.zeros(2, np.int64)
@@ -189,14 +191,15 @@ def tree(
     has, wants, sends, depth = state.has, state.wants, state.sends, state.depth
     has[:], wants[:], sends[:] = False, False, False
     depth[:] = 0
-    size, used, count = work.size[p], 0, 0
+    size, used, count = work.size[p], 0, state.count
+    count[:] = 0
     for k in range(work.holder_start[p], work.holder_start[p + 1]):
         h = work.holder[k]
-        if not rules.one_holder or count == 0:
-            state.there[count], sends[h] = h, True
-            count += 1
+        if not rules.one_holder or count[0] == 0:
+            state.there[count[0]], sends[h] = h, True
+            count[0] += 1
         has[h] = True
-    own = count
+    count[1] = count[0]
     begin, end = work.wanter_start[p], work.wanter_start[p + 1]
     for k in range(begin, end):
         wants[work.wanter[k]] = True
@@ -210,11 +213,8 @@ def tree(
         for k in range(plant.island_start[home], plant.island_start[home + 1]):
             near = near or sends[plant.in_island[k]]
         if not near:
-            limit = count if rules.forward else own
-            count, more = entered(
-                plant, rules, load, price, size, target, at + used, out, into, state, count, limit, top
-            )
-            used += more
+            count[2] = count[0] if rules.forward else count[1]
+            used += entered(plant, rules, load, price, size, target, at + used, out, into, state, top)
         if not has[target]:
             _, a, b = best_pair(plant, price, sends, depth, target, home, home + 1)
             if a < 0:
@@ -227,19 +227,19 @@ def tree(
             used += 1
             has[target], depth[target] = True, depth[plant.rank[a]] + 1
             if rules.enter_once:
-                state.there[count], sends[target] = target, True
-                count += 1
+                state.there[count[0]], sends[target] = target, True
+                count[0] += 1
     return used
 
 
 @jit
 def entered(
     plant: Plant, rules: Rules, load: FloatArray, price: FloatArray, size: float, target: int, at: int,
-    out: IntArray, into: IntArray, state: State, count: int, limit: int, top: float,
-) -> tuple[int, int]:  # fmt: skip
-    """Send into the target's island: how many ranks may send the piece then, and with how many sends. A mate of a
-    sender may take it over, and a mate of the target receive it, where their planes cost less or they share one."""
-    home, depth = plant.island[target], state.depth
+    out: IntArray, into: IntArray, state: State, top: float,
+) -> int:  # fmt: skip
+    """Send into the target's island, and return with how many sends. A mate of a
+    holder may take it over, and a mate of the target receive it, where their planes cost less or they share one."""
+    home, depth, count = plant.island[target], state.depth, state.count
     state.least[:, :] = np.inf
     for k in range(plant.island_start[home], plant.island_start[home + 1]):
         v = plant.in_island[k]
@@ -255,7 +255,7 @@ def entered(
                     state.least[z, -1], state.port[z, -1] = cost * AWAY, q
     best, source, mate, enters = np.inf, -1, -1, -1
     state.lowest[:] = np.inf
-    for i in range(limit):
+    for i in range(count[2]):
         u = state.there[i]
         far = 1.0 + DEPTH * depth[u]
         for p in range(plant.first[u], plant.first[u + 1]):
@@ -266,7 +266,7 @@ def entered(
         hand = inner_cost(plant, price, 0, u)
         if hand < state.lowest[plant.island[u]]:
             state.lowest[plant.island[u]], state.giver[plant.island[u]] = hand, u
-    for i in range(limit):
+    for i in range(count[2] if rules.rounds > 1 else count[1]):
         island = plant.island[state.there[i]]
         if state.giver[island] != state.there[i] or state.lowest[island] >= best:
             continue
@@ -282,7 +282,7 @@ def entered(
                         best, source, mate = cost, p, state.giver[island]
                         enters = state.port[plant.plane[p], pair]
     if source < 0:
-        return count, 0
+        return 0
     used = 0
     sent = np.zeros(2, np.int64)
     m = plant.rank[source]
@@ -295,17 +295,17 @@ def entered(
         loaded(plant, load, price, sent, size, top)
         used, state.has[m], depth[m] = 1, True, depth[mate] + 1
         if rules.enter_once:
-            state.there[count], state.sends[m] = m, True
-            count += 1
+            state.there[count[0]], state.sends[m] = m, True
+            count[0] += 1
     out[at + used], into[at + used] = source, enters
     sent[0], sent[1] = source, enters
     loaded(plant, load, price, sent, size, top)
     v = plant.rank[enters]
     state.has[v], depth[v] = True, depth[m] + 1
     if rules.enter_once:
-        state.there[count], state.sends[v] = v, True
-        count += 1
-    return count, used + 1
+        state.there[count[0]], state.sends[v] = v, True
+        count[0] += 1
+    return used + 1
 
 
 @jit

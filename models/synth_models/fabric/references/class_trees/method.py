@@ -31,6 +31,7 @@ from synth_models.fabric.scheduling.list_scheduling import timed_at_once
 from synth_models.fabric.scheduling.transfers import Transfers
 
 MOST_TRANSFERS = 70_000  # of a schedule, as far as a piece a block allows
+MANY = 512  # ranks from which on trees are grown again once only
 LEAD = 0.2  # of all turns, by which a hop is earlier for each that waits for it
 MOST_PARTS = 4096  # of a block
 RULES = {
@@ -103,7 +104,8 @@ def trees(instance: FabricInstance, ports: Ports, rule: str, most: int) -> Trans
         return Sends(*grow(plant, Work(pieces.bytes.astype(float), *rows[0], *rows[1]), rules, load))
 
     if rule != "gather":
-        return _transfers(ports, pieces, [grown(holders, wanters, RULES[rule])])
+        rules = RULES[rule] if len(ports.island) <= MANY else RULES[rule]._replace(rounds=min(1, RULES[rule].rounds))
+        return _transfers(ports, pieces, [grown(holders, wanters, rules)])
     first, everyone = holders[0][0], sorted({rank for row in wanters for rank in row})
     gathered = grown(holders, [[first] for _ in holders], RULES["balanced"])
     return _transfers(
