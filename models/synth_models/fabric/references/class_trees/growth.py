@@ -56,7 +56,7 @@ class Work(NamedTuple):
 
 class State(NamedTuple):
     """Of the piece whose tree is grown: who ``has`` it, ``wants`` it, ``sends`` it on, after how many hops, and senders
-    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. ``count``: of senders,
+    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. ``counts``: of senders,
     of holders among them, of those who send to other islands. By plane the cheapest ``port`` into an island and
     its cost; by island the ``giver`` at ``lowest`` cost."""
 
@@ -66,7 +66,7 @@ class State(NamedTuple):
     one: BoolArray
     depth: IntArray
     there: IntArray
-    count: IntArray
+    counts: IntArray
     least: FloatArray
     port: IntArray
     lowest: FloatArray
@@ -191,7 +191,7 @@ def tree(
     has, wants, sends, depth = state.has, state.wants, state.sends, state.depth
     has[:], wants[:], sends[:] = False, False, False
     depth[:] = 0
-    size, used, count = work.size[p], 0, state.count
+    size, used, count = work.size[p], 0, state.counts
     count[:] = 0
     for k in range(work.holder_start[p], work.holder_start[p + 1]):
         h = work.holder[k]
@@ -239,7 +239,7 @@ def entered(
 ) -> int:  # fmt: skip
     """Send into the target's island, and return with how many sends. A mate of a
     holder may take it over, and a mate of the target receive it, where their planes cost less or they share one."""
-    home, depth, count = plant.island[target], state.depth, state.count
+    home, depth, count = plant.island[target], state.depth, state.counts
     state.least[:, :] = np.inf
     for k in range(plant.island_start[home], plant.island_start[home + 1]):
         v = plant.in_island[k]
