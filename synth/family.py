@@ -47,6 +47,7 @@ Capability = Literal[
     "series",  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine
     "token_planning",  # (instance) -> synth.planning.TokenPlanning: plans of tokens that go to several experts
+    "with_traffic",  # (instance, name, source, rows of bytes, holders, wanters) -> instance: those on its machine
     "network",  # (instance, solution) -> synth.network.links_table.LinksTable: what the solution builds
     "paper",  # (synth.reproduction.collect.Reproduction) -> None: `synth reproduce`
     "findings",  # tuple[synth.findings.finding.Finding, ...]: `synth reproduce findings`

@@ -31,6 +31,7 @@ from synth.cli import (
     make,
     plan,
     reproduce,
+    reshard,
     solve,
     study,
     submit,
@@ -98,6 +99,7 @@ app.command("run")(running.run)
 app.command("submit")(submit.submit)
 app.command("library")(library.library)
 app.command("plan")(plan.plan)
+app.command("reshard")(reshard.reshard)
 app.command("tune")(tune.tune)
 app.command("bounds")(bounds.bounds)
 app.command("explain")(explain.explain)

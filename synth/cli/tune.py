@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 EVERY = "allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce, gather, scatter"
 OWN = {"synth tune": "--collective and --sizes", "synth drill": "--collective and --size", "synth plan": "--demands",
-       "synth bounds": "--collective and --sizes", "synth explain": "--collective"}  # fmt: skip
+       "synth bounds": "--collective and --sizes", "synth explain": "--collective",
+       "synth reshard": "--tensors"}  # fmt: skip
 INSTEAD = {
     "boxes": ": say boxes=2",
     "bandwidth": ": say nic=12.5GB/s, nvlink=…, or bandwidth=CLASS=…",

@@ -8,7 +8,7 @@ from synth.options import Parameter, read_flag, read_int
 
 _HERE = "synth_models.fabric."
 _PAGES = "synth_papers.fabric"
-_FOLDERS = ("ring", "late_rank")  # references of more than one file
+_FOLDERS = ("ring", "late_rank", "class_trees")  # references of more than one file
 _CHUNKS = Parameter("chunks", read_int(1), None, "pieces to cut a tree's share into; default: the best of several")
 _PIECES = Parameter("chunks", read_int(1), None, "even pieces a block to solve exactly; default: several numbers")
 _QUOTIENT = Parameter(
@@ -33,6 +33,13 @@ _IN_USE = (
     "ring", "double_tree", "recursive_doubling", "direct", "bruck", "pat", "two_level", "nvls", "sharp", "spread_out",
     "two_step",
 )  # fmt: skip
+
+
+def _rule(text: str) -> str:
+    """A rule of ``class_trees``."""
+    if text not in ("trees", "direct", "balanced", "box_copy", "gather"):
+        raise ValueError("must be one of trees, direct, balanced, box_copy, gather")
+    return text
 
 
 def _choice(name: str, choices: tuple[str, ...], summary: str) -> Parameter:
@@ -80,8 +87,8 @@ FAMILY = Family(
              failures="views.breakable:Breakable", papers=_PAGES,
              refutes="check.certificates:refutes", from_table="views.from_table:from_table",
              at_least="bounds.chain_latency:at_least", moves="scheduling.stated_moves:schedule",
-             size="instance:size", planning="race:planner", raced="race:raced", lifted="race:lifted",
-             token_planning="race:token_planner"),
+             size="instance:size", planning="race:planner", token_planning="race:token_planner",
+             with_traffic="views.with_traffic:with_traffic", raced="race:raced", lifted="race:lifted"),
     more_pages=(
         Page("peers", "The peers' published figures beside ours",
              "TE-CCL (SIGCOMM 2024), TACCL (NSDI 2023), SCCL (PPoPP 2021), ForestColl (NSDI 2026), direct-connect "
@@ -139,6 +146,9 @@ FAMILY = Family(
         _raced_reference("one_after_another", "several collectives in turn, each by the best method for it alone"),
         _raced_reference("together", "several collectives side by side, timed again on shared links (ours)"),
         _reference("late_rank", "one rank joins an allreduce late: StragglAR's rounds, and fewer (ours)", _SHARES),
+        _reference("class_trees", "blocks with several holders, in pieces over trees at prices of links (ours)",
+                   Parameter("rule", _rule, "trees", "trees, or what is done today: direct, balanced, box_copy, gather",
+                             question=True), _TRANSFERS, repeats=False),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
         _raced_reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)",
                          repeats=True),

@@ -21,6 +21,7 @@ from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 
 EVERY_SET = 9  # nodes up to which every set of them is cut off
+MOST_SIDES = 512  # ranks around which :func:`side_cuts` looks
 FEW = 32  # cuts of :func:`quick_traffic_cut`
 MOST_THRESHOLDS = 6  # distances tried per rank
 
@@ -41,6 +42,30 @@ def quick_traffic_cut(instance: FabricInstance, asked: int = FEW) -> Proven:
     """What the first few cuts prove, for methods, to see what is left."""
     left = iter(range(asked - 1))
     return cuts_of_traffic(Links.of(instance), lambda: next(left, None) is not None)
+
+
+def side_cuts(instance: FabricInstance) -> Proven:
+    """What the cuts around every box, and around all that only hold or only want, prove: a few, for many ranks."""
+    links, best = Links.of(instance), NOTHING
+    members = np.zeros(links.nodes, dtype=bool)
+    members[links.members] = True
+    holds, wants = (np.any(rows, axis=0) for rows in links.held_and_wanted)
+    boxes = [np.array(box) for box in instance.boxes]
+    for box in boxes:
+        inside = _with_own_switches(links, tuple(box.tolist()))
+        for side in ([~inside] if wants[box].any() else []) + ([inside] if holds[box].any() else []):
+            best = _stronger(best, cut_bound(links, side, members, members))
+    if len(boxes) == len(links.members) or not (holds & wants).any():
+        for rank in np.flatnonzero(holds | wants).tolist()[:MOST_SIDES]:
+            one = np.zeros(links.nodes, dtype=bool)
+            one[rank] = True
+            for side in ([~one] if wants[rank] else []) + ([one] if holds[rank] else []):
+                best = _stronger(best, cut_bound(links, side, members, members))
+    return best
+
+
+def _stronger(best: Proven, found: Proven | None) -> Proven:
+    return found if found is not None and found.seconds > best.seconds else best
 
 
 def _cuts(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:

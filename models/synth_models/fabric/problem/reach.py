@@ -26,6 +26,7 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "nvls": ("allreduce",),
     "sharp": ("allreduce",),
     "recursive_doubling": ("allgather", "reduce_scatter", "allreduce"),
+    "class_trees": ("traffic",),
     "direct": COLLECTIVES,
     "plan": (*_PAIRS, "traffic"),
     "slots": _PAIRS,

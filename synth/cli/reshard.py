@@ -1,0 +1,183 @@
+"""``synth reshard``: weights from the ranks of one mesh to those of another, with a certified bound."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from synth.cli.common import EXIT_FAILED, demand_folder
+from synth.cli.machine_import import MachineFile
+from synth.cli.options import grouped
+
+if TYPE_CHECKING:
+    from synth.records.record import Record
+    from synth.resharding.classes import Class
+    from synth.resharding.mesh import Mesh
+    from synth.resharding.tensors import Tensor
+
+METHOD, RULES = "class_trees", ("trees", "direct", "balanced", "box_copy", "gather")
+INSTEAD = "pull"  # the method where ranks are joined without switches
+MESH = 'TOML: axes = { pp = 4, tp = 8 }, the last one fastest, and ranks = "0-31", nodes of the machine.'
+TENSORS = (
+    "CSV name,shape,dtype,from,to: 8x4096,bf16,pp=2 tp:0,tp:1. Axes not named replicate; tp:0(3,5), tp:0/up and "
+    "tp:0[4096,512*2] state uneven and fused parts, - that no rank has it."
+)
+OUT = "A folder for the instance, the records, and CSV files of ranges and transfers with offsets."
+
+
+@dataclass(frozen=True)
+class Resharding:
+    """What moves, and what is written."""
+
+    source: Annotated[Path, Option("--from", metavar="FILE", help=f"The mesh that holds. {MESH}")]
+    target: Annotated[Path, Option("--to", metavar="FILE", help="The mesh that wants, likewise.")]
+    tensors: Annotated[Path, Option("--tensors", metavar="FILE", help=TENSORS)]
+    out: Annotated[Path | None, Option("--out", "-o", help=OUT)] = None
+    alone: Annotated[bool, Option("--no-references", help="Leave out what is done today.")] = False
+    as_json: Annotated[bool, Option("--json", help="One JSON object, exact numbers.")] = False
+
+
+@grouped
+def reshard(
+    resharding: Resharding,
+    machine: str = typer.Argument(..., help="A machine by name, or a file that `synth import` reads."),
+    parameters: list[str] = typer.Argument(None, metavar="key=value…", help="As `synth make` takes them: boxes=8."),
+    file: MachineFile = MachineFile(),
+) -> None:
+    """Plan how tensors get from the ranks of one mesh to those of another: every range of bytes from some of its
+    holders to all its wanters. Prints seconds, a certified lower bound, and what four ways of today take. All times are
+    replayed by the check. plan_s is processor time for plan and bound, loading of kernels included, replay not."""
+    from synth.cli.tune import maker
+    from synth.family import get_family
+    from synth.resharding.classes import classes_of
+
+    began = time.process_time()
+    source, target, tensors = _read(resharding)
+    classes = classes_of(tensors, source, target)
+    if resharding.out is not None:
+        demand_folder("--out", resharding.out)
+    if not classes:
+        _say("nothing has to move: every wanter holds all that it wants")
+        return
+    read_s = time.process_time() - began
+    plain = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
+    began = time.process_time()
+    name = f"{plain.name.removesuffix('-broadcast-1B')[:60]}-reshard"
+    rows = [(one.bytes, one.holders, one.lacking) for one in classes]
+    instance = get_family(plain.family).capability("with_traffic")(plain, name, "synth reshard", rows)
+    read_s += time.process_time() - began
+    if resharding.out is not None:
+        instance = _kept(instance, resharding.out)
+    runs = [_run(instance, rule) for rule in (RULES[:1] if resharding.alone else RULES)]
+    if runs[0][1].value is None:
+        runs.insert(0, _run(instance, INSTEAD))
+    if resharding.out is not None:
+        _write(instance, runs, resharding.out, classes, tensors)
+    _print(classes, runs, read_s, resharding.as_json)
+    if any(record.failed for _, record, _ in runs):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _read(resharding: Resharding) -> tuple[Mesh, Mesh, list[Tensor]]:
+    """Both meshes and the tensors. Raises :class:`InputError` with the faults of both meshes at once, or those of the
+    tensors."""
+    from synth.errors import Fault, InputError
+    from synth.resharding.mesh import read_mesh
+    from synth.resharding.tensors import read_tensors
+    from synth.text.input_file import InputFile
+
+    meshes, faults = list[Any](), list[Fault]()
+    for path in (resharding.source, resharding.target):
+        try:
+            meshes.append(read_mesh(InputFile(path)))
+        except InputError as error:
+            faults += [Fault(f"{path}: {fault.path}" if fault.path else str(path), fault.message, fault.value,
+                             fault.has_value) for fault in error.faults]  # fmt: skip
+    if faults:
+        raise InputError(faults)
+    return *meshes, read_tensors(InputFile(resharding.tensors), *meshes)
+
+
+Run = tuple[str, "Record", float]
+
+
+def _run(instance: Any, rule: str) -> Run:
+    """The record of a rule, or of the method :data:`INSTEAD`, and the processor time of its plan and bound."""
+    from synth import api
+    from synth.family import function_of, get_family
+    from synth.options import RunOptions
+
+    family = get_family(instance.family)
+    method = family.method(INSTEAD if rule == INSTEAD else METHOD)
+    own = {parameter.name: parameter.default for parameter in method.parameters}
+    options = RunOptions(None, method=own | ({} if rule == INSTEAD else {"rule": rule}))
+    function = function_of(family, method)
+    began = time.process_time()
+    outcome = function(instance, options)
+    spent = time.process_time() - began
+    return rule, api.execute(instance, method, options, lambda instance, options: outcome), spent
+
+
+def _kept(instance: Any, folder: Path) -> Any:
+    """The instance as read from the file that is written here."""
+    from synth.instance import read
+
+    place = folder / "instances" / f"{instance.name}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(instance.to_json() + "\n", encoding="utf-8")
+    return read(place)
+
+
+def _write(instance: Any, runs: list[Run], folder: Path, classes: list[Class], tensors: list[Tensor]) -> None:
+    """Write a record of every rule, and the tables of the first."""
+    from synth.errors import InputError
+    from synth.family import get_family
+    from synth.method import load
+    from synth.options import asked
+    from synth.records import record as records
+    from synth.resharding.moves import ranges, with_offsets
+
+    family = get_family(instance.family)
+    for rule, record, _ in runs:
+        name = record.data["method"]
+        question = asked(family.method(name).parameters, {"rule": rule})
+        records.write(record, records.record_path(folder, instance.family, instance.name, name, None, question))
+    (folder / f"{instance.name}-ranges.csv").write_text("\n".join(ranges(classes, tensors)) + "\n", encoding="utf-8")
+    try:
+        table = load(family.table)(instance, runs[0][1].solution())
+    except InputError:
+        return  # no plan: its row says why
+    with_offsets(table).to_csv(folder / f"{instance.name}-transfers.csv", index=False)
+
+
+def _print(classes: list[Class], runs: list[Run], read_s: float, as_json: bool) -> None:
+    """What moves, and a row a rule."""
+    moved = sum(one.bytes * len(one.lacking) for one in classes)
+    size = sum(one.bytes for one in classes)
+    if as_json:
+        rows = [
+            {"rule": rule, "seconds": record.value, "bound": record.bound, "gap": record.gap, "plan_s": spent,
+             "message": record.data["message"]}
+            for rule, record, spent in runs
+        ]  # fmt: skip
+        _say(json.dumps({"bytes": size, "delivered": moved, "classes": len(classes), "read_s": read_s, "plans": rows}))
+        return
+    _say(f"{size:,} bytes in {len(classes)} classes, {moved:,} delivered; tables and instance {read_s:.2f} s")
+    _say(f"{'rule':>10} {'seconds':>12} {'bound':>12} {'gap':>8} {'plan_s':>7}")
+    for rule, record, spent in runs:
+        if record.value is None:
+            _say(f"{rule:>10} {record.data['message'] or record.data['termination']}")
+            continue
+        bound = "none" if record.bound is None else f"{record.bound:.6g}"
+        share = "" if record.gap is None else f"{record.gap:.2%}"
+        _say(f"{rule:>10} {record.value:>12.6g} {bound:>12} {share:>8} {spent:>7.2f}")
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
