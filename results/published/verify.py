@@ -10,11 +10,12 @@ Every record is accepted, refused (with the first fault found) or not covered (w
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: texts of
-more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; ready times;
-several collectives; dragonflies, boxes in part, links in groups or of reduced bandwidth; switches that store and add,
-buffer, do not copy or limit streams; fabric's steps, sum_rates, near_goals and timed_prices; xtree's relaxations;
+more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; one plan for
+several scenarios; several collectives; traffic; boxes in part, links in groups; switches that store and add, buffer, do
+not copy or limit streams; fabric's steps, sum_rates, near_goals, timed_prices, shares, whoever; xtree's relaxations;
 harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings;
-bine's butterflies and prices of rounds. Harvest's bounds are checked in verify_harvest.py beside it.
+bine's positions that prove more than the isoperimetric argument. Harvest's bounds are checked in verify_harvest.py
+beside it, networks are made in verify_networks.py.
 """
 
 import ast
@@ -38,59 +39,16 @@ from reprlib import repr as short
 
 sys.path.append(str(Path(__file__).parent))
 import verify_harvest
+from verify_base import INFINITE, Fault, NotCovered, ceiling, cover, need, number, one_of, whole
+from verify_networks import LEAST, links_of, new_link
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
-MOST_LINKS = 2**20  # larger networks are not covered
-INFINITE = float("inf")  # compared with, or a cost that nobody pays
 MOST_TEXT = 2**24  # bytes of a record, an instance or a file beside it: larger ones are not covered
 MOST_ARCHIVE, MOST_LISTED, MOST_ARRAYS = 2**28, 2**22, 2**28  # bytes of an .npz, of its directory, of a record's arrays
-LEAST = 5e-324  # the least double above 0
-
-
-class Fault(Exception):
-    """What a record states is false, or is not stated as the pages demand."""
-
-
-class NotCovered(Exception):
-    """This checker does not do that."""
 
 
 # --- 1  Numbers, files, and arrays in JSON or in numpy's .npz files ---
-def need(condition, message):
-    """Raise a fault unless the condition holds."""
-    if not condition:
-        raise Fault(message)
-
-
-def cover(condition, message):
-    """Give up unless the condition holds."""
-    if not condition:
-        raise NotCovered(message)
-
-
-def one_of(value, allowed, name):
-    need(value in allowed, f"{name}: {short(value)} is none of {', '.join(map(str, allowed))}")
-    return value
-
-
-def whole(value, least, most, name):
-    """Return a whole number in a range (truth values are no numbers)."""
-    need(type(value) is int and least <= value <= most, f"{name}: {short(value)} is no whole number in {least}..{most}")
-    return value
-
-
-def number(value, name, least=-INFINITE):
-    """Return a finite number as a JSON file holds it: int or float."""
-    finite = (type(value) is int and abs(value) < 10**300) or (type(value) is float and math.isfinite(value))
-    need(finite and value >= least, f"{name}: {short(value)} is no finite number from {least} on")
-    return value
-
-
-def ceiling(over, under):
-    return -(-over // under)
-
-
 def read_json(text):
     """Read JSON without doubled keys and without NaN or infinite numbers."""
 
@@ -288,82 +246,11 @@ def read_instance(text, folder):
 
 
 # --- 3  Networks ---
-GRIDS = {"line": "nodes", "ring": "nodes", "hypercube": "dimension", "mesh": "rows cols layers",
-         "torus": "rows cols layers", "equimesh": "rows cols"}  # fmt: skip
-Link = namedtuple("Link", "tail head bandwidth latency")  # bandwidth (bytes/s) and latency (s): exact fractions
-
-
-def grid_links(sides, wrapped):
-    """Return the links (tail, head) of a grid in their order: axis by axis, node by node, there and back."""
-    links, nodes, stride = [], math.prod(sides), math.prod(sides)
-    for side in sides:
-        stride //= side
-        for node in range(nodes):
-            place = node // stride % side
-            after = node + stride if place + 1 < side else node - place * stride
-            if place + 1 < side or (wrapped and side > 2):
-                links += [(node, after), (after, node)]
-    return links
-
-
-def simple_network(network):
-    """Return (ranks, switches, [(tail, head) or (tail, head, bandwidth)]) of a network that a few numbers describe."""
-
-    def size(key, default=None):
-        return whole(network.get(key, default), 1, 20 if key == "dimension" else 10**6, f"network.{key}")
-
-    kind, switches, near = network["kind"], 0, network.get("bandwidth", 128e9)
-    cover(kind != "dragonfly", "dragonflies")
-    if kind in GRIDS and network.get("bidirectional", True):
-        sides = [size(key) for key in GRIDS[kind].split() if key != "layers" or network.get(key) is not None]
-        sides = sides if kind != "hypercube" else [2] * sides[0]
-        cover(math.prod(sides) * 2 * len(sides) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
-        ranks, links = math.prod(sides), grid_links(sides, kind in ("ring", "torus"))
-        if kind == "equimesh":  # and four rings along its edges
-            nodes, cols, rings = range(ranks), sides[1], network.get("rings") or {}
-            edges = (nodes[:cols], nodes[-cols:], nodes[::cols], nodes[cols - 1 :: cols])
-            for edge, along in zip(("top", "bottom", "left", "right"), edges):
-                up = ("even_up", "odd_up").index(rings.get(edge, "even_up"))
-                ring = [*along[up::2], *along[1 - up :: 2][::-1]]
-                links += zip(ring, ring[1:] + ring[:1])
-    elif kind in ("star", "fat_tree"):
-        leaves, hosts = (1, size("nodes")) if kind == "star" else (size("leaves"), size("hosts"))
-        ranks = leaves * hosts
-        cover(ranks + leaves * network.get("spines", 1) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
-        spines = range(ranks + leaves, ranks + leaves + (size("spines", 1) if kind == "fat_tree" else 0))
-        ends, up = [(v, ranks + v // hosts, near) for v in range(ranks)], network.get("uplink_bandwidth", near)
-        ends += [(leaf, spine, up) for leaf in range(ranks, ranks + leaves) for spine in spines]
-        switches, links = leaves + len(spines), [x for u, v, b in ends for x in ((u, v, b), (v, u, b))]
-    else:
-        ranks, degree = size("nodes"), size("degree", None if kind == "kautz" else 1)
-        makers = {"full": (x for u, v in combinations(range(ranks), 2) for x in ((u, v), (v, u)))}
-        makers["kautz"] = ((u, -(degree * u + j) % ranks) for u in range(ranks) for j in range(1, degree + 1))
-        makers["ring"] = ((v, (v + 1) % ranks) for v in range(ranks))
-        links = [link for link in islice(makers[kind], MOST_LINKS + 1) if link[0] != link[1]]
-    cover(len(links) <= MOST_LINKS, f"a network of over {MOST_LINKS} links")
-    return ranks, switches, [(u, v, *(bandwidth or [near])) for u, v, *bandwidth in links]
-
-
-def new_link(tail, head, bandwidth, latency):
-    number(bandwidth, "bandwidth", LEAST), number(latency, "latency", 0)
-    return Link(tail, head, Fraction(repr(bandwidth)), Fraction(repr(latency)))  # the shortest decimals, exactly
-
-
-def links_of(network, bandwidth=None, latency=0):
-    """Return (number of ranks, of switches, links) of a network that is listed link by link, or simple."""
-    if network["kind"] != "links":
-        ranks, switches, links = simple_network(network)
-        return ranks, switches, [new_link(*link, network.get("latency", 20e-9)) for link in links]
-    cover(all(x.get("group") is None for x in network["links"]), "groups of links that take turns")
-    links = [(x["src"], x["dst"], x.get("bandwidth", bandwidth), x.get("latency", latency)) for x in network["links"]]
-    return whole(network["nodes"], 1, 2**20, "network.nodes"), 0, [new_link(*link) for link in links]
-
-
 class Instance:
     """An instance whose certificates name their argument in ``binding``: a dict of functions that return a bound."""
 
     def certify(self, held, bound):
-        name = one_of(held.get("binding"), self.arguments, "binding")
+        name, self.bound = one_of(held.get("binding"), self.arguments, "binding"), bound
         proven = self.arguments[name](held)
         need(bound <= proven, f"{name}: proves {float(proven)}, not {float(bound)}")
 
@@ -406,28 +293,34 @@ def ends_of(collective, root, u, v):
     return ends[one_of(collective, ends, "collective")]
 
 
-def check_possession(ends, moves, members, switches=(), ordered=False):
+def check_possession(ends, moves, members, switches=(), ordered=False, ready=None):
     """Check that every item comes from its origin to its goal, and that transfers carry what is there.
 
     moves[item]: rows (start, way, adds); a way is two lists (node, ticks from the start): it leaves, it arrives. Held
     are sets of contributions, as bits: without ``adds`` one has to be complete, with it nothing may come twice. Copies
     arrive before additions (``ordered``: as rows stand), both before anything leaves; what comes to a switch leaves at
-    that time only. What differs from an earlier item by its start alone is not replayed again."""
+    that time only. ready: from which tick on ranks have what is theirs. What differs from an earlier item by its start
+    alone is not replayed again."""
     everybody, alone, seen = (1 << len(members)) - 1, {v: 1 << i for i, v in enumerate(members)}, set()
     for item, (origin, goal) in enumerate(ends):
         rows, have, carried, events = moves[item], {}, {}, []
         like = (origin, goal, *[x for start, way, adds in rows for x in (start - rows[0][0], id(way), adds)])
+        like += (rows[0][0],) if rows and ready else ()
         if like in seen:
             continue
         seen.add(like)
-        have = dict(alone) if origin is None else {origin: everybody}
+        own = alone if origin is None else {origin: everybody}
+        have = {v: held for v, held in own.items() if not (ready and ready.get(v))}
+        events += [(4 * ready[v], -1, v) for v in own if v not in have]
         for i, (start, (leaves, arrives), adds) in enumerate(rows):
             events += [(4 * (start + after) + 2, i, v) for v, after in leaves]
             events += [(4 * (start + after) + (adds and not ordered), i, v) for v, after in arrives]
         for time, i, v in sorted(events):
             there = (v, time // 4) if v in switches else v
             held = have.get(there, 0)
-            if time % 4 == 2:  # it leaves node v
+            if i < 0:
+                have[v] = held | own[v]
+            elif time % 4 == 2:  # it leaves node v
                 if not held or held & carried.get(i, 0):
                     raise Fault(f"item {item} is not at node {v}, or sent twice in a sum")
                 carried[i] = held | carried.get(i, 0)
@@ -542,7 +435,6 @@ class Fabric(Network):
         else:
             ranks, switches, links = links_of(network)
             abilities = {ability["switch"]: ability for ability in network.get("abilities") or ()}
-        cover(not failed.get("reduced"), "links with less than their bandwidth")
         nodes, named = range(ranks + switches), network.get("switches") or ()
         self.is_switch = [v >= ranks or v in named for v in nodes]
         self.ranks = [v for v in nodes if not self.is_switch[v]]
@@ -552,6 +444,11 @@ class Fabric(Network):
         need(0 < len(working.intersection(members)) == len(members), "ranks: each works, none stands twice")
         idle = dead | (set() if data.get("relay") else set(self.ranks) - set(members))
         in_use = [x for x in links if (x.tail, x.head) not in cut and not idle & {x.tail, x.head}]
+        slower = {(u, v): Fraction(part) for u, v, part in failed.get("reduced") or ()}
+        need(len(slower) == len(failed.get("reduced") or ()), "failed.reduced: a pair twice")
+        for i, x in enumerate(in_use):
+            if (x.tail, x.head) in slower:  # the product's double, and its decimal
+                in_use[i] = x._replace(bandwidth=Fraction(repr(float(x.bandwidth * slower[x.tail, x.head]))))
         self.connect(len(nodes), in_use)
         switching, abilities = data.get("switching") or {}, [abilities.get(v) or {} for v in nodes]
         mode = one_of(switching.get("mode", "cut_through"), ("cut_through", "store_and_forward"), "switching.mode")
@@ -566,7 +463,9 @@ class Fabric(Network):
         self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
         collective, M = data["collective"], whole(data["bytes"], 1, 2**62, "bytes")
         cover(collective != "several", "several collectives")
-        cover(not data.get("ready") and not data.get("scenarios"), "ready times")
+        cover(not data.get("scenarios"), "one plan for several scenarios")
+        self.ready = {v: Fraction(repr(number(moment, "ready", 0))) for v, moment in data.get("ready") or ()}
+        need(len(self.ready) == len(data.get("ready") or ()) and set(members) >= {*self.ready}, "ready: not a member")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
         need(root in members, "root: is no member")
         if collective == "demand":
@@ -619,7 +518,10 @@ class Fabric(Network):
         for e, mine in begins.items():  # one transfer at a time: the next begins when one more has ended
             need(all(x <= y for x, y in zip(sorted(ends[e]), sorted(mine)[1:])), f"link {e}: two transfers at a time")
         switches = {v for v in range(self.nodes) if self.is_switch[v]} if self.stores else ()
-        check_possession([self.blocks[block][:2] for block in blocks], moves, self.members, switches)
+        ready = {v: math.ceil(moment * T) for v, moment in self.ready.items()}
+        check_possession([self.blocks[block][:2] for block in blocks], moves, self.members, switches, ready=ready)
+        goals = {goal for origin, goal, _ in self.blocks if origin is None}
+        last = max([last] + [ticks for v, ticks in ready.items() if goals & {None, v}])  # a sum holds its own part
         nearest = float(Fraction(last, T))
         return nearest if Fraction(nearest) >= Fraction(last, T) else math.nextafter(nearest, INFINITE)
 
@@ -683,13 +585,15 @@ class Fabric(Network):
         )
         proofs = {"nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "deliveries": Fabric.windows}
         proofs |= {"sums": Fabric.windows, "moments": Fabric.moments, "orbit_moments": Fabric.moments}
+        proofs |= {"own_part": Fabric.own_part, "senders": Fabric.senders}
         proofs |= {"cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition}
         name = one_of(held.get("argument"), proofs, "argument")
         need(bound >= 0, "bound: below 0")
         of_allreduce = self.collective == "allreduce" and self.blocks
-        need(name not in ("gossip", "partition", "sums") or of_allreduce, f"{name}: only of an allreduce")
-        greatest = max([link.latency for link in self.links], default=Fraction(0))
-        self.P, self.bound, me = math.lcm(*(link.latency.denominator for link in self.links)), bound, self
+        need(name not in ("gossip", "partition", "sums", "senders") or of_allreduce, f"{name}: only of an allreduce")
+        moments = [*(link.latency for link in self.links), *self.ready.values()]
+        greatest = max(moments, default=Fraction(0))
+        self.P, self.bound, me = math.lcm(*(moment.denominator for moment in moments)), bound, self
         if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
             self.P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
         self.latencies = [int(link.latency * self.P) for link in self.links]
@@ -709,9 +613,33 @@ class Fabric(Network):
                 capacity += price * link.bandwidth * max(0, end - begin - left)
         need(needed > 0 and capacity <= needed * self.P, f"needed is {needed}: nothing, or links carry more by then")
 
+    def starts(self, sources):
+        return {u: int(self.ready.get(u, 0) * self.P) for u in sources}
+
+    def own_part(self, held):
+        rank, goals = held.whole("rank", 0, self.nodes - 1), {goal for origin, goal, _ in self.blocks if origin is None}
+        need(rank in self.members and goals & {None, rank}, "own_part: of no member that wants a sum")
+        need(self.bound <= self.ready.get(rank, 0), "own_part: proves when the rank is ready")
+
+    def senders(self, held):
+        length, switch, links = held.array("length", 0, 2**40, (len(self.links),)), self.is_switch, self.links
+        outside = any(self.out[v] or self.into[v] for v in set(self.ranks) - set(self.members))
+        need(self.pay_alone and not outside, "senders: transfers pay for several, or other ranks have links")
+        sent, ready = {}, self.starts(self.members)
+        for e, x in enumerate(links):
+            if switch[x.head] and not switch[x.tail]:
+                sent[x.head] = min(sent.get(x.head, INFINITE), ready[x.tail] + self.latencies[e])
+        sent = self.distances(sent, self.latencies, switch)
+        begin = [sent.get(x.tail) if switch[x.tail] else ready[x.tail] for x in links]
+        apart = (self.distances([u], length, switch) for u in self.members)
+        worth = min(far.get(v, INFINITE) for u, far in zip(self.members, apart) for v in self.members if u != v)
+        need(worth < INFINITE, "senders: no two members are joined over switches")
+        left = self.between(self.members, self.members)[1]
+        self.enough(2 * (len(self.members) - 1) * self.bytes * worth, (length, begin, left))
+
     def between(self, sources, goals, behind_passes=None):
         """Return of every link the ticks from the nearest source through its head, split at its tail, to a goal."""
-        before = self.distances(sources, self.latencies)
+        before = self.distances(self.starts(sources), self.latencies)
         behind = self.distances(goals, self.latencies, behind_passes, back=True)
         left = [self.latencies[e] + behind[x.head] if x.head in behind else None for e, x in enumerate(self.links)]
         return [before.get(link.tail) for link in self.links], left
@@ -797,6 +725,8 @@ class Fabric(Network):
             needed += n * sum(min(sum(alone[u].get(v, INFINITE) for u in group if u != v), *on[v]) for v in members)
         need(needed < INFINITE, "a member cannot be reached")
         begin, left = self.between(starts, members, switch)
+        before = self.distances(starts, latencies)  # whoever is ready later sends later: the page leaves it out
+        begin = [before.get(link.tail) for link in self.links]
         shift = [ticks * held["backwards"] for ticks in latencies]  # a latency turned round passes before, not behind
         left = [None if x is None else x - y for x, y in zip(left, shift)]
         late = [[None if x is None else max(x, y) + z for x, y, z in zip(begin, after, shift)] for _, after in rows]
@@ -1086,9 +1016,9 @@ class Mlfm(Instance):
         third = 0 <= middle < self.leaves and middle % n not in (P % n, Q % n)
         need(middle != -1 or second == -1, "second: without a leaf in the middle")
         need(middle == -1 or (self.detour and third), "middle: only of a detour, a leaf of a third column")
-        for x, y, number in hops:
-            need(0 <= number < len(self.pairs), f"spine {number}: is none")
-            a, b, pair = x % n, y % n, self.pairs[number]
+        for x, y, over in hops:
+            need(0 <= over < len(self.pairs), f"spine {over}: is none")
+            a, b, pair = x % n, y % n, self.pairs[over]
             need(a in pair and b in pair, f"spine {pair}: does not join leaves {x} and {y}")
             up, down = (x, sum(pair) - a), (y, sum(pair) - b)
             need(self.works[up] and self.works[down], f"spine {pair}: a failed link between leaves {x} and {y}")
@@ -1286,8 +1216,8 @@ class Bine(Instance):
             self.jobs.append(list(zip(groups, nodes)))
         need(all(0 <= self.root < len(job) for job in self.jobs), "root: is no rank")
         self.small = data.get("vector") == "small" and self.collective in ("broadcast", "reduce", "allreduce")
-        out = {"prices": "prices of rounds", "isoperimetric": "butterflies", "positions": "butterflies"}
-        self.arguments = {"receive": self.proven} | {k: lambda held, k=k: cover(False, out[k]) for k in out}
+        self.arguments = {"receive": self.proven, "prices": self.priced}
+        self.arguments |= {"isoperimetric": self.apart, "positions": self.apart}
 
     def crossings(self, job, u, v):
         """Return what a byte from rank u to rank v counts."""
@@ -1301,7 +1231,6 @@ class Bine(Instance):
         return total
 
     def replay(self, held):
-        cover(self.problem != "butterfly", "butterflies")
         shares, many, jobs = held.whole("shares", 1, 2**31), range(2**31), range(len(self.jobs))
         table = held.rows(job=jobs, round=many, src=many, dst=many, first=many, count=many, adds=range(2))
         need([row[0] for row in table] == sorted(row[0] for row in table), "job: rows are not in the order of jobs")
@@ -1336,16 +1265,89 @@ class Bine(Instance):
             into, others = sorted(v for _, _, v in messages), [v for v in range(p) if v != self.root]
             need(into == others, "tree: not one message of every rank but the root")
             need(len({(now, u) for now, u, _ in messages}) == len(messages), "tree: a rank has two messages in a round")
+        if self.problem == "butterfly":
+            self.check_pairings(p, rows, shares)
         crossing = sum(count * self.crossings(job, u, v) for _, u, v, _, count, _ in rows)
         return crossing * self.bytes / (p if alltoall else blocks) / shares
 
+    def volumes(self, p):
+        """Return how many blocks a message of each round of a butterfly has."""
+        halves = [p >> i for i in range(1, p.bit_length())]
+        need(p == 1 << len(halves), "butterfly: of a number of ranks that is no power of two")
+        rounds = {"reduce_scatter": halves, "allgather": halves[::-1], "alltoall": [p // 2] * len(halves)}
+        rounds["allreduce"] = [1] * len(halves) if self.small else halves + halves[::-1]
+        return rounds[one_of(self.collective, rounds, "butterfly")]
+
+    def check_pairings(self, p, rows, shares):
+        volumes, sent = self.volumes(p), Counter()
+        for now, u, v, _, count, _ in rows:
+            sent[now, u, v] += count
+        need(all(now < len(volumes) for now, _, _ in sent), "butterfly: too many rounds")
+        pairings = [{u: v for now, u, v in sent if now == t} for t in range(len(volumes))]
+        paired = all(len(one) == p and all(one[v] == u for u, v in one.items()) for one in pairings)
+        need(paired and len(sent) == p * len(volumes), "butterfly: the ranks of a round are not paired")
+        need(all(n == volumes[now] * shares for (now, _, _), n in sent.items()), "butterfly: other volumes")
+        need(all(x[y[u]] == y[x[u]] for x, y in combinations(pairings, 2) for u in x), "butterfly: pairings differ")
+        back = self.collective == "allreduce" and not self.small
+        need(not back or pairings == pairings[::-1], "butterfly: does not go back as it came")
+
+    def partitions(self, job):
+        """Yield (weight, part of every rank), those of weight 0 left out."""
+        (groups, nodes), cost = zip(*job), self.costs
+        ways = (cost[2] - cost[1], groups), (cost[1] - cost[0], nodes), (cost[0], range(len(groups)))
+        yield from ((weight, part) for weight, part in ways if weight)
+
     def proven(self, held):
         """Return the bytes that have to cross between parts of the jobs' ranks, rounded to the nearest double."""
-        total, cost = Fraction(0), self.costs
-        for groups, nodes in (zip(*job) for job in self.jobs):
-            ways = (cost[2] - cost[1], groups), (cost[1] - cost[0], nodes), (cost[0], range(len(groups)))
-            total += sum(weight * self.received(part) for weight, part in ways if weight)
+        total = sum(w * self.received(part) for job in self.jobs for w, part in self.partitions(job))
         return Fraction(float(total))
+
+    def apart(self, held):
+        """Return what a hypercube's edges between parts carry at least; ``positions`` proves no less, perhaps more."""
+        need(self.problem == "butterfly", "binding: only of a butterfly")
+        total = Fraction(0)
+        for job in self.jobs:
+            p, mirrored = len(job), self.collective == "allreduce" and not self.small
+            once = self.volumes(p)[: p.bit_length() - 1]  # of two rounds that mirror each other only the first
+            weights = sorted((2 * n if mirrored else n for n in once), reverse=True)
+            f = [0, *accumulate(sum(w for j, w in enumerate(weights) if i >> j & 1) for i in range(p))]
+            size = self.bytes / (p if self.collective == "alltoall" or not self.small else 1)
+            for weight, part in self.partitions(job):
+                inside = sum(f[n] for n in Counter(part).values())
+                total += weight * size * (p * sum(weights) - 2 * inside)
+        cover(held["binding"] != "positions" or Fraction(float(total)) >= self.bound, "the least of all placements")
+        return Fraction(float(total))
+
+    def priced(self, held):
+        """Return what prices of the rounds of a tree prove."""
+        right = self.problem == "tree" and self.collective in ("broadcast", "reduce") and self.torus is None
+        need(right, "prices: only of a tree's broadcast or reduce")
+        z, prices, total = held.whole("scale", 1, 2**24), held.array("prices", 1 - 2**31, 2**31 - 1), Fraction(0)
+        left = iter(prices)
+        for job in self.jobs:
+            p = len(job)
+            rounds = self.rounds if self.rounds is not None else (p - 1).bit_length()
+            for weight, part in self.partitions(job):
+                mine, sizes = [*islice(left, rounds)], Counter(part)
+                need(len(mine) == rounds, "prices: too few")
+                need(p == 1 << rounds or all(price >= 0 for price in mine), "prices: below 0")
+                most, least = len(sizes) - 1, 0
+                if any(mine):
+                    need(max(sizes.values()) <= 4096 and rounds <= 64, "prices: not 0 of so large a part")
+                    cover(max(sizes.values()) ** 2 * rounds <= 4 * MOST_CELLS, f"parts of {max(sizes.values())} ranks")
+                    of = [self.rows_of_part(mine, z, first, max(sizes.values())) for first in (0, 1)]
+                    least = sum(of[name == part[self.root]][n] for name, n in sizes.items())
+                total += weight * max(most, ceiling(least, z))
+        need(next(left, None) is None, "prices: too many")
+        return Fraction(float(self.bytes * total))
+
+    def rows_of_part(self, prices, z, first, most):
+        """Return by the number of ranks that a part has in the end the least cost of all numbers before."""
+        best = [0 if x == first else INFINITE for x in range(most + 1)]
+        for price in prices:
+            cost = [price * d + z * max(0, d) for d in range(-most, most + 1)]
+            best = [min(best[x] + cost[y - 2 * x + most] for x in range(y + 1)) for y in range(most + 1)]
+        return best
 
     def received(self, part):
         p, sizes = len(part), Counter(part)
