@@ -52,7 +52,7 @@ def side_cuts(instance: FabricInstance) -> Proven:
     holds, wants = (np.any(rows, axis=0) for rows in links.held_and_wanted)
     boxes = [np.array(box) for box in instance.boxes]
     for box in boxes:
-        inside = _with_own_switches(links, tuple(box.tolist()))
+        inside = with_own_switches(links, tuple(box.tolist()))
         for side in ([~inside] if wants[box].any() else []) + ([inside] if holds[box].any() else []):
             best = _stronger(best, cut_bound(links, side, members, members))
     if len(boxes) == len(links.members) or not (holds & wants).any():

@@ -1,8 +1,8 @@
 """The tuned constants of method ``forest``. Of each: what it counts, what more of it brings, for what price.
 
 Those of the first part bound time and memory, or are reached only where rounds do not fit. Those of the second were
-tried at half, at double and without on stored values, `EQUAL` on 14 questions of few transfers, `MOST_PACKED` on 34; in brackets the
-most that one got worse.
+tried at half, at double and without on stored values, `EQUAL` on 14 questions of few transfers, `MOST_PACKED` on 34;
+in brackets the most that one got worse.
 """
 
 from fractions import Fraction
