@@ -229,6 +229,18 @@ def test_methods_are_valid_for_300(method: str, modes: tuple[str, ...]) -> None:
         is_valid(seed, method, modes, late=seed % 3 == 0)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("wanters", [[0, 1, 2], [3, 0]])
+def test_a_sum_is_formed_where_all_wanters_are_reached_from(method: str, wanters: list[int]) -> None:
+    """Nothing leads on from ranks 0 and 3, the first wanters; the sum of 1 and 2 is formed at 2, whoever wants it."""
+    links = [(1, 2, 1.0), (2, 1, 1.0), (2, 0, 1.0), (2, 3, 1.0)]
+    rows = [{"bytes": 2, "holders": [1, 2], "mode": "sum", "wanters": wanters}]
+    instance = machine(4, links, collective="traffic", traffic=rows, bytes=2)
+    verdict = check_schedule(instance, race.call(method, instance, RunOptions()).solution)
+    assert verdict.ok
+    assert verdict.value == 4.0
+
+
 def test_hierarchical_enters_every_box_once() -> None:
     """Two boxes of three ranks; a byte of one is wanted by all of the other. One transfer leads from box to box."""
     own = {"bytes": 8, "traffic": [{"bytes": 8, "holders": [0, 1], "wanters": [3, 4, 5]}]}

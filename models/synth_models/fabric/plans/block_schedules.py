@@ -61,13 +61,23 @@ def _made(roads: Roads, parts: int, habit: Habit, toll: Toll | None) -> Iterator
     """Schedules of one habit, every block in so many pieces. Raises :class:`UnsupportedError`."""
     pieces, load, trees = pieces_of(roads, parts), roads.no_load(), list[Tree]()
     for number, piece in enumerate(pieces):
-        root = piece.wanters[number % len(piece.wanters) if habit.crowd else 0]
-        tree = grown(roads, piece, load, habit, root, None if toll is None else toll(roads, piece))
+        roots, costs = _roots(roads, piece, number if habit.crowd else 0), None if toll is None else toll(roads, piece)
+        tree = next(filter(None, (grown(roads, piece, load, habit, root, costs) for root in roots)), None)
         if tree is None:
             raise UnsupportedError("no tree of direct routes leads from the holders of some block to its wanters")
         trees.append(tree)
     order = _in_turn([piece.block for piece in pieces])
     yield from schedules_of(roads.instance, transfers_of(roads, pieces, trees, order))
+
+
+def _roots(roads: Roads, piece: Piece, first: int) -> Sequence[int]:
+    """Places where a sum may be formed, the likeliest first: a wanter, or else a rank that they all are reached
+    from."""
+    if not piece.sums:
+        return piece.wanters[:1]
+    turn = first % len(piece.wanters)
+    others = (place for place in range(len(roads.ranks)) if place not in piece.wanters)
+    return [*piece.wanters[turn:], *piece.wanters[:turn], *others]
 
 
 def _in_turn(blocks: Sequence[int]) -> list[int]:
