@@ -18,10 +18,9 @@ from synth.schedule.collective import ROOTED
 from synth_models.fabric.problem import clock
 from synth_models.fabric.problem.blocks import (
     COLLECTIVES,
-    SHARED_OUT,
     Blocks,
     blocks_of,
-    rounded_size,
+    undivided,
 )
 from synth_models.fabric.problem.box_machine import MachineSpec
 from synth_models.fabric.problem.machine import Machine
@@ -409,10 +408,8 @@ def _division_faults(raw: dict[str, Any], members: tuple[int, ...]) -> Iterator[
     collective, size = raw.get("collective", "allgather"), raw.get("bytes")
     if not members:
         yield Fault("ranks", "no rank is left")
-    elif collective in SHARED_OUT and isinstance(size, int) and whole(size) and size % len(members):
-        fit = rounded_size(collective, size, len(members))
-        hint = f"; nccl-tests, and synth make, take {fit}" if fit else ""
-        yield Fault("bytes", f"does not divide among {len(members)} ranks{hint}", size, True)
+    elif isinstance(size, int) and whole(size) and (words := undivided(str(collective), size, len(members))):
+        yield Fault("bytes", words, size, True)
 
 
 def _partition_faults(raw: dict[str, Any], machine: Machine, members: tuple[int, ...]) -> Iterator[Fault]:

@@ -38,13 +38,15 @@ from synth_models.fabric.problem.described_machine import (
     source_of,
     unknown_classes,
 )
-from synth_models.fabric.problem.failures import failures, in_words, read_statements
+from synth_models.fabric.problem.failures import failures, in_words
 from synth_models.fabric.problem.file_faults import guarded, with_source
 from synth_models.fabric.problem.instance_name import PLAIN, instance_name
 from synth_models.fabric.problem.machine import Machine
+from synth_models.fabric.problem.named_faults import named_faults
 from synth_models.fabric.problem.network_spec import SHAPES, OwnSpec, built
 from synth_models.fabric.problem.node_words import node_meant, nodes_meant
-from synth_models.fabric.problem.ready_keys import late_key, named, number_or_file, put_together, ready_rows
+from synth_models.fabric.problem.place_faults import Places
+from synth_models.fabric.problem.ready_keys import named, number_or_file, put_together
 from synth_models.fabric.problem.several import SEVERAL, AnyCollective, Objective
 from synth_models.fabric.problem.tables import collective_rows, of_line
 from synth_models.fabric.problem.traffic import TRAFFIC
@@ -260,19 +262,22 @@ class FabricKeys(NetworkKeys):
         faults = (cls._topology_faults if "topology" in values else of_machine)(values)
         if "switches" in values and "links" not in values:
             faults.append(Fault("switches", "has no meaning without links", values["switches"], True))
-        if values.get("ranks") is not None:
-            faults += guarded(lambda: nodes_meant(values["ranks"], "ranks", None))
         mode = mode_of(values.get("machine"), values.get("switching"))
         for key, needed in _ONLY_WITH.items():
             if values.get(key) not in (None, PLAIN[key]) and mode not in (None, needed):
                 faults.append(Fault(key, f"has no meaning with switching={mode}", values[key], True))
         faults += _missing(values)
-        readers = {"demand": traffic_table.read_table, "failed": read_statements, "collectives": collective_rows}
-        readers |= {"late": late_key} | ({"ready": ready_rows} if isinstance(values.get("ready"), InputFile) else {})
-        for key, reader in readers.items():
-            if values.get(key) is not None:
-                faults += guarded(lambda key=key, reader=reader: reader(values[key]))
-        return faults
+        return faults + named_faults(values, None if faults else cls._machine(values))
+
+    @classmethod
+    def _machine(cls, values: Mapping[str, Any]) -> Machine | None:
+        """The machine that keys without a fault so far describe; None where a file of theirs is wrong."""
+        keys = cls.model_construct(**values)
+        keys._given.update(values)
+        try:
+            return _built(keys.raw_network())
+        except InputError:
+            return None
 
     @classmethod
     def _network_faults(cls, values: Mapping[str, Any]) -> list[Fault]:
@@ -359,11 +364,10 @@ def make(keys: FabricKeys) -> FabricInstance:
     raw: dict[str, Any] = {"network": network, "collective": keys.collective}
     lines, ready_lines = _read_tables(keys, network, raw), list[int]()
     raw |= {"objective": keys.objective} if keys.objective is not None else {}
-    names = _names(network)
-    if keys.root is not None:
-        raw["root"] = node_meant(keys.root, "root", names)
-    if keys.ranks is not None:
-        raw["ranks"] = nodes_meant(keys.ranks, "ranks", names)
+    places = _places(network)
+    for key, meant in (("root", node_meant), ("ranks", nodes_meant)):
+        if getattr(keys, key) is not None:
+            raw[key] = meant(getattr(keys, key), key, places.names if places else None)
     if keys.relay:
         raw["relay"] = True
     raw["switching"] = _switching(keys)
@@ -375,7 +379,7 @@ def make(keys: FabricKeys) -> FabricInstance:
         raw["bytes"], told = _size(keys, network, raw)
         notes += told
     if keys.ready is not None or keys.late is not None:
-        ready_lines = put_together(keys, names, _members(network, raw), raw)
+        ready_lines = put_together(keys, places, _members(network, raw), raw)
     if not isinstance(keys.machine, str | None):
         own = [shlex.quote(word) for word in shlex.split(keys.command) if not word.startswith("machine=")]
         raw["source"] = ". ".join([source_of(keys.machine), " ".join(own), *found.notes])
@@ -391,14 +395,14 @@ def _read_tables(keys: FabricKeys, network: Mapping[str, Any], raw: dict[str, An
     lines: list[int] = []
     try:
         if keys.demand is not None:
-            table = traffic_table.read_table(keys.demand, _built(network))
+            table = traffic_table.read_table(keys.demand, _places(network))
             raw["bytes"], lines = table.bytes, table.lines
             stated = {TRAFFIC: table.traffic, "demand": table.demand}
             if keys.collective in stated:
                 raw["collective"] = TRAFFIC if table.demand is None else "demand"
             raw |= {key: rows for key, rows in stated.items() if rows is not None}
         if keys.collectives is not None:
-            raw["collectives"], lines = collective_rows(keys.collectives, _names(network))
+            raw["collectives"], lines = collective_rows(keys.collectives, _places(network))
             raw["bytes"] = sum(row["bytes"] for row in raw["collectives"])
     except InputError as error:
         raise InputError(with_source(error)) from None
@@ -450,7 +454,7 @@ def _built(network: Mapping[str, Any]) -> Machine | None:
         return None
 
 
-def _names(network: Mapping[str, Any]) -> Sequence[str] | None:
-    """What the nodes are called; None where the network is wrong, which the instance's own validation then says."""
+def _places(network: Mapping[str, Any]) -> Places | None:
+    """The nodes that may hold data; None where the network is wrong."""
     machine = _built(network)
-    return None if machine is None else machine.names
+    return Places(machine) if machine else None

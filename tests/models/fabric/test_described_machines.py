@@ -274,7 +274,7 @@ def test_names_in_a_file_of_collectives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"ranks": "a,d"}, "ranks = 'd': must be nodes by number or name, such as 0,1,4-7; the nodes are a, b, c"),
+        ({"ranks": "a,d"}, "ranks = 'a,d': d: must be nodes by number or name, such as 0,1,4-7; the nodes are a, b, c"),
         ({"ranks": "a,,b"}, "ranks = 'a,,b'"),
         ({"root": "a,b", "collective": "broadcast"}, "root = 'a,b': must be one node, by number or name"),
         ({"root": "z", "collective": "broadcast"}, "root = 'z': must be nodes by number or name"),

@@ -319,7 +319,7 @@ def test_bad_keys(tmp_path: Path) -> None:
     for words in ("line 2, ready", "line 3, ready", "line 4, ready", "late = '9:1us,3,2:-1us': must be RANK:TIME"):
         assert words in str(caught.value)
     table.write_text("rank,ready\n0,1us\n0,2us\n")
-    with pytest.raises(InputError, match=r"ready\.csv, line 3 = 0: stands twice"):
+    with pytest.raises(InputError, match=r"ready\.csv, line 3, rank = '0': stands twice"):
         synth.make("fabric", **make, ready=str(table))
     table.write_text("rank,ready\n" + "0,1us\n" * (MOST_NODES + 1))
     with pytest.raises(InputError, match=f"has {MOST_NODES + 1:,} rows: at most {MOST_NODES:,}"):
@@ -350,3 +350,30 @@ def test_no_quotient_and_several_stay_without() -> None:
         "where ranks are not ready at once only a list of all transfers counts"
     ]
     assert check_schedule(instance.on_time, expanded(instance.on_time, quotient)).ok
+
+
+def test_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+    """Nodes that there are not, beside what is wrong with the rest, whichever file or key they stand in."""
+    blocks, ready, pairs = (tmp_path / name for name in ("blocks.csv", "ready.csv", "pairs.csv"))
+    blocks.write_text('bytes,holders,mode,wanters\n0,0,any,1\n4,"0,0",sum,1\n4,,any,1\n4,0,any,\n4,9,any,x\n')
+    ready.write_text("rank,ready\n0,-1us\n1,inf\n9,1us\n2,1us\n2,90000\n")
+    pairs.write_text("src,dst,bytes\n0,9,4\n1,1,4\nx,0,4\n3,0,-4\n")
+    ring: dict[str, Any] = {"network": "ring", "nodes": 4, "collective": "demand", "ready": str(ready)}
+    for table, own in (
+        (blocks, ("2, bytes", "3, holders", "4, holders", "5, wanters", "6, holders = '9': 9: no such", "6, wanters")),
+        (
+            pairs,
+            ("2, dst = '9': no such node", "3: goes from", "4, src = 'x'", "5, bytes", "5, src = '3': is no member"),
+        ),
+    ):
+        with pytest.raises(InputError) as caught:
+            synth.make("fabric", **ring, demand=str(table), ranks="0-2,8")
+        told = str(caught.value)
+        assert "ranks[3] = 8: no such node" in told
+        for words in own[:-1] if table is pairs else own:
+            assert f"{table}, line {words}" in told
+        for words in ("2, ready", "3, ready", "4, rank = '9': no such node", "6, rank = '2': stands twice"):
+            assert f"{ready}, line {words}" in told
+    with pytest.raises(InputError) as caught:
+        synth.make("fabric", **ring, demand=str(pairs), ranks="0-2")
+    assert f"{pairs}, line {own[-1]}" in str(caught.value)

@@ -123,6 +123,14 @@ def blocks_of(
     return Blocks(*np.ascontiguousarray(table.T))  # with gaps, kernels would be compiled for such columns too
 
 
+def undivided(collective: str, size: int, ranks: int) -> str | None:
+    """Why a collective over so many ranks does not take so many bytes; None where it does."""
+    if collective not in SHARED_OUT or not size % ranks:
+        return None
+    fit = rounded_size(collective, size, ranks)
+    return f"does not divide among {ranks} ranks" + (f"; nccl-tests, and synth make, take {fit}" if fit else "")
+
+
 def rounded_size(collective: str, size: int, ranks: int) -> int:
     """The largest size of at most ``size`` bytes that a collective over so many ranks takes; 0 where there is none.
 

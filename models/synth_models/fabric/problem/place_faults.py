@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
 
 from synth.errors import Fault
 from synth_models.fabric.problem.machine import Machine
+
+MOST_TOLD = 3  # nodes of one cell
+
+
+@dataclass(frozen=True)
+class Places:
+    """The nodes that may hold data: ranks of the machine that are not ``broken`` and, if there is one, in the
+    ``group``."""
+
+    machine: Machine
+    broken: Set[int] = frozenset()
+    group: Set[int] | None = None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What all nodes are called."""
+        return self.machine.names
+
+    def fault(self, node: int) -> str | None:
+        """What is wrong with a node that is to hold data."""
+        if node >= self.machine.nodes:
+            return f"no such node: there are 0..{self.machine.nodes - 1}"
+        if self.machine.is_switch[node]:
+            return f"is a switch ({self.machine.names[node]}): only ranks hold data"
+        if node in self.broken:
+            return "has failed"
+        return "is no member of ranks" if self.group is not None and node not in self.group else None
+
+    def checked(self, nodes: Sequence[int]) -> None:
+        """Raises ``ValueError`` for the nodes that may not, each in words."""
+        told = {node: self.fault(node) for node in nodes}
+        if wrong := [f"{node}: {words}" for node, words in told.items() if words]:
+            raise ValueError("; ".join(wrong[:MOST_TOLD]) + (f"; … ({len(wrong)})" if wrong[MOST_TOLD:] else ""))
 
 
 def rows_of_three(rows: Any) -> Iterator[tuple[int, Any, Any, Any]]:
@@ -31,15 +65,16 @@ def place_faults(raw: dict[str, Any], machine: Machine) -> Iterator[Fault]:
         group = {node for node in ranks if whole(node)}
         yield from _member_faults(ranks, machine, broken)
     if whole(raw.get("root")):
-        yield from _rank_fault("root", raw["root"], machine, broken, group)
+        yield from _rank_fault("root", raw["root"], Places(machine, broken, group))
+    places = Places(machine, broken, group)
     for i, src, dst, amount in rows_of_three(raw.get("demand")):
         if all(map(whole, (src, dst, amount))):
-            yield from _rank_fault(f"demand[{i}].src", src, machine, broken, group)
-            yield from _rank_fault(f"demand[{i}].dst", dst, machine, broken, group)
+            yield from _rank_fault(f"demand[{i}].src", src, places)
+            yield from _rank_fault(f"demand[{i}].dst", dst, places)
             if src == dst:
                 yield Fault(f"demand[{i}]", "goes from a rank to itself", src, True)
     for path, node in ranks_of(raw.get("traffic")):
-        yield from _rank_fault(path, node, machine, broken, group)
+        yield from _rank_fault(path, node, places)
 
 
 def ranks_of(rows: Any) -> Iterator[tuple[str, int]]:
@@ -71,7 +106,7 @@ def _failed_faults(failed: dict[str, Any], machine: Machine) -> Iterator[Fault]:
 def _member_faults(ranks: Sequence[Any], machine: Machine, broken: set[int]) -> Iterator[Fault]:
     for i, node in enumerate(ranks):
         if whole(node):
-            yield from _rank_fault(f"ranks[{i}]", node, machine, broken, None)
+            yield from _rank_fault(f"ranks[{i}]", node, Places(machine, broken))
     for node, times in Counter(node for node in ranks if whole(node)).items():
         if times > 1:
             yield Fault("ranks", f"names node {node} {times} times")
@@ -95,16 +130,11 @@ def _reduced_faults(reduced: Any, there: set[tuple[int, int]], gone: Any) -> Ite
             yield Fault(path, "the share that is left must be less than 1", share, True)
 
 
-def _rank_fault(path: str, node: int, machine: Machine, broken: set[int], group: set[int] | None) -> Iterator[Fault]:
-    """What is wrong with a node that is to be a rank, and of the ``group`` if there is one."""
-    if node >= machine.nodes:
-        yield Fault(path, f"no such node: there are 0..{machine.nodes - 1}", node, True)
-    elif machine.is_switch[node]:
-        yield Fault(path, f"is a switch ({machine.names[node]}): only ranks hold data", node, True)
-    elif node in broken:
-        yield Fault(path, "has failed", node, True)
-    elif group is not None and node not in group:
-        yield Fault(path, "is no member of ranks", node, True)
+def _rank_fault(path: str, node: int, places: Places) -> Iterator[Fault]:
+    """What is wrong with a node that is to be a rank."""
+    words = places.fault(node)
+    if words:
+        yield Fault(path, words, node, True)
 
 
 def whole(value: Any) -> bool:

@@ -13,6 +13,7 @@ from synth.text import amounts
 from synth.text.csv import typed_rows
 from synth.text.input_file import InputFile
 from synth_models.fabric.problem.node_words import nodes_meant
+from synth_models.fabric.problem.place_faults import Places
 from synth_models.fabric.problem.ready import MOST_READY
 
 Rows = list[list[float]]
@@ -35,16 +36,24 @@ def number_or_file(value: Any) -> Any:
     return moment(str(value)) if isinstance(value, (int, float, str)) else value
 
 
-def ready_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[Rows, list[int]]:
+def ready_rows(file: InputFile, places: Places | None = None) -> tuple[Rows, list[int]]:
     """Rows (rank, seconds) of a CSV file ``rank,ready``, and the line of each. Raises :class:`InputError`."""
+
+    seen: set[int] = set()
 
     def rank(text: str) -> int:
         try:
-            found = nodes_meant(text.strip(), "rank", names)
+            found = nodes_meant(text.strip(), "rank", None if places is None else places.names)
         except InputError as error:
             raise ValueError("; ".join(fault.message for fault in error.faults)) from None
-        if len(found) != 1 and names is not None:
+        if len(found) != 1 and places is not None:
             raise ValueError("must be one node, by number or name")
+        words = None if places is None else places.fault(found[0])
+        if words:
+            raise ValueError(words)
+        if found and found[0] in seen:
+            raise ValueError("stands twice")
+        seen.update(found)
         return (found or [0])[0]
 
     rows = typed_rows(file, {"rank": rank, "ready": moment}, ("rank", "ready"), "row", line_key="line", most=MOST_NODES)
@@ -57,28 +66,33 @@ def whoever(text: str | None) -> float | None:
     return moment(when) if word.strip() == "any" and colon and "," not in when else None
 
 
-def late_key(text: str) -> None:
+def late_key(text: str, places: Places | None = None) -> None:
     """Raises :class:`InputError` for a key ``late`` that is neither ``any:TIME`` nor RANK:TIME."""
     try:
         if whoever(text) is None:
-            late_rows(text)
+            late_rows(text, places)
     except ValueError as error:
         raise InputError([Fault("late", str(error), text, True)]) from None
 
 
-def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
+def late_cell(text: str, places: Places | None) -> Rows:
+    """The same in a cell of a table. Raises ``ValueError``."""
+    try:
+        return late_rows(text, places)
+    except InputError as error:
+        raise ValueError("; ".join(fault.message for fault in error.faults)) from None
+
+
+def late_rows(text: str, places: Places | None = None) -> Rows:
     """``3:300us,8-15:1ms`` as rows (rank, seconds). Raises :class:`InputError` naming all that is wrong."""
     faults: list[Fault] = []
-    rows: Rows = []
+    rows: dict[int, float] = {}
     for part in map(str.strip, text.split(",")):
-        ranks, colon, when = part.rpartition(":")
         try:
-            if not colon or not ranks:
-                raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
-            if ranks.strip() == "any" and "any" not in (names or ()):
-                raise ValueError("any stands alone, as a key: one rank is late, whoever it is")
-            seconds = moment(when)
-            rows += [[rank, seconds] for rank in nodes_meant(ranks, "late", names)]
+            found, seconds = _late(part, places)
+            if twice := [rank for rank in found if rank in rows]:
+                raise ValueError(f"names rank {twice[0]} twice")
+            rows |= dict.fromkeys(found, seconds)
             if len(rows) > MOST_NODES:
                 faults.append(Fault("late", f"names more than {MOST_NODES:,} ranks", part, True))
                 break
@@ -88,10 +102,24 @@ def late_rows(text: str, names: Sequence[str] | None = None) -> Rows:
             faults += error.faults
     if faults:
         raise InputError(faults)
-    return rows
+    return [[rank, seconds] for rank, seconds in rows.items()]
 
 
-def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int], raw: dict[str, Any]) -> list[int]:
+def _late(part: str, places: Places | None) -> tuple[list[int], float]:
+    """The ranks of one RANK:TIME, and how late they are. Raises ``ValueError`` and :class:`InputError`."""
+    names = None if places is None else places.names
+    ranks, colon, when = part.rpartition(":")
+    if not colon or not ranks:
+        raise ValueError("must be RANK:TIME such as 3:300us or 8-15:1ms")
+    if ranks.strip() == "any" and "any" not in (names or ()):
+        raise ValueError("any stands alone, as a key: one rank is late, whoever it is")
+    seconds, found = moment(when), nodes_meant(ranks, "late", names)
+    if places is not None and len(found) <= MOST_NODES:
+        places.checked(found)
+    return found, seconds
+
+
+def put_together(keys: Any, places: Places | None, members: Sequence[int], raw: dict[str, Any]) -> list[int]:
     """Put ``ready`` or ``scenarios`` of the instance into ``raw``; the line of each row that comes from a file. Raises
     :class:`InputError`."""
     late_s = whoever(keys.late)
@@ -102,10 +130,10 @@ def put_together(keys: Any, names: Sequence[str] | None, members: Sequence[int],
     lines: list[int] = []
     rows: Rows = []
     if isinstance(keys.ready, InputFile):
-        rows, lines = ready_rows(keys.ready, names)
+        rows, lines = ready_rows(keys.ready, places)
     elif keys.ready is not None:
         rows = [[rank, keys.ready] for rank in members]
-    late = [] if keys.late is None else late_rows(keys.late, names)
+    late = [] if keys.late is None else late_rows(keys.late, places)
     own = {rank for rank, _ in late}
     kept = [i for i, (rank, _) in enumerate(rows) if rank not in own]
     raw["ready"] = [rows[i] for i in kept] + late

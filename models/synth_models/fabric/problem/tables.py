@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from synth.errors import Fault, InputError
 from synth.exchange.machines.machine import listed
@@ -13,22 +13,26 @@ from synth.schedule.collective import NAMES
 from synth.text import amounts
 from synth.text.csv import typed_rows, whole_cell
 from synth.text.input_file import InputFile
+from synth_models.fabric.problem.blocks import undivided
 from synth_models.fabric.problem.failures import node_number
-from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.node_words import digits, node_meant, nodes_meant
 from synth_models.fabric.problem.order import order_faults
-from synth_models.fabric.problem.ready_keys import late_rows
-from synth_models.fabric.problem.several import MOST_PRIORITY
+from synth_models.fabric.problem.place_faults import Places
+from synth_models.fabric.problem.ready_keys import late_cell
+from synth_models.fabric.problem.several import MOST_BYTES, MOST_PRIORITY
 
-T = TypeVar("T")
 MOST_COLLECTIVES = 10_000  # of one table
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 def _wrong_demand(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _wrong_ends(row, "rank")
-    if row.get("bytes", 1) < 1:
-        yield "bytes", "must be >= 1"
+    yield from _wrong_size(row.get("bytes", 1))
+
+
+def _wrong_size(size: int) -> Iterator[tuple[str, str]]:
+    if not 1 <= size <= MOST_BYTES:
+        yield "bytes", "must be >= 1" if size < 1 else f"must be <= {MOST_BYTES}"
 
 
 def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
@@ -40,15 +44,20 @@ def _wrong_ends(row: Mapping[str, Any], what: str) -> Iterator[tuple[str, str]]:
         yield "", f"goes from a {what} to itself"
 
 
-def demand_rows(file: InputFile, machine: Machine | None = None) -> tuple[list[list[int]], list[int]]:
-    """Rows (src, dst, bytes) and the line of each; nodes by number or, where the machine is known, by name."""
+def demand_rows(file: InputFile, places: Places | None = None) -> tuple[list[list[int]], list[int]]:
+    """Rows (src, dst, bytes) and the line of each; nodes by number or, where the places are known, by name."""
 
     def end(word: str) -> int | str:
-        if re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word) and (machine is None or word.strip() not in machine.names):
-            return int(word)
-        found = word if machine is None else node_number(word.strip(), machine)
+        numbered = re.fullmatch(r"\s*[+-]?[0-9]{1,18}\s*", word)
+        if places is None or (numbered and word.strip() not in places.names):
+            found: int | str | None = int(word) if numbered else word
+        else:
+            found = node_number(word.strip(), places.machine)
         if found is None:
             raise ValueError("no such node")
+        words = places.fault(found) if places is not None and isinstance(found, int) and found >= 0 else None
+        if words:
+            raise ValueError(words)
         return found
 
     columns = {"src": end, "dst": end, "bytes": amounts.whole_bytes}
@@ -56,14 +65,14 @@ def demand_rows(file: InputFile, machine: Machine | None = None) -> tuple[list[l
     return [[row["src"], row["dst"], row["bytes"]] for row in rows], [row["line"] for row in rows]
 
 
-def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tuple[list[dict[str, Any]], list[int]]:
+def collective_rows(file: InputFile, places: Places | None = None) -> tuple[list[dict[str, Any]], list[int]]:
     """``collectives`` of an instance from a CSV file, and the line of each; ``ranks`` as ``"0,1,4-7"`` or by name."""
 
     def nodes(text: str) -> list[int]:
-        return _in_cell(nodes_meant, text, "ranks", names)
+        return _in_cell(nodes_meant, text, "ranks", places)
 
     def node(text: str) -> int:
-        return _in_cell(node_meant, text, "root", names)
+        return _in_cell(lambda *cell: [node_meant(*cell)], text, "root", places)[0]
 
     readers = {
         "name": _name,
@@ -73,12 +82,12 @@ def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tupl
         "root": node,
         "release": lambda text: 0.0 if text.strip() == "0" else amounts.duration(text),
         "priority": whole_cell(MOST_PRIORITY, 1),
-        "late": lambda text: _in_cell(lambda cell, _, known: late_rows(cell, known), text, "late", names),
+        "late": lambda text: late_cell(text, places),
         "after": lambda text: re.split(r"[\s,;]+", text.strip()),
     }
     needed = "collective", "bytes"
     try:
-        rows = typed_rows(file, readers, needed, "collective", line_key="line", most=MOST_COLLECTIVES)
+        rows = typed_rows(file, readers, needed, "collective", _wrong_own, line_key="line", most=MOST_COLLECTIVES)
     except InputError as error:
         try:
             words: dict[str, Any] = {**dict.fromkeys(readers, str), "after": readers["after"]}
@@ -92,6 +101,16 @@ def collective_rows(file: InputFile, names: Sequence[str] | None = None) -> tupl
         if "late" in row:
             row["ready"] = row.pop("late")
     return rows, [row.pop("line") for row in rows]
+
+
+def _wrong_own(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Bytes that are none or do not divide; a root, or late ranks, that are not among the row's own ranks."""
+    size = row.get("bytes", 1)
+    words = undivided(row.get("collective", ""), size, len(row["ranks"])) if "ranks" in row else None
+    yield from [("bytes", words)] if words else _wrong_size(size)
+    for key, nodes in (("root", [row.get("root")]), ("late", [rank for rank, _ in row.get("late", ())])):
+        outside = sorted({node for node in nodes if node is not None} - set(row.get("ranks", nodes)))
+        yield from ((key, f"{node} is no member of ranks") for node in outside)
 
 
 def _numbered(file: InputFile, rows: Sequence[dict[str, Any]]) -> list[Fault]:
@@ -121,13 +140,16 @@ def _numbered(file: InputFile, rows: Sequence[dict[str, Any]]) -> list[Fault]:
 
 
 def _in_cell(
-    read: Callable[[str, str, Sequence[str] | None], T], text: str, key: str, names: Sequence[str] | None
-) -> T:
-    """What a cell means. Raises ``ValueError``."""
+    read: Callable[[str, str, Sequence[str] | None], list[int]], text: str, key: str, places: Places | None
+) -> list[int]:
+    """The nodes that a cell means. Raises ``ValueError``."""
     try:
-        return read(text, key, names)
+        found = read(text, key, None if places is None else places.names)
     except InputError as error:
         raise ValueError("; ".join(fault.message for fault in error.faults)) from None
+    if places is not None:
+        places.checked(found)
+    return found
 
 
 def of_line(fault: Fault, file: InputFile | None, lines: Sequence[int]) -> Fault:

@@ -12,8 +12,8 @@ from synth.errors import Fault, InputError
 from synth.text import amounts
 from synth.text.csv import choice_cell, typed_rows
 from synth.text.input_file import InputFile
-from synth_models.fabric.problem.machine import Machine
 from synth_models.fabric.problem.node_words import nodes_meant
+from synth_models.fabric.problem.place_faults import Places
 from synth_models.fabric.problem.tables import demand_rows
 from synth_models.fabric.problem.traffic import ANY, MOST_BYTES, SUM
 
@@ -37,15 +37,15 @@ class Table(NamedTuple):
         return sum(amounts)
 
 
-def read_table(file: InputFile, machine: Machine | None = None) -> Table:
-    """What the file asks for; nodes by number or, where the machine is known, by name. Raises :class:`InputError`."""
+def read_table(file: InputFile, places: Places | None = None) -> Table:
+    """What the file asks for; nodes by number or, where the places are known, by name. Raises :class:`InputError`."""
     header = file.text.lstrip("\ufeff").partition("\n")[0]
     if file.text.lstrip()[:1] == "[":
-        rows = _of_json(file, machine)
+        rows = _of_json(file, places)
     elif set(re.split(r"[,\s\"]+", header)) & {"holders", "wanters"}:
-        rows = typed_rows(file, _readers(machine), NEEDED, "block", _wrong, line_key="line")
+        rows = typed_rows(file, _readers(places), NEEDED, "block", _wrong, line_key="line")
     else:
-        return Table(*_first_and_none(*demand_rows(file, machine)))
+        return Table(*_first_and_none(*demand_rows(file, places)))
     lines = [row.pop("line") for row in rows]
     rows = [{"mode": ANY} | row for row in rows]
     if all(len(row["holders"]) == len(row["wanters"]) == 1 for row in rows):
@@ -67,14 +67,17 @@ def _first_and_none(rows: list[list[int]], lines: list[int]) -> tuple[list[list[
     return rows, None, lines
 
 
-def _readers(machine: Machine | None) -> dict[str, Callable[[str], Any]]:
-    names = None if machine is None else machine.names
+def _readers(places: Places | None) -> dict[str, Callable[[str], Any]]:
+    names = None if places is None else places.names
 
     def nodes(text: str) -> list[int]:
         try:
-            return nodes_meant(text, "", names)
+            found = nodes_meant(text, "", names)
         except InputError as error:
             raise ValueError("; ".join(fault.message for fault in error.faults)) from None
+        if places is not None:
+            places.checked(found)
+        return found
 
     return {"bytes": amounts.whole_bytes, "holders": nodes, "wanters": nodes, "mode": choice_cell(ANY, SUM)}
 
@@ -87,9 +90,9 @@ def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from ((key, f"names rank {node} twice") for node in sorted({v for v in nodes if nodes.count(v) > 1}))
 
 
-def _of_json(file: InputFile, machine: Machine | None) -> list[dict[str, Any]]:
+def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
     """The rows of a list of tables, each with the line on which it begins."""
-    readers = _readers(machine)
+    readers = _readers(places)
     rows, faults = list[dict[str, Any]](), list[Fault]()
     for line, stated in _elements(file):
         if not isinstance(stated, dict):
