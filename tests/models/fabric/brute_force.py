@@ -31,6 +31,7 @@ import numpy as np
 from synth_models.fabric.instance import FabricInstance
 
 MOST_STATES = 20_000  # about a minute
+MOST_OPEN = 20  # choices kept open for each of them, for each of 1,000 of few: many transfers may start at once
 
 Flight = tuple[int, int, int, int]  # ticks until it arrives, piece, rank, contributions (-1: a copy)
 Busy = tuple[int, int, int]  # resource, ticks until it is occupied, ticks until it is free
@@ -299,6 +300,8 @@ class _Search:
         heapq.heappush(heap, (self.left(state), 0, 0, 0, state, 0, self.offers(has, has, []), (), None))
         reached: dict[Any, int] = {}
         while heap:
+            if len(heap) > MOST_OPEN * max(self.most_states, 1000):
+                raise TooLarge
             estimate, _, _, now, state, at, offers, fresh, trail = heapq.heappop(heap)
             if at == 0:
                 key = state, fresh, min(now, self.last_release)  # what is not released yet waits for a moment
