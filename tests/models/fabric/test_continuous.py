@@ -15,6 +15,8 @@ from models.fabric.brute_force import TooLarge, least_seconds
 from models.fabric.random_machines import random_instance as drawn_instance
 from models.fabric.small_machines import COLLECTIVES, machine, random_instance
 from models.fabric.test_brute_force import small_instance
+from models.fabric.test_traffic import Drawn
+from models.fabric.traffic_brute_force import TooLarge as TrafficTooLarge
 
 import synth
 from synth.options import RunOptions
@@ -84,6 +86,65 @@ def test_equals_brute_force(seed: int) -> None:
         assert least <= found <= least + apart, (instance.collective, float(found), float(least))
         seen[instance.collective] += 1
     assert sum(seen.values()) >= 7
+
+
+def equals(instance: FabricInstance, sizes: list[list[int]], least: Fraction) -> bool:
+    """Whether the program's answer is that least time; where several want a sum it may lose what keeps transfers
+    apart."""
+    problem, answer, found = settled(instance, sizes)
+    assert answer.settled
+    assert found is not None
+    apart = Fraction(20 * problem.unit, problem.ticks) if problem.sums else Fraction(0)
+    return least <= found <= least + apart
+
+
+@pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 900), marks=pytest.mark.slow)])
+def test_traffic_equals_brute_force(seeds: range) -> None:
+    """Blocks with several holders and wanters, copies and sums, on two to four ranks that are late."""
+    seen = Counter[str]()
+    for seed in seeds:
+        drawn = Drawn.of(random.Random(seed))
+        try:
+            least = drawn.least(300)
+        except TrafficTooLarge:
+            continue
+        assert least is not None
+        assert equals(drawn.instance, [[int(n)] for n in drawn.instance.blocks.bytes], Fraction(least)), seed
+        seen.update({"sums": bool(drawn.instance.blocks.sums.any()), "late": any(drawn.ready), "all": 1})
+    assert seen["all"] > len(seeds) // 2
+    assert min(seen["sums"], seen["late"]) > len(seeds) // 4
+
+
+@pytest.mark.parametrize("seeds", [range(24), pytest.param(range(24, 300), marks=pytest.mark.slow)])
+def test_late_ranks_equal_brute_force(seeds: range) -> None:
+    """As on time, with one rank or more that are late."""
+    seen = Counter[str]()
+    for seed in seeds:
+        chooser = random.Random(seed)
+        instance = small_instance(chooser, 3)
+        late = chooser.sample(instance.members, chooser.randint(1, len(instance.members)))
+        ready = [[rank, float(chooser.choice([1, 2, 5]))] for rank in late]
+        instance = instance.model_copy(update={"ready": ready})
+        sizes = [cut(int(n), chooser.choice([1, 1, 2])) for n in instance.blocks.bytes]
+        try:
+            least = least_seconds(instance, sizes, most_states=600)
+        except TooLarge:
+            continue
+        assert equals(instance, sizes, least), (seed, instance.collective)
+        seen[instance.collective] += 1
+    assert sum(seen.values()) > len(seeds) // 2
+    assert len(seen) > 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modes", [("any",), ("sum",)])
+def test_races_for_late_ranks_and_several_holders(modes: tuple[str, ...]) -> None:
+    """The race's answer is valid, no worse than pull's, and not below its bound."""
+    for seed in range(3):
+        instance = Drawn.of(random.Random(seed), modes).instance
+        record, other = (synth.solve(instance, name, time_limit=5) for name in ("continuous", "pull"))
+        assert record.ok, record["verified"]["faults"]
+        assert record["bound"] <= record.value <= other.value
 
 
 @pytest.mark.parametrize("seed", SEEDS)

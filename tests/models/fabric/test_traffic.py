@@ -259,7 +259,7 @@ def test_hierarchical_enters_every_box_once() -> None:
 
 
 def test_other_methods_say_that_they_do_not_take_it() -> None:
-    for name in ("ring", "forest", "continuous", "bruck", "plan", "tacos"):
+    for name in ("ring", "forest", "bruck", "plan", "tacos"):
         record = synth.solve(among_three((1, [0, 1], "any", [2])), name, time_limit=20)
         assert (record["termination"], record.value) == ("unsupported", None)
 

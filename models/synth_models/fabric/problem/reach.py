@@ -8,14 +8,13 @@ _FROM_ONE_TO_ALL = ("allgather", "broadcast")
 _REVERSED = ("reduce_scatter", "reduce")
 _TREES = (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce")
 _PAIRS = ("alltoall", "gather", "scatter", "demand")
-_PLAIN = tuple(name for name in COLLECTIVES if name != "traffic")
 COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "bound": COLLECTIVES,
     "forest": _TREES,
     "flow": (*_PAIRS, "traffic"),
     "steiner": _TREES,
     "epochs": (*_FROM_ONE_TO_ALL, *_REVERSED, *_PAIRS),
-    "continuous": _PLAIN,
+    "continuous": COLLECTIVES,
     "pull": COLLECTIVES,
     "bfb": (*_FROM_ONE_TO_ALL, *_REVERSED, "allreduce"),
     "ring": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
@@ -36,7 +35,10 @@ COLLECTIVES_OF: dict[str, tuple[str, ...]] = {
     "two_level": _TREES,
     "tacos": ("allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"),
 }
-OF_READY = ("late_rank",)  # they plan for ranks that are not ready at once; schedules of others are timed again
+OF_READY = (
+    "late_rank",
+    "continuous",
+)  # they plan for ranks that are not ready at once; schedules of others are timed again
 OF_SEVERAL = ("bound", "one_after_another", "together", "pull", "flow")  # the first three whatever they are
 
 

@@ -1,4 +1,4 @@
-"""Allreduce as one program: who sends which partial sum to whom, with the contributions that it carries.
+"""A sum that several want (allreduce): who sends which partial sum to whom, with the contributions that it carries.
 
 | symbol | name | meaning |
 |---|---|---|
@@ -15,6 +15,7 @@
     (8) ready when added    a_v >= arrival of m if all_v
     (9) complete copies     x_w <= all_v + sum of copies into v and s_w >= a_v for copies out of v
     (10) added before       s_n < arrival of a copy at v for n that adds, out of v: later it would carry the whole sum
+    (11) own when ready     of a late sender c_mi <= x_m for its own: s_m >= ready_i if c_mi; s_m < ready_i if not
 
 A transfer that adds carries its sender's contribution and all that has come to it before. What comes too late comes in
 a later unit, by its true time: in coarse units arrivals are rounded up. ``all_v``: v is complete by what is added. In
@@ -24,6 +25,7 @@ added afterwards serves nobody. One transfer that adds and one copy a route are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,18 +36,18 @@ Bits = dict[tuple[int, int], Any]
 
 def add_sums(program: Program) -> None:
     """Put the constraints of all pieces into the model."""
-    for piece, (origin, goal) in enumerate(zip(program.problem.origin, program.problem.goal, strict=True)):
-        if origin < 0 and goal < 0:
+    for piece, spread in enumerate(program.problem.spread_sums):
+        if spread:
             _piece(program, piece)
 
 
 def _piece(program: Program, piece: int) -> None:
-    members = list(program.problem.instance.members)
+    holders = program.problem.holders[piece]
     adding = [move for move in program.moves if move.piece == piece and move.adds]
     bits: Bits = {}
     for number, move in enumerate(adding):
-        _contributions(program, members, bits, number, move)
-    nodes = {v for p, v in (*program.into, *program.out) if p == piece} | set(members)
+        _contributions(program, holders, bits, number, move)
+    nodes = {v for p, v in (*program.into, *program.out) if p == piece} | {*holders, *program.problem.wanters[piece]}
     for v in sorted(nodes):
         _node(program, piece, v, adding, bits)
 
@@ -56,7 +58,7 @@ def _node(program: Program, piece: int, v: int, adding: list[OptionalTransfer], 
         (n, move, leaf) for n, move in enumerate(adding) for leaf, (w, _) in enumerate(move.route.leaves) if w == v
     ]
     copies = [(move, leaf) for move, leaf in program.into.get((piece, v), []) if not move.adds]
-    others = [i for i in program.problem.instance.members if i != v]
+    others = [i for i in program.problem.holders[piece] if i != v]
     numbers = [m for m, _, _ in coming]
     for n, later in [(n, move) for n, move in enumerate(adding) if move.route.source == v]:
         for m, sooner, leaf in coming:
@@ -69,22 +71,28 @@ def _node(program: Program, piece: int, v: int, adding: list[OptionalTransfer], 
     _copies_come_last(program, program.when(piece, v), copies, coming)
     _added_before(program, copies, [move for move in adding if move.route.source == v])
     _ready_when_added(program, program.when(piece, v), whole, coming)
+    if v in program.problem.holders[piece]:
+        program.model.add(program.when(piece, v) >= program.problem.ready[v]).only_enforce_if(whole)
     _complete_copies(program, piece, v, complete)
 
 
-def _contributions(program: Program, members: list[int], bits: Bits, number: int, move: OptionalTransfer) -> None:
-    """(1): what a transfer may carry."""
-    model = program.model
-    for i in members:
-        own = move.route.source == i
+def _contributions(program: Program, holders: Sequence[int], bits: Bits, number: int, move: OptionalTransfer) -> None:
+    """(1), (11): what a transfer may carry."""
+    model, late = program.model, program.problem.ready[move.route.source]
+    for i in holders:
+        own = move.route.source == i and not late
         bits[number, i] = move.there if own else model.new_bool_var("")
         if not own:
             program.carries[move.piece, number, i] = bits[number, i]
             model.add_implication(bits[number, i], move.there)
         if any(v == i for v, _ in move.route.leaves):  # its owner has it
             model.add(bits[number, i] == 0)
-    if move.route.source not in members:
-        model.add_bool_or([bits[number, i] for i in members]).only_enforce_if(move.there)
+    if move.route.source not in holders or late:
+        model.add_bool_or([bits[number, i] for i in holders]).only_enforce_if(move.there)
+    if move.route.source in holders and late:
+        own_part = bits[number, move.route.source]
+        model.add(move.starts[0] >= late).only_enforce_if(own_part)
+        model.add(move.starts[0] < late).only_enforce_if([own_part.negated(), move.there])
 
 
 def _arrived_before(program: Program, sooner: OptionalTransfer, leaf: int, later: OptionalTransfer) -> Any:
@@ -125,11 +133,13 @@ def _never_twice(program: Program, others: list[int], bits: Bits, coming: list[i
 def _complete_at_last(program: Program, piece: int, v: int, complete: Any) -> None:
     """(6): a member has all contributions added or gets a copy of their sum, but not both."""
     ready = program.when(piece, v)
-    if v in program.problem.instance.members:
+    if v in program.problem.wanters[piece]:
         program.model.add(complete == 1)
         program.model.add(program.makespan >= ready)
-    else:
+    else:  # what comes here for nothing would end no later
         program.model.add(complete <= 1)
+        for move, leaf in program.into.get((piece, v), []):
+            program.model.add(program.makespan >= move.arrival(leaf)).only_enforce_if(move.there)
 
 
 def _copies_come_last(

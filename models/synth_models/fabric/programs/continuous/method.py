@@ -64,7 +64,8 @@ def propose(instance: FabricInstance, options: RunOptions, given: Incumbent) -> 
     chunks = options.method.get("chunks")
     routes = TransferRoutes(instance)
     _improved(incumbent, routes, pack_timed_trees)
-    numbers = OF_SUMS if instance.collective == "allreduce" else NUMBERS
+    blocks = instance.blocks
+    numbers = OF_SUMS if np.any(blocks.sums & (blocks.goal < 0)) else NUMBERS
     for number in numbers if chunks is None else (int(chunks),):
         if incumbent.over() or not _one_number(incumbent, routes, number, EACH if chunks is None else 0.8):
             break

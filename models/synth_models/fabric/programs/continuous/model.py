@@ -18,6 +18,10 @@ Optional intervals as in Laborie and others (IBM ILOG CP Optimizer for schedulin
     (6) links take turns    of two transfers over a link or group one ends before the other begins
     (7) hops in order       s_pr at a hop >= s_pr at the hop before + its duration and latency
     (8) alike in order      a_pv <= a_qv for pieces p, q of a block that are of one size          (symmetry breaking)
+    (9) own or received     o_pv + sum_{r into v} x_pr = 1, a_pv >= ready_v if o_pv, where v holds p and is late
+
+In (1), (4), (5) a holder that is ready at once has p. In (2) every holder is a member; in (4) it is ready at the
+earliest when its own part is.
 
 Spreading takes (1), a sum for one goal (2): an in-tree, which is no restriction, as a second sending would count the
 sender's contribution twice. Allreduce is in :mod:`.allreduce_model`. It never helps to receive a piece twice, or to
@@ -92,11 +96,11 @@ class Program:
         for piece in range(len(problem.size)):
             self._moves_of(piece, None if allowed is None else allowed.get(piece))
         self.links_take_turns()
-        for piece, (origin, goal) in enumerate(zip(problem.origin, problem.goal, strict=True)):
-            if origin >= 0:
-                self.spread(piece, origin, goal)
-            elif goal >= 0:
-                self.sum_up(piece, goal)
+        for piece in range(len(problem.size)):
+            if not problem.adds[piece]:
+                self.spread(piece)
+            elif not problem.spread_sums[piece]:
+                self.sum_up(piece)
         if problem.sums:
             from synth_models.fabric.programs.continuous.allreduce_model import add_sums
 
@@ -114,7 +118,7 @@ class Program:
     # variables
 
     def _moves_of(self, piece: int, allowed: Sequence[tuple[int, bool]] | None) -> None:
-        kinds = (True, False) if self.problem.sums else (self.problem.origin[piece] < 0,)
+        kinds = (True, False) if self.problem.spread_sums[piece] else (self.problem.adds[piece],)
         chosen = (
             allowed if allowed is not None else [(w, k) for w in range(len(self.problem.routes.all)) for k in kinds]
         )
@@ -148,13 +152,17 @@ class Program:
     def _window(self, piece: int, route: TransferRoute, timing: Timing, adds: bool) -> tuple[int, int]:
         """First start of a piece over a route and latest of its last hop; none in between where that is of no use."""
         problem = self.problem
-        away = problem.distance[problem.kind[piece]]
-        origin, goal = problem.origin[piece], problem.goal[piece]
-        first = away[origin][route.source] if origin >= 0 else 0
-        left = min(away[v][goal] for v, _ in route.leaves) if goal >= 0 else 0
-        useless = (origin >= 0 and any(v == origin for v, _ in route.leaves)) or route.source == goal
-        splits = adds and not problem.sums and len(route.leaves) > 1  # a contribution in two places would count twice
-        return first, first - 1 if useless or splits else self.horizon - min(timing.arrival) - left
+        away, ready = problem.distance[problem.kind[piece]], problem.ready
+        holding, wanting, source = problem.holders[piece], problem.wanters[piece], route.source
+        first, useless = 0, len(wanting) == 1 and source == wanting[0]
+        if not problem.adds[piece]:
+            first = min(ready[u] + away[u][source] for u in holding)
+            useless |= any(v in holding and not ready[v] for v, _ in route.leaves)
+        elif not problem.spread_sums[piece]:
+            first = ready[source] if source in holding else 0
+            useless |= adds and len(route.leaves) > 1  # a contribution in two places would count twice
+        left = min(away[v][wanting[0]] for v, _ in route.leaves) if len(wanting) == 1 else 0
+        return first, first - 1 if useless else self.horizon - min(timing.arrival) - left
 
     def when(self, piece: int, node: int) -> Any:
         """The variable a_pv."""
@@ -164,12 +172,15 @@ class Program:
 
     # constraints
 
-    def spread(self, piece: int, origin: int, goal: int) -> None:
-        """What one origin sends, at every node where it may come by."""
-        wanted = self.wanting(goal)
+    def spread(self, piece: int) -> None:
+        """What a holder sends, at every node where it may come by."""
+        wanted, holding = self.problem.wanters[piece], self.problem.holders[piece]
         nodes = {v for p, v in (*self.into, *self.out) if p == piece} | set(wanted)
-        for v in sorted(nodes - {origin}):
-            if not self.received_once(piece, v, v in wanted):
+        prompt = {v for v in holding if not self.problem.ready[v]}
+        for v in sorted(nodes - prompt):
+            if v in holding:
+                self.own_or_received(piece, v)
+            elif not self.received_once(piece, v, v in wanted):
                 self.possible = False
                 return
             if v in wanted:
@@ -177,14 +188,16 @@ class Program:
             self.ready_on_arrival(piece, v)
             self.leaves_when_ready(piece, v)
 
-    def sum_up(self, piece: int, goal: int) -> None:
+    def sum_up(self, piece: int) -> None:
         """What one goal adds up, at every node where it may come by."""
-        members = set(self.problem.instance.members)
-        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | members
+        (goal,), holding = self.problem.wanters[piece], self.problem.holders[piece]
+        nodes = {v for p, v in (*self.into, *self.out) if p == piece} | {goal, *holding}
         for v in sorted(nodes):
+            if v in holding:
+                self.model.add(self.when(piece, v) >= self.problem.ready[v])
             if v == goal:
                 self.last_arrival(piece, v)
-            elif not self.sent_once(piece, v, v in members):
+            elif not self.sent_once(piece, v, v in holding):
                 self.possible = False
                 return
             self.ready_on_arrival(piece, v)
@@ -205,6 +218,14 @@ class Program:
         if coming:
             model.add(count <= sum(move.there for move in going))
         return True
+
+    def own_or_received(self, piece: int, v: int) -> None:
+        """(9): a holder that is late passes on its own, or what it receives before."""
+        model, coming, going = self.model, self.into.get((piece, v), []), self.out.get((piece, v), [])
+        own = model.new_bool_var("")
+        model.add(own + sum(move.there for move, _ in coming) == 1)
+        model.add_bool_or([own, *(move.there for move in going)])
+        model.add(self.when(piece, v) >= self.problem.ready[v]).only_enforce_if(own)
 
     def sent_once(self, piece: int, v: int, member: bool) -> bool:
         """(2): a member sends its sum once, another node at most once, what has come to it. Whether it can."""
@@ -264,13 +285,9 @@ class Program:
             last[problem.block[piece], problem.size[piece]] = piece
             if before is None:
                 continue
-            wanted = [v for v in self.wanting(problem.goal[piece]) if v != problem.origin[piece]]
+            wanted = problem.wanters[piece]
             if wanted:
                 self.model.add(self.when(before, wanted[-1]) <= self.when(piece, wanted[-1]))
-
-    def wanting(self, goal: int) -> list[int]:
-        """Who wants a block with this goal."""
-        return list(self.problem.instance.members) if goal < 0 else [goal]
 
     # points
 

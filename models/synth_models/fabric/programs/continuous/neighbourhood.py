@@ -14,7 +14,7 @@ import numpy as np
 from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import quickest
 from synth_models.fabric.programs.continuous.order import Order
-from synth_models.fabric.programs.continuous.problem import Problem, Row
+from synth_models.fabric.programs.continuous.problem import Problem, Row, plain
 from synth_models.fabric.programs.continuous.sizes import adjusted
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
@@ -45,6 +45,8 @@ def search(incumbent: Claims, routes: TransferRoutes) -> None:
 
 def pack_timed_trees(incumbent: Claims, routes: TransferRoutes) -> None:
     """The packing of trees over time, in ever more pieces while that helps; none of pieces that may wait under way."""
+    if not plain(incumbent.instance):
+        return
     worse = 0 if not routes.waits else 2
     for order, urgency in orders(incumbent.instance, routes, incumbent):
         if worse == 2 or incumbent.over() or len(order.rows) > MOST_CUT:
@@ -88,7 +90,7 @@ def _adjusted(incumbent: Claims, routes: TransferRoutes) -> None:
     """Adjust the sizes of the pieces, as long as new times give a new order that allows better sizes."""
     while not incumbent.over():
         read, before = _read(incumbent, routes), incumbent.time
-        if read is None or read[0].routes.waits or before is None:
+        if read is None or read[0].routes.waits or not plain(incumbent.instance) or before is None:
             return
         if not _try(incumbent, Order.of(*read)) or incumbent.time is None or before - incumbent.time <= before * WORTH:
             return
@@ -98,7 +100,13 @@ def _halved(incumbent: Claims, routes: TransferRoutes) -> None:
     """Cut all pieces in two and adjust their sizes, as long as that helps."""
     while not incumbent.over():
         read, before = _read(incumbent, routes), incumbent.time
-        if read is None or read[0].routes.waits or before is None or 2 * len(read[1]) > MOST_CUT:
+        if (
+            read is None
+            or read[0].routes.waits
+            or not plain(incumbent.instance)
+            or before is None
+            or 2 * len(read[1]) > MOST_CUT
+        ):
             return
         finer = Order.of(*read).halved()
         if not _try(incumbent, finer):

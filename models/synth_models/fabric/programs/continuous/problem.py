@@ -14,7 +14,7 @@ from synth.errors import UnsupportedError
 from synth.graph.shortest_paths import UNREACHABLE, all_pairs
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem import clock
-from synth_models.fabric.problem.blocks import EVERYONE
+from synth_models.fabric.problem.ready import in_ticks, moments
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.programs.continuous.transfer_routes import Timing, TransferRoute, TransferRoutes, timing
 from synth_models.fabric.programs.continuous.tuned import SUM_PARTS
@@ -42,8 +42,8 @@ class Problem:
     The unit is the greatest common divisor of all latencies and durations: push every transfer of a best schedule to
     the left as its order allows, and every start is a sum of such times. In an allreduce a rank may have to start just
     before something arrives that is not to go with it: the unit is a sixteenth of that, so that a proof there
-    leaves out schedules that are quicker by a few of these. ``exact`` is False where the unit had to be coarser:
-    durations are then rounded up.
+    leaves out schedules that are quicker by a few of these. ``exact`` is False where the unit had to be coarser, or a
+    rank is ready within a tick: times are then rounded up.
     """
 
     instance: FabricInstance
@@ -58,29 +58,66 @@ class Problem:
     def of(cls, instance: FabricInstance, routes: TransferRoutes, block: Sequence[int], size: Sequence[int]) -> Problem:
         """With the clock that suits it. Raises :class:`UnsupportedError` where that is too fine."""
         ticks = clock.ticks_per_second(instance.machine, most_seconds(instance, size))
-        sums = bool(np.all(instance.blocks.origin == EVERYONE) and np.all(instance.blocks.goal == EVERYONE))
+        blocks = instance.blocks
+        sums = bool(np.any(blocks.sums & (blocks.goal < 0)))
         ticks *= SUM_PARTS if sums else 1
         if ticks > MOST_TICKS:
             raise UnsupportedError("these rates and latencies need a finer clock than a record states")
         times = [*clock.latencies(instance.machine, ticks).tolist()]
         for n in set(size):
             times += clock.durations(instance.machine, ticks, n).tolist()
+        late = in_ticks(instance.ready, instance.machine.nodes, ticks)
+        times += late.tolist()
         unit = max(1, math.gcd(*times) // (SUM_PARTS if sums else 1))
         longest = int(most_seconds(instance, size) * ticks)
-        exact = longest // unit <= MOST_UNITS
+        fits = longest // unit <= MOST_UNITS
+        whole = all(late[rank] == moment * ticks for rank, moment in moments(instance.ready).items())
         return cls(
             instance, routes, tuple(map(int, block)), tuple(map(int, size)), ticks,
-            unit if exact else -(-longest // UNITS), exact,
+            unit if fits else -(-longest // UNITS), fits and whole,
         )  # fmt: skip
 
     @cached_property
+    def ready(self) -> list[int]:
+        """Units from which on each node has its own part, rounded up."""
+        late = in_ticks(self.instance.ready, self.instance.machine.nodes, self.ticks)
+        return [-(-int(n) // self.unit) for n in late]
+
+    @cached_property
+    def adds(self) -> list[bool]:
+        """Of every piece, whether each holder has a contribution."""
+        found: list[bool] = self.instance.blocks.sums[list(self.block)].tolist()
+        return found
+
+    @cached_property
+    def holders(self) -> list[tuple[int, ...]]:
+        """Of every piece, who has it, or a contribution."""
+        return self._ranks(self.origin)
+
+    @cached_property
+    def wanters(self) -> list[tuple[int, ...]]:
+        """Of every piece, who wants it and does not have it."""
+        rows = zip(self._ranks(self.goal), self.holders, self.adds, strict=True)
+        return [tuple(v for v in wanting if adds or v not in holding) for wanting, holding, adds in rows]
+
+    def _ranks(self, codes: Sequence[int]) -> list[tuple[int, ...]]:
+        members = self.instance.members
+        known = {code: self.instance.blocks.ranks(code, members) for code in set(codes)}
+        return [known[code] for code in codes]
+
+    @cached_property
+    def spread_sums(self) -> list[bool]:
+        """Of every piece, whether several want a sum (allreduce)."""
+        return [adds and len(wanting) > 1 for adds, wanting in zip(self.adds, self.wanters, strict=True)]
+
+    @cached_property
     def origin(self) -> list[int]:
-        """Of every piece, -1 where every member contributes."""
+        """Of every piece, as in :class:`synth_models.fabric.problem.blocks.Blocks`."""
         return self.instance.blocks.origin[list(self.block)].tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def goal(self) -> list[int]:
-        """Of every piece, -1 where every member wants it."""
+        """Likewise."""
         return self.instance.blocks.goal[list(self.block)].tolist()  # type: ignore[no-any-return]
 
     @cached_property
@@ -91,8 +128,8 @@ class Problem:
 
     @cached_property
     def sums(self) -> bool:
-        """Whether everybody contributes and everybody wants it (allreduce)."""
-        return any(o < 0 and g < 0 for o, g in zip(self.origin, self.goal, strict=True))
+        """Whether several want some sum."""
+        return any(self.spread_sums)
 
     @cached_property
     def kind(self) -> list[int]:
@@ -210,8 +247,10 @@ class Problem:
         return found
 
     def completion(self, rows: Sequence[Row]) -> int:
-        """Ticks until the last has arrived."""
-        last = 0
+        """Ticks until the last has arrived, and who wants a sum has its own part."""
+        late = in_ticks(self.instance.ready, self.instance.machine.nodes, self.ticks).tolist()
+        own = [set(self.holders[p]) & set(self.wanters[p]) if adds else set() for p, adds in enumerate(self.adds)]
+        last = max((late[rank] for rank in set().union(*own)), default=0)
         for row in rows:
             found, route = self.timing(row.route, row.piece, False), self.routes.all[row.route]
             at = row.starts[-1] if route.waits else row.starts[0]
@@ -241,10 +280,16 @@ def resources(problem: Problem, route: TransferRoute, found: Timing) -> list[tup
     return rows
 
 
+def plain(instance: FabricInstance) -> bool:
+    """Whether all ranks are ready at once, and blocks are those of a collective."""
+    return instance.ready is None and instance.traffic is None
+
+
 def most_seconds(instance: FabricInstance, size: Sequence[int]) -> float:
     """More than any schedule of ours with these pieces takes."""
     net = instance.machine.network
     if not net.links or not len(size):
         return 1e-6
     each = float(max(size)) / float(net.bandwidth.min()) + float(net.latency.max(initial=0.0))
-    return 4.0 * each * len(size) * len(instance.members) * 2 + 1e-6
+    late = max(map(float, moments(instance.ready).values()), default=0.0)
+    return 4.0 * each * len(size) * len(instance.machine.ranks) * 2 + 1e-6 + late

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.problem.blocks import EVERYONE
 from synth_models.fabric.programs.continuous.tuned import MOST_PATHS, MOST_TREES
 
 
@@ -73,7 +72,7 @@ class TransferRoutes:
         self.src, self.dst = net.src.tolist(), net.dst.tolist()
         self.is_switch = machine.is_switch.tolist()
         self.hop_by_hop = switching.mode == "store_and_forward"
-        reduces = bool((instance.blocks.origin == EVERYONE).any())
+        reduces = bool(instance.blocks.sums.any())
         stores = self.hop_by_hop and switching.buffer and not reduces
         self.by_link = stores and switching.copies
         self.waits = stores and not switching.copies
