@@ -446,3 +446,21 @@ def test_a_whole_sum_does_not_come_before_a_part_of_it(far: float, kept: bool) -
     made = together.timed(np.arange(3), in_gaps=False)
     assert (made is not None) == kept
     assert made is None or check_schedule(instance, made).faults == []
+
+
+def test_what_follows_must_still_fit_behind() -> None:
+    """Two copies from rank 0 to 1, a second a byte; behind one rank 1 sends to 2, behind the other to 3. The link 0-1
+    is busy for 8 s, and 4 s follow the later copy: 12, and no certificate of 8 s says so without order."""
+    pairs = [(0, 1), (1, 2), (0, 1), (1, 3)]
+    rows: list[dict[str, Any]] = [
+        {"collective": "demand", "bytes": 4, "demand": [[u, v, 4]]} | ({"after": [k - 1]} if k % 2 else {})
+        for k, (u, v) in enumerate(pairs)
+    ]
+    line = {"kind": "links", "nodes": 4, "links": [{"src": u, "dst": v, "bandwidth": 1.0} for u, v in pairs[1:]]}
+    chains = [several(rows, line), several([{k: v for k, v in row.items() if k != "after"} for row in rows], line)]
+    found = strongest(chains[0], RunOptions(10.0))
+    assert float(found.seconds) == 12.0
+    assert check_bound(chains[0], 12.0, found.certificate()) == []
+    assert check_bound(chains[0], 12.1, found.certificate()) != []
+    assert check_bound(chains[1], 12.0, found.certificate()) != []
+    assert float(best_schedule(chains[0])[0]) == 12.0

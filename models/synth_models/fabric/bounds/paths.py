@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,13 @@ def distances(links: Links, length: IntArray, sources: Any, through: BoolArray |
     first = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
     first[sources] = 0
     return _from(links, length, first, through)
+
+
+def later(links: Links, length: IntArray, first: Mapping[int, int]) -> IntArray:
+    """Distances likewise, each source's own ones so much longer."""
+    begins = np.full(links.nodes, UNREACHABLE, dtype=np.int64)
+    begins[list(first)] = list(first.values())
+    return _from(links, length, begins)
 
 
 def earliest(links: Links, sources: Any) -> IntArray:

@@ -6,9 +6,9 @@ bound that it has alone, its other ranks ready as much later as is known (:mod:`
 **Joint prices.** A byte of every collective pays at least some sum of prices on links: the distance from rank to rank,
 a spanning tree of the members for what all of them get or contribute to, two for an allreduce
 (:mod:`synth_models.fabric.bounds.concurrent_flow`, :mod:`synth_models.fabric.bounds.gossip`). At common prices these
-add up, and the links can be paid from the moment on at which something can be there: the least release of those looked
-at. The prices are found by cutting planes (:mod:`synth_models.fabric.bounds.link_prices`) for all collectives,
-and for those that are released last; what they prove is computed for many sets of collectives.
+add up, and the links can be paid from when something of those looked at can be there, and until what follows among them
+has still time to end. The prices are found by cutting planes (:mod:`synth_models.fabric.bounds.link_prices`) for all
+collectives, and for those that are released last; what they prove is computed for many sets of collectives.
 
 **The objective.** The last end is bounded by the greatest of these. For weighted ends the last to end of every set
 obeys the set's bound, whatever the order of ends: the best order counts, found over all sets.
@@ -29,13 +29,13 @@ from synth.arrays import FloatArray, IntArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth.options import RunOptions
 from synth.text.quantities import SECONDS, shown
-from synth_models.fabric.bounds.after import Moments, base, least_moments
+from synth_models.fabric.bounds.after import Followers, Moments, base, least_moments
 from synth_models.fabric.bounds.arrays import Links
 from synth_models.fabric.bounds.colours import Colours
 from synth_models.fabric.bounds.concurrent_flow import Demands
 from synth_models.fabric.bounds.gossip import counts_each, only_members, pays_its_way, spanning
 from synth_models.fabric.bounds.link_prices import improved, resources_of, time_to_pay
-from synth_models.fabric.bounds.paths import distances
+from synth_models.fabric.bounds.paths import distances, later
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.blocks import EVERYONE
@@ -56,14 +56,21 @@ Set = frozenset[int]
 
 @dataclass(frozen=True, eq=False)
 class Payer:
-    """One of the collectives, as prices see it. ``place``: its links in the whole machine."""
+    """One of the collectives, as prices see it. ``number``: its place among them. ``place``: its links in the whole
+    machine. ``ready``: seconds at which each rank has its own part, at the earliest."""
 
+    number: int
     part: FabricInstance
     one: OneCollective
     links: Links
     place: IntArray
     whole: Links
-    release: Fraction
+    ready: Moments
+
+    @property
+    def release(self) -> Fraction:
+        """The first of these moments."""
+        return base(self.ready)
 
     @cached_property
     def trees(self) -> int:
@@ -83,20 +90,20 @@ class Payer:
         origins = sorted(set(self.part.blocks.origin.tolist()))
         return Demands(self.links, {u: distances(self.links, self.links.delay, [u]) for u in origins}, 0)
 
-    @cached_property
-    def windows(self) -> tuple[IntArray, IntArray]:
+    def windows(self, tail: IntArray | None = None) -> tuple[IntArray, IntArray]:
         """For every link of the whole machine the ticks before the collective can be there, and until it has come to a
-        goal; :data:`UNREACHABLE` for links that it may not use."""
+        goal and what follows there has ended (``tail``); :data:`UNREACHABLE` for links that it may not use."""
         blocks, delay = self.part.blocks, self.whole.delay[self.place]
         sources, sinks = (
             sorted({u for code in np.unique(ends).tolist() for u in blocks.ranks(code, self.part.members)})
             for ends in (blocks.origin, blocks.goal)
         )
-        begin = distances(self.links, delay, sources)[self.links.src]
-        left = distances(self.links.reverse, delay, sinks)[self.links.dst]
-        release = min(int(self.release * self.whole.ticks), LATEST)
+        first = {rank: min(int(self.ready[rank] * self.whole.ticks), LATEST) for rank in sources}
+        last = dict.fromkeys(sinks, 0) if tail is None else {rank: int(tail[rank]) for rank in sinks}
+        begin = later(self.links, delay, first)[self.links.src]
+        left = later(self.links.reverse, delay, last)[self.links.dst]
         found = np.full((2, self.whole.links), UNREACHABLE, dtype=np.int64)
-        found[0, self.place] = np.where(begin < UNREACHABLE, begin + release, UNREACHABLE)
+        found[0, self.place] = begin
         found[1, self.place] = np.where(left < UNREACHABLE, left + delay, UNREACHABLE)
         return found[0], found[1]
 
@@ -145,10 +152,10 @@ def strongest_of_several(instance: FabricInstance, options: RunOptions, alone: A
     known, rows = _each_alone(instance, ready, options, alone)
     whole = Links.of(instance)
     payers = [
-        Payer(part, one, Links.of(part), links_in(instance.machine, part.machine), whole, base(moments))
-        for part, one, moments in zip(instance.parts, collectives, ready, strict=True)
+        Payer(number, part, one, Links.of(part), links_in(instance.machine, part.machine), whole, moments)
+        for number, (part, one, moments) in enumerate(zip(instance.parts, collectives, ready, strict=True))
     ]
-    joint: list[dict[str, Any]] = []
+    joint, follow = list[dict[str, Any]](), Followers(instance)
     best = _put_together(instance, collectives, known, rows, joint)
     options.held.offer_bound(float_below(best.seconds), str(best), best.certificate())
     if any(len(part.members) > MOST_MEMBERS for part in instance.parts):
@@ -156,7 +163,7 @@ def strongest_of_several(instance: FabricInstance, options: RunOptions, alone: A
     for length in _lengths(payers, rows, options):
         if options.out_of_time():
             break
-        gained = _gained(payers, length, known, list(_sets(collectives)))
+        gained = _gained(follow, payers, length, known, list(_sets(collectives)))
         if gained:
             known |= gained
             named = [sorted(chosen) for chosen in gained]
@@ -234,7 +241,7 @@ def _length_of(links: Links, certificate: Mapping[str, Any]) -> IntArray | None:
 def _best_of(payers: Sequence[Payer], options: RunOptions) -> Iterator[IntArray]:
     """The prices at which these collectives prove most together."""
     found: list[IntArray] = []
-    resources = _resources(payers)
+    resources = _resources(payers, {})
 
     def worth(lengths: list[IntArray]) -> tuple[FloatArray, list[FloatArray]]:
         values, loads = zip(*(payer.paid(lengths[0]) for payer in payers), strict=True)
@@ -251,16 +258,21 @@ def _best_of(payers: Sequence[Payer], options: RunOptions) -> Iterator[IntArray]
     yield from reversed(found)
 
 
-def _resources(payers: Sequence[Payer]) -> Any:
-    """The links, from the moment on at which something of these collectives can be there."""
+def _resources(payers: Sequence[Payer], tail: Mapping[int, IntArray]) -> Any:
+    """The links, from the moment on at which something of these collectives can be there, until that is too late."""
     whole = payers[0].whole
-    begin, left = (np.minimum.reduce([payer.windows[k] for payer in payers]) for k in (0, 1))
+    windows = [payer.windows(tail.get(payer.number)) for payer in payers]
+    begin, left = (np.minimum.reduce([window[k] for window in windows]) for k in (0, 1))
     every = Colours(np.arange(whole.nodes), np.arange(whole.links), whole.members, np.ones_like(whole.members))
     return resources_of(whole, every, begin, left, each=counts_each(whole))
 
 
 def _gained(
-    payers: Sequence[Payer], length: IntArray, known: Mapping[Set, Fraction], sets: Sequence[Set]
+    follow: Followers,
+    payers: Sequence[Payer],
+    length: IntArray,
+    known: Mapping[Set, Fraction],
+    sets: Sequence[Set],
 ) -> dict[Set, Fraction]:
     """What these prices prove beyond what is known, by set of collectives."""
     paid = [payer.exactly(length) for payer in payers]
@@ -269,7 +281,8 @@ def _gained(
         needed = sum(paid[number] for number in chosen)
         if needed:
             try:
-                seconds = time_to_pay([_resources([payers[i] for i in sorted(chosen)])], [length], needed)
+                resources = _resources([payers[i] for i in sorted(chosen) if paid[i]], follow.tails(chosen))
+                seconds = time_to_pay([resources], [length], needed)
             except ValueError:
                 continue
             if seconds > max((bound for other, bound in known.items() if other <= chosen), default=Fraction(0)):

@@ -4,8 +4,10 @@
 alone). It ends no earlier than its release and that bound.
 
 ``joint``: rows of one ``length`` (price of a byte on every link), of sets of collectives (``of``) and a bound for each
-(``bounds``): the last of the set ends no earlier. Until then the links carry what all of the set pay, and none of them
-anything before the least moment at which something of the set can be there. A byte pays
+(``bounds``): the last of the set ends no earlier. Until then the links carry what those of the set pay that pay at all,
+and nothing before something of these can be there, each rank's part when that is ready at the earliest, nor when too
+little time is left for what follows in the set: of one that comes after it a rank still has to send all that only it
+has, or contributes, to whoever wants it. A byte pays
 
 * from a rank to a rank the shortest distance;
 * to all (as a sum: from all) the greatest distance between two ranks that it joins, and, where every transfer pays its
@@ -36,7 +38,7 @@ from synth_models.fabric.problem.several import WEIGHTED_ENDS, OneCollective, be
 
 MOST_ORDERED = 12  # collectives whose orders of ends are looked at; of more, only each one's own bound counts
 MOST_ROWS, MOST_SETS = 1000, 10_000
-LATEST = 2**60  # ticks
+LATEST = 2**59  # ticks
 MOST_MEMBERS = 2048  # of a collective whose ranks' distances are found
 
 CheckBound = Callable[[FabricInstance, float, Mapping[str, Any]], list[str]]
@@ -58,9 +60,9 @@ def several_bound(instance: FabricInstance, certificate: Mapping[str, Any], chec
         if faults:
             raise ValueError(f"of collective {number}: {faults[0]}")
         _learn(known, 1 << number, first + Fraction(stated))
-    first_of = [min(moments.values(), default=Fraction(0)) for moments in ready]
+    follow = _Followers(instance, collectives)
     for row in _rows(certificate, "joint"):
-        for mask, bound in _joint(instance, first_of, row):
+        for mask, bound in _joint(instance, ready, follow, row):
             _learn(known, mask, bound)
     if instance.objective == WEIGHTED_ENDS:
         return _weighted(known, collectives)
@@ -126,23 +128,24 @@ def _learn(known: dict[int, Fraction], mask: int, bound: Fraction) -> None:
     known[mask] = max(bound, known.get(mask, Fraction(0)))
 
 
-def _joint(instance: FabricInstance, release: Sequence[Fraction], row: Mapping[str, Any]) -> list[tuple[int, Fraction]]:
+def _joint(
+    instance: FabricInstance, ready: Sequence[Mapping[int, Fraction]], follow: _Followers, row: Mapping[str, Any]
+) -> list[tuple[int, Fraction]]:
     """The sets of a row of ``joint`` as bits, and the bounds that are proven."""
-    whole = Fabric(instance)
+    whole = follow.whole
     length = untrusted.whole_numbers(row, "length", 0, HIGHEST_PRICE, (len(whole.tail),))
     sets, bounds = row["of"], row["bounds"]
     if not isinstance(sets, (list, tuple)) or not 0 < len(sets) <= MOST_SETS or len(bounds) != len(sets):
         raise ValueError(f"there are not 1..{MOST_SETS} sets with a bound each")
-    paid: dict[int, tuple[int, IntArray, IntArray]] = {}
+    paid: dict[int, tuple[int, IntArray]] = {}
     found = []
     for position, entry in enumerate(sets):
-        chosen = untrusted.whole_numbers({"of": entry}, "of", 0, len(release) - 1).tolist()
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise ValueError("a set is empty or names a collective twice")
+        chosen = _chosen(entry, len(ready))
         for number in set(chosen) - set(paid):
-            paid[number] = _pays(whole, instance.parts[number], length, release[number])
-        begin = np.minimum.reduce([paid[number][1] for number in chosen])
-        left = np.minimum.reduce([paid[number][2] for number in chosen])
+            paid[number] = _pays(whole, instance.parts[number], length, ready[number])
+        paying, tail = [number for number in chosen if paid[number][0]] or chosen, follow.tails(frozenset(chosen))
+        begin = np.minimum.reduce([paid[number][1] for number in paying])
+        left = np.minimum.reduce([_left(whole, instance.parts[number], tail[number]) for number in paying])
         capacity, _ = capacity_of(whole, length, begin, left, along_paths(instance))
         bound = Fraction(untrusted.number({"bound": bounds[position]}, "bound", 0.0))
         needed = sum(paid[number][0] for number in chosen)
@@ -152,9 +155,17 @@ def _joint(instance: FabricInstance, release: Sequence[Fraction], row: Mapping[s
     return found
 
 
-def _pays(whole: Fabric, part: FabricInstance, length: IntArray, release: Fraction) -> tuple[int, IntArray, IntArray]:
+def _chosen(entry: Any, count: int) -> list[int]:
+    """The collectives of a set."""
+    found: list[int] = untrusted.whole_numbers({"of": entry}, "of", 0, count - 1).tolist()
+    if not found or len(set(found)) < len(found):
+        raise ValueError("a set is empty or names a collective twice")
+    return found
+
+
+def _pays(whole: Fabric, part: FabricInstance, length: IntArray, ready: Mapping[int, Fraction]) -> tuple[int, IntArray]:
     """What a collective pays, and for every link of the whole machine the ticks before something of it can be there,
-    from moment 0 on, and until it is where it is wanted; :data:`UNREACHABLE` for links that it may not use."""
+    from moment 0 on; :data:`UNREACHABLE` for links that it may not use."""
     own, place = Fabric(part), links_in(whole.instance.machine, part.machine)
     members, blocks = own.members, part.blocks
     if len(members) > MOST_MEMBERS:
@@ -174,24 +185,87 @@ def _pays(whole: Fabric, part: FabricInstance, length: IntArray, release: Fracti
             raise ValueError("some ranks of a collective cannot reach each other")
         trees = (origin == EVERYONE) + (goal == EVERYONE)
         needed += size * max(most, trees * tree)
-    sources, sinks = (
-        own.mask([rank for code in np.unique(codes).tolist() for rank in blocks.ranks(code, part.members)])
-        for codes in (blocks.origin, blocks.goal)
-    )
-    first = min(int(release * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
-    begin, left = _windows(own, part, delay, sources, sinks)
-    everywhere = np.full((2, len(length)), UNREACHABLE, dtype=np.int64)
-    everywhere[0, place] = np.where(begin < UNREACHABLE, begin + first, UNREACHABLE)
-    everywhere[1, place] = left
-    return needed, everywhere[0], everywhere[1]
+    first = np.zeros(own.nodes, dtype=np.int64)
+    for rank, moment in ready.items():
+        first[rank] = min(int(moment * whole.ticks_per_s), LATEST)  # an earlier moment proves less, never more
+    begin = own.reach_from(_first(own, blocks.origin, first), delay)[own.tail]
+    return needed, _placed(whole, place, begin)
 
 
-def _windows(
-    own: Fabric, part: FabricInstance, delay: IntArray, sources: BoolArray, sinks: BoolArray
-) -> tuple[IntArray, IntArray]:
-    """As :meth:`Fabric.windows`, in the ticks of ``delay``."""
-    left = Fabric(part, True).reach(sinks, delay)[own.head]
-    return own.reach(sources, delay)[own.tail], np.where(left < UNREACHABLE, left + delay, UNREACHABLE)
+def _left(whole: Fabric, part: FabricInstance, tail: IntArray) -> IntArray:
+    """For every link of the whole machine the ticks from when something of a collective has crossed it until that is
+    where it is wanted and what follows there has ended, so many ticks later at least."""
+    back, place = Fabric(part, True), links_in(whole.instance.machine, part.machine)
+    delay = whole.delay[place]
+    left = back.reach_from(_first(back, part.blocks.goal, tail), delay)[back.tail]
+    return _placed(whole, place, np.where(left < UNREACHABLE, left + delay, UNREACHABLE))
+
+
+def _first(own: Fabric, codes: IntArray, ticks: IntArray) -> IntArray:
+    """The ticks of the ranks that codes mean; others have none."""
+    blocks, members = own.instance.blocks, own.instance.members
+    meant = own.mask([rank for code in np.unique(codes).tolist() for rank in blocks.ranks(code, members)])
+    return np.where(meant, ticks, UNREACHABLE)
+
+
+def _placed(whole: Fabric, place: IntArray, values: IntArray) -> IntArray:
+    everywhere = np.full(len(whole.tail), UNREACHABLE, dtype=np.int64)
+    everywhere[place] = values
+    return everywhere
+
+
+class _Followers:
+    """What is left where a collective has ended, if others follow, in ticks of the whole machine, rounded down."""
+
+    def __init__(self, instance: FabricInstance, collectives: Sequence[OneCollective]) -> None:
+        self.whole, self.parts = Fabric(instance), instance.parts
+        self.after = [tuple(one.after or ()) for one in collectives]
+        self.known: dict[int, tuple[BoolArray, IntArray, IntArray]] = {}
+
+    def tails(self, chosen: frozenset[int]) -> dict[int, IntArray]:
+        """By collective, for each node the ticks at least from when it has ended there until all chosen ones have."""
+        found: dict[int, IntArray] = {}
+        while len(found) < len(chosen):
+            left = chosen - set(found)
+            number = next(i for i in left if all(i not in self.after[j] for j in left))
+            rows = [self._goes_on(j, found[j]) for j in found if number in self.after[j]]
+            found[number] = np.maximum.reduce([np.zeros(self.whole.nodes, dtype=np.int64), *rows])
+        return found
+
+    def _goes_on(self, number: int, tail: IntArray) -> IntArray:
+        """From when each rank is ready, until what it alone has, or contributes, is where it is wanted, and on."""
+        if number not in self.known:
+            self.known[number] = self._given(self.parts[number])
+        wanted, away, leaving = self.known[number]
+        least = np.where(wanted, away + tail, UNREACHABLE).min(axis=1)
+        most = np.where(wanted, away + tail, 0).max(axis=1)
+        found: IntArray = np.where(wanted.any(axis=1), np.minimum(np.maximum(most, least + leaving), LATEST), 0)
+        return found
+
+    def _given(self, part: FabricInstance) -> tuple[BoolArray, IntArray, IntArray]:
+        """Who wants something that only a rank has or to which it contributes, and how far away that is, shape (nodes,
+        nodes); the ticks in which all of it leaves the rank, shape (nodes,)."""
+        own, blocks, everyone = Fabric(part), part.blocks, part.members
+        delay, nodes = self.whole.delay[links_in(self.whole.instance.machine, part.machine)], part.machine.nodes
+        wanted, volume = np.zeros((nodes, nodes), dtype=bool), [0] * nodes
+        kinds, which = np.unique(np.stack([blocks.origin, blocks.goal, blocks.sums]), axis=1, return_inverse=True)
+        for k, (origin, goal, adds) in enumerate(kinds.T.tolist()):
+            holders, wanters = blocks.ranks(origin, everyone), blocks.ranks(goal, everyone)
+            size = untrusted.exact_sum(blocks.bytes[which.reshape(-1) == k])
+            for rank in holders if adds or len(holders) == 1 else ():
+                others = [u for u in wanters if u != rank]
+                wanted[rank, others] = True
+                volume[rank] += size if others else 0
+        away, leaving = np.zeros((nodes, nodes), dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+        for rank in np.flatnonzero(wanted.any(axis=1)).tolist():
+            row = own.reach(own.mask([rank]), delay)
+            wanted[rank] &= row < UNREACHABLE
+            away[rank] = np.where(wanted[rank], row, 0)
+            back = Fabric(part, True).reach(wanted[rank], delay)
+            ways = (own.tail == rank) & (back[own.head] < UNREACHABLE)
+            rates = [exact(float(b)) for b in part.machine.network.bandwidth[ways]]
+            leaving[rank] = min(int(volume[rank] * self.whole.ticks_per_s / sum(rates, Fraction(0))), LATEST)
+        return wanted, away, leaving
 
 
 def _tree(own: Fabric, apart: IntArray) -> int:
