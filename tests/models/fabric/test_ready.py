@@ -377,3 +377,15 @@ def test_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         synth.make("fabric", **ring, demand=str(pairs), ranks="0-2")
     assert f"{pairs}, line {own[-1]}" in str(caught.value)
+
+
+def test_a_late_box_sends_all_behind_its_moment() -> None:
+    """Between two boxes whose NICs are the narrowest, an alltoall takes as much longer as one box is late; each rank's
+    own links alone prove less."""
+    made: dict[str, Any] = {"machine": "dgx-h100", "boxes": 2, "collective": "alltoall", "bytes": 2**28}
+    late, on_time = (synth.make("fabric", **made | own) for own in ({"late": "0-7:1ms"}, {}))
+    assert isinstance(late, FabricInstance)
+    assert isinstance(on_time, FabricInstance)
+    found = strongest(late, RunOptions(10.0))
+    assert 1e-3 < float(found.seconds) - 1e-3 == pytest.approx(float(strongest(on_time, RunOptions(10.0)).seconds))
+    assert check_bound(late, float_below(found.seconds), found.certificate()) == []

@@ -35,7 +35,7 @@ Dinkelbach 1967), until none does. What is found is computed again exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -97,10 +97,13 @@ def box_cut(instance: FabricInstance) -> Proven | None:
     """What has to leave the first box with what it alone is joined to, or None: links behind which its members are
     together carry less than those of each on its own."""
     links = Links.of(instance)
-    inside = np.zeros(links.nodes, dtype=bool)
-    inside[list(instance.boxes[0])] = True
-    members = np.zeros(links.nodes, dtype=bool)
-    members[list(instance.members)] = True
+    inside, members = with_joined(links, instance.boxes[0]), mask(links, instance.members)
+    return cut_bound(links, inside, members, members)
+
+
+def with_joined(links: Links, ranks: Sequence[int]) -> BoolArray:
+    """These ranks and all nodes that are no members and joined to nothing but such, shape (nodes,)."""
+    inside, members = mask(links, ranks), mask(links, links.instance.members)
     while True:
         outer = np.zeros(links.nodes, dtype=bool)
         for here, there in ((links.src, links.dst), (links.dst, links.src)):
@@ -108,8 +111,15 @@ def box_cut(instance: FabricInstance) -> Proven | None:
         joined = ~(inside | outer)
         joined &= ~members
         if not joined.any():
-            return cut_bound(links, inside, members, members)
+            return inside
         inside |= joined
+
+
+def mask(links: Links, nodes: Sequence[int]) -> BoolArray:
+    """True for these nodes, shape (nodes,)."""
+    found = np.zeros(links.nodes, dtype=bool)
+    found[list(nodes)] = True
+    return found
 
 
 def questions(links: Links, look: Colours) -> Iterator[Question]:

@@ -5,7 +5,8 @@ Throughput, latency and what is left after the first arrival (:mod:`synth_models
 (:mod:`synth_models.fabric.bounds.gossip`), sums in switches that add slowly
 (:mod:`synth_models.fabric.bounds.sum_rates`), direct and relayed deliveries of short messages
 (:mod:`synth_models.fabric.bounds.deliveries`), the last transfers from afar
-(:mod:`synth_models.fabric.bounds.near_goals`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
+(:mod:`synth_models.fabric.bounds.near_goals`), what late ranks alone have
+(:mod:`synth_models.fabric.bounds.late_cuts`), and flows over time (:mod:`synth_models.fabric.bounds.flow_moments`):
 each is tried where it says something, every one starts from what the ones before have proven, and the best is handed
 over with its certificate, which the check verifies with code of its own. What its share of the time ended is tried once
 more in what the others left of it.
@@ -26,6 +27,7 @@ from synth_models.fabric.bounds.cuts import strongest_cut
 from synth_models.fabric.bounds.deliveries import strongest_deliveries
 from synth_models.fabric.bounds.flow_moments import Arcs, strongest_moments
 from synth_models.fabric.bounds.gossip import pays_its_way, strongest_gossip
+from synth_models.fabric.bounds.late_cuts import strongest_late_cut
 from synth_models.fabric.bounds.near_goals import strongest_near_goals
 from synth_models.fabric.bounds.orbit_moments import strongest_orbit_moments
 from synth_models.fabric.bounds.own_part import latest_own_part
@@ -64,6 +66,8 @@ def strongest(instance: FabricInstance, options: RunOptions, loads: bool = False
     found: list[Search] = [lambda more, _: strongest_cut(links, look, more), *searches_of_loads(instance, links, look)]
     found += [] if loads else searches(instance, links, look)
     found.insert(1, lambda _, best: latest_own_part(links, best))
+    if instance.ready is not None:
+        found.insert(1, lambda more, best: strongest_late_cut(links, more, best))
     best, ended = NOTHING, list[Search]()
     for search in found:
         if best is not NOTHING and options.out_of_time():

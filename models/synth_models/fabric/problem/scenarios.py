@@ -35,7 +35,10 @@ def scenario_faults(raw: Mapping[str, Any], members: Sequence[int]) -> Iterator[
     """Rows that name a rank twice or one that takes no part, and ready times beside them."""
     rows = raw.get("scenarios")
     if rows is not None and raw.get("collective") == "traffic":
-        yield Fault("scenarios", "unsupported: one plan whoever is late is of collectives and pairs, not of blocks of several holders")
+        yield Fault(
+            "scenarios",
+            "unsupported: one plan whoever is late is of collectives and pairs, not of blocks of several holders",
+        )
     if rows is not None and raw.get("ready") is not None:
         yield Fault("ready", "has no meaning beside scenarios, each of which says who is ready when")
     for number, row in enumerate(rows if isinstance(rows, (list, tuple)) else ()):
