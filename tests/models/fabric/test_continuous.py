@@ -25,6 +25,8 @@ from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.incumbent import Incumbent
+from synth_models.fabric.programs.continuous import neighbourhood
+from synth_models.fabric.programs.continuous.claims import Claims
 from synth_models.fabric.programs.continuous.exact_answer import Answer, quickest
 from synth_models.fabric.programs.continuous.method import propose
 from synth_models.fabric.programs.continuous.order import Order
@@ -32,6 +34,7 @@ from synth_models.fabric.programs.continuous.problem import Problem, most_second
 from synth_models.fabric.programs.continuous.sizes import adjusted, resized
 from synth_models.fabric.programs.continuous.timed_trees import orders
 from synth_models.fabric.programs.continuous.transfer_routes import TransferRoutes
+from synth_models.fabric.programs.continuous.tuned import MOST_CUT
 from synth_models.fabric.race import continuous as solve
 from synth_models.fabric.race import pull
 from synth_models.fabric.scheduling.chunks import cut
@@ -234,9 +237,41 @@ def test_uneven_pieces() -> None:
     better = adjusted(order)
     assert better is not None
     assert better[0].completion(better[1]) == 14 * better[0].ticks
-    halves = order.halved().timed()
+    finer = order.halved(MOST_CUT)
+    halves = finer.timed()
     assert halves is not None
-    assert order.halved().problem.completion(halves) <= 15 * order.halved().problem.ticks
+    assert finer.problem.completion(halves) <= 15 * finer.problem.ticks
+
+
+def test_the_largest_are_halved_where_not_all_may_be() -> None:
+    """Pieces of 2, 8 and 4 bytes of two transfers each: with room for 8 transfers, only that of 8 bytes is cut."""
+    line = machine(3, [(0, 1, 1.0), (1, 2, 2.0)], collective="broadcast", bytes=14)
+    problem, answer, _ = settled(line, [[2, 8, 4]])
+    assert answer.rows is not None
+    order = Order.of(problem, answer.rows)
+    sizes = {most: order.halved(most).problem.size for most in (6, 7, 8, 10, 12)}
+    assert sizes[6] == sizes[7] == (2, 8, 4)
+    assert sizes[8] == (2, 4, 4, 4)
+    assert sizes[10] == (2, 4, 4, 2, 2)
+    assert sizes[12] == (1, 1, 4, 4, 2, 2)
+
+
+def test_halving_ends_at_the_limit_of_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three even pieces of 1200 bytes over two like links; five may be had where six are too many, and are quicker."""
+    line = machine(3, [(0, 1, 1.0), (1, 2, 1.0)], collective="broadcast", bytes=1200)
+    routes = TransferRoutes(line)
+    problem, answer, _ = settled(line, [[400, 400, 400]])
+    assert answer.rows is not None
+    ended = {}
+    for most in (6, 11, 12):
+        monkeypatch.setattr(neighbourhood, "MOST_CUT", most)
+        incumbent = Claims(line, RunOptions())
+        incumbent.offer(problem.schedule(answer.rows), "three")
+        neighbourhood._halved(incumbent, routes)
+        assert incumbent.best is not None
+        assert incumbent.best.transfers <= most
+        ended[most] = incumbent.time
+    assert ended == {6: 1600, 11: 1440, 12: 1400}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -255,7 +290,7 @@ def test_orders_keep_schedules_valid(seed: int) -> None:
         assert rows is not None
         assert check_schedule(instance, problem.schedule(rows)).ok
         assert Fraction(problem.completion(rows), problem.ticks) <= found
-        finer = order.halved()
+        finer = order.halved(MOST_CUT)
         for made in ((finer.problem, finer.timed()), adjusted(finer) or (finer.problem, None)):
             if made[1] is not None and not problem.sums:
                 assert check_schedule(instance, made[0].schedule(made[1])).ok

@@ -1,8 +1,8 @@
 """Large-neighbourhood search: re-routes a few pieces, keeps the routes of the others, and re-times all.
 
 A step solves the program of :mod:`.model` with the routes of most pieces fixed and a horizon below the incumbent. After
-a step that succeeds the sizes of the pieces are adjusted (:mod:`.sizes`). At the end all pieces are cut in two, while
-that helps.
+a step that succeeds the sizes of the pieces are adjusted (:mod:`.sizes`). At the end pieces are cut in two, while that
+helps.
 """
 
 from __future__ import annotations
@@ -97,19 +97,13 @@ def _adjusted(incumbent: Claims, routes: TransferRoutes) -> None:
 
 
 def _halved(incumbent: Claims, routes: TransferRoutes) -> None:
-    """Cut all pieces in two and adjust their sizes, as long as that helps."""
+    """Cut pieces in two, all that there is room for, and adjust their sizes, as long as that helps."""
     while not incumbent.over():
         read, before = _read(incumbent, routes), incumbent.time
-        if (
-            read is None
-            or read[0].routes.waits
-            or not plain(incumbent.instance)
-            or before is None
-            or 2 * len(read[1]) > MOST_CUT
-        ):
+        if read is None or read[0].routes.waits or not plain(incumbent.instance) or before is None:
             return
-        finer = Order.of(*read).halved()
-        if not _try(incumbent, finer):
+        finer = Order.of(*read).halved(MOST_CUT)
+        if len(finer.rows) == len(read[1]) or not _try(incumbent, finer):
             return
         _adjusted(incumbent, routes)
         assert incumbent.time is not None

@@ -125,17 +125,18 @@ class Order:
         problem = self.problem
         return replace(self, problem=Problem.of(problem.instance, problem.routes, problem.block, size))
 
-    def halved(self) -> Order:
-        """Every piece of two bytes or more in two, one behind the other."""
+    def halved(self, most: int) -> Order:
+        """Every piece of two bytes or more in two, one behind the other; the largest ones only, where all would be over
+        ``most`` transfers."""
         problem = self.problem
         block: list[int] = []
         size: list[int] = []
         first: list[int] = []
-        parts = [2 if n > 1 else 1 for n in problem.size]
+        parts = self._parts(most)
         for b, n, count in zip(problem.block, problem.size, parts, strict=True):
             first.append(len(size))
             block += [b] * count
-            size += [n - n // 2, n // 2][:count]
+            size += [n - n // 2, n // 2] if count == 2 else [n]
         number: list[list[int]] = []
         rows: list[Row] = []
         for row in self.rows:
@@ -149,6 +150,17 @@ class Order:
         turns = {r: tuple(a for i in turn for a in number[i]) for r, turn in self.turns.items()}
         finer = Problem.of(problem.instance, problem.routes, block, size)
         return Order(finer, tuple(rows), both(self.needs), both(self.misses), before, turns)
+
+    def _parts(self, most: int) -> list[int]:
+        """Of every piece, in how many :meth:`halved` cuts it."""
+        size, room = self.problem.size, most - len(self.rows)
+        parts = [1] * len(size)
+        moves = np.bincount([row.piece for row in self.rows], minlength=len(size)).tolist()
+        for p in sorted(range(len(size)), key=lambda p: -size[p]):
+            if size[p] > 1 and moves[p] <= room:
+                parts[p] = 2
+                room -= moves[p]
+        return parts
 
 
 def _turns(problem: Problem, rows: Sequence[Row]) -> dict[int, tuple[int, ...]]:
