@@ -32,10 +32,11 @@ INSTEAD = {
     "latency": ": say nic_latency=1us, nvlink_latency=…, or latency=CLASS=…",
 }  # of options that a key stands for
 FOR = (
-    "What will run: msccl:azure, msccl, mscclpp (0.10; mscclpp:0.9, mscclpp:0.8), scheduled, chakra-fifo, fair; or "
-    "nccl, ompi, ucc: the file by which that library chooses among its own algorithms (its tuner plug-in's CSV, "
+    "What will run: msccl:azure, msccl, mscclpp (0.10; mscclpp:0.9, mscclpp:0.8), scheduled, chakra-fifo, fair; "
+    "torch: rounds for synth.torch; or nccl, ompi, ucc: the file by which that library chooses among its own algorithms (its tuner plug-in's CSV, "
     "coll_tuned's rules, UCC_TL_UCP_TUNE)."
 )
+TORCH = "torch"
 
 REPLAYED = {"ring": "ring", "tree": "double_tree", "NVLS": "nvls", "NVLSTree": "nvls", "PAT": "pat"}  # by our methods
 REACH = (
@@ -86,7 +87,7 @@ def tune(
     Nothing slower than the best of ring, double tree, … in that form is ever chosen."""
     from synth.exchange.selection import FORMATS
     from synth.options import read_limit
-    from synth.tuning import folder, library_files
+    from synth.tuning import folder, library_files, torch_folder
     from synth.tuning import tune as search
     from synth.tuning.reach import in_switches, put_in
     from synth.tuning.sizes import read_sizes
@@ -111,6 +112,9 @@ def tune(
     title = f"{' '.join([machine, *(parameters or [])])}, as {form} runs it"
     table, files, notes = folder.write(rows, form, out, title, style, asked.version)
     files += library_files.write_every(asked)
+    if aim.form == TORCH:
+        made, said = torch_folder.write_rounds(rows, out, " ".join([machine, *(parameters or [])]))
+        files, notes = files + made, notes + said
     _print(table)
     for row in rows:
         _tell_row(row, aim.reach is not None)
@@ -124,12 +128,14 @@ def tune(
 
 def _form(word: str) -> str:
     """The form that a word names, of MSCCL++ without its version. Raises :class:`InputError`."""
-    from synth.exchange.forms import FORMS
+    from synth.exchange.forms import FORMS, SCHEDULED
     from synth.exchange.selection import FORMATS
 
+    if word == TORCH:  # its rounds are chosen by the time of the schedule
+        return SCHEDULED
     form = word.partition(":")[0] if word.startswith("mscclpp:") else word
     if form not in FORMS:
-        raise bad_option("--for", f"must be one of {', '.join((*FORMS, *FORMATS))}", word)
+        raise bad_option("--for", f"must be one of {', '.join((*FORMS, TORCH, *FORMATS))}", word)
     return form
 
 
