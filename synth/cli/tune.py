@@ -33,8 +33,8 @@ INSTEAD = {
 }  # of options that a key stands for
 FOR = (
     "What will run: msccl:azure, msccl, mscclpp (0.10; mscclpp:0.9, mscclpp:0.8), scheduled, chakra-fifo, fair; "
-    "torch: rounds for synth.torch; or nccl, ompi, ucc: the file by which that library chooses among its own algorithms (its tuner plug-in's CSV, "
-    "coll_tuned's rules, UCC_TL_UCP_TUNE)."
+    "torch: plans for synth.torch; or nccl, ompi, ucc: the file by which that library chooses among its own "
+    "algorithms (its tuner plug-in's CSV, coll_tuned's rules, UCC_TL_UCP_TUNE)."
 )
 TORCH = "torch"
 

@@ -1,4 +1,4 @@
-"""Schedules in rounds of messages, for whoever has no more than sends, receives and sums: the form of ``synth.torch``."""
+"""Schedules in rounds of messages, for whoever has only sends, receives and sums: the form of ``synth.torch``."""
 
 from __future__ import annotations
 

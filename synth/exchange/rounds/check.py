@@ -60,7 +60,7 @@ Holds = dict[tuple[int, int], int]  # sets of contributions, a bit a rank, by ra
 
 
 def _replay(r: Rounds) -> list[Fault]:
-    """The rounds from the definition: of sums every rank's contribution is its bit, elsewhere the bit is the origin's."""
+    """The rounds from the definition: in sums every rank has its own bit, elsewhere a part has its origin's."""
     goals = goals_of(r.collective, r.ranks, r.root)
     holds: Holds = {}
     for k, origin in enumerate(goals.origin[r.part].tolist()):
