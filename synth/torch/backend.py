@@ -135,11 +135,11 @@ class SynthGroup(ProcessGroup):  # type: ignore[misc]
         other = lambda: self.inner.alltoall(outputs, inputs, *opts)  # noqa: E731
         return self._way("alltoall", inputs, outputs, outputs, other)
 
-    def alltoall_base(self, output: torch.Tensor, input: torch.Tensor, into: Any, given: Any, *opts: Any) -> Any:
-        other = lambda: self.inner.alltoall_base(output, input, into, given, *opts)  # noqa: E731
-        even = not into and not given and self._shares(output, input)
-        parts = [self._cut(one) for one in (input, output)] if even else [[], []]
-        return self._way("alltoall", *parts, [output], other, suits=even)
+    def alltoall_base(self, output: torch.Tensor, input: torch.Tensor, splits: Any, of: Any, *opts: Any) -> Any:
+        other = lambda: self.inner.alltoall_base(output, input, splits, of, *opts)  # noqa: E731
+        even = not splits and not of and self._shares(output, input)
+        given, into = (self._cut(one) if even else [] for one in (input, output))
+        return self._way("alltoall", given, into, [output], other, suits=even)
 
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, *opts: Any) -> Any:
         other = lambda: self.inner._allgather_base(output, input, *opts)  # noqa: E731

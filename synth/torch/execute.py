@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from synth.torch.program import Range, RankProgram
+from synth.torch.program import Range, RankProgram, Taken
 
 Fail = Callable[[int, Exception], None]
 TAG = 0x53594E  # of our messages, where tags are told apart
