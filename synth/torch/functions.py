@@ -45,7 +45,7 @@ def run_by(
     with torch.no_grad():
         where = layout(plan.collective, rank, plan.root, inputs, outputs)
         like = next(iter(where.known.values()))
-        execute(program, Parts(where.known, where.count, plan.units, like), group, fail)
+        execute(program, Parts(where.known, where.elements, plan.units, like), group, fail)
         where.finish()
 
 

@@ -11,10 +11,10 @@ Tensors = Sequence[torch.Tensor]
 
 
 class Layout(NamedTuple):
-    """Flat tensors by part, of ``count`` elements each; ``finish`` puts results where the caller wants them."""
+    """Flat tensors by part, of ``elements`` each; ``finish`` puts results where the caller wants them."""
 
     known: dict[int, torch.Tensor]
-    count: int
+    elements: int
     finish: Callable[[], None]
 
 

@@ -93,9 +93,8 @@ def _one_round(rows: list[tuple[int, int, int, bool]], holds: Holds) -> Iterator
 
 def _ends(r: Rounds, goals: Goals, holds: Holds) -> list[Fault]:
     """What ranks lack in the end."""
-    unmoved = np.setdiff1d(np.flatnonzero(goals.origin != goals.goal), r.part) if r.ranks > 1 else []
-    unsummed = np.setdiff1d(np.flatnonzero(goals.origin == EVERYONE), r.part) if r.ranks > 1 else []
-    faults = [Fault(f"part {part}", "nobody sends it") for part in {*unmoved, *unsummed}]
+    needed = np.flatnonzero((goals.origin != goals.goal) | (goals.origin == EVERYONE)) if r.ranks > 1 else r.part
+    faults = [Fault(f"part {part}", "nobody sends it") for part in np.setdiff1d(needed, r.part)]
     everyone = (1 << r.ranks) - 1
     for k, (origin, goal) in enumerate(zip(goals.origin[r.part].tolist(), goals.goal[r.part].tolist(), strict=True)):
         want = everyone if origin == EVERYONE else 1 << origin
