@@ -181,8 +181,11 @@ def pack(
 
 @dataclass(frozen=True)
 class AsRun(Costing):
-    """The form in which a schedule will run."""
+    """The form in which a schedule will run, and changes of what it runs on."""
 
+    what_if: Annotated[
+        list[str] | None, typer.Option(help="What each change of a step buys: nic=2x,compute=0.9x,overlap=full.")
+    ] = None
     form: Annotated[
         str | None, typer.Option(help="Say how long it takes as it will run: msccl:azure, msccl, mscclpp, scheduled.")
     ] = None
@@ -217,6 +220,11 @@ def show(
         return
     record = records.read(path)
     family = get_family(record["family"])
+    if asked.what_if:
+        from synth.cli.what_if import tell
+
+        tell(record, ",".join(asked.what_if))
+        return
     if asked.form is not None:
         _print_form(record, asked.form, asked)
         return

@@ -7,6 +7,18 @@ import re
 from typing import Any
 
 from synth.errors import Fault, InputError
+from synth.instance import parse
+from synth_models.step.instance import StepInstance
+
+
+def what_if(instance: StepInstance, changes: str) -> dict[str, StepInstance]:
+    """The step with each of the changes alone, and, of several, with all. Raises :class:`InputError` naming every
+    change that cannot be read."""
+    raw = instance.model_dump(mode="json")
+    changed(raw, changes, "--what-if")
+    each = list(dict.fromkeys(changes.split(",")))
+    every = each if len(each) == 1 else [*each, ",".join(each)]
+    return {change: parse(changed(raw, change, "--what-if"), StepInstance, f"--what-if {change}") for change in every}
 
 
 def changed(raw: dict[str, Any], changes: str, source: str) -> dict[str, Any]:
