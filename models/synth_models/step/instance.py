@@ -23,6 +23,7 @@ from synth_models.step.parts.order import cycles
 TICKS = 10**12  # a second
 MOST_NODES = 1 << 17
 MOST_SECONDS = 1e4
+MOST_BYTES = 1 << 50
 SHOWN = 8  # nodes of a cycle that a fault names
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
@@ -62,7 +63,7 @@ class Operation(Part):
     kind: Literal["operation"] = "operation"
     name: Name
     collective: Kind
-    bytes: Annotated[int, Field(ge=0, le=1 << 50), Unit("bytes")]
+    bytes: Annotated[int, Field(ge=0, le=MOST_BYTES), Unit("bytes")]
     ranks: Annotated[tuple[Rank, ...], Field(min_length=1)]
     link: Name
     group: Annotated[int, Field(ge=2, le=1 << 20)] | None = None

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
 from synth.errors import Fault, InputError
 from synth.instance import parse_json
-from synth.making import Count, Keys, Listed, Rate, Seconds
+from synth.making import Count, Keys, Listed, Rate, Seconds, plain_name
 from synth.text.input_file import InputFile
 from synth_models.step.instance import StepInstance
 from synth_models.step.parts.changes import changed
 from synth_models.step.parts.pipelines import pipeline
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
+from synth_models.step.parts.training import training_nodes
+from synth_models.step.parts.written import read_written
 
-_SOURCES = ("stages", "kernels", "workloads", "step")
+_SOURCES = ("stages", "file", "kernels", "workloads", "step")
 _NEEDED = {"stages": ("microbatches",), "workloads": ("workload", "group"), "step": ("what_if",)}
 
 
 class StepKeys(Keys):
-    """A pipeline, the kernels of a profile, a workload of AICB, or a step with something changed."""
+    """A pipeline, a step in TOML, the kernels of a profile, a workload of AICB, or a step with something changed."""
 
     examples = (
         "stages=4 microbatches=8 schedule=1f1b",
+        "file=STEP.toml",
         "kernels=KERNELS.csv",
         "workloads=AICB.csv workload=GPT13B group=8 bandwidth=300GB/s latency=2us",
         "step=STEP.json what_if=nvlink=2x,compute=0.9x",
@@ -35,6 +38,7 @@ class StepKeys(Keys):
         None, description="1f1b (default); gpipe: all forward first; zb: weight gradients apart"
     )
     forward: Seconds | None = Field(None, description="seconds of a forward pass (default 1 ms; backward: twice)")
+    file: InputFile | None = Field(None, description="TOML: layers, their sizes, links, tp, pp, dp and ep")
     kernels: InputFile | None = Field(None, description="CSV of kernels: stream,start_us,dur_us,class,kernel")
     workloads: InputFile | None = Field(None, description="CSV of AICB workloads, compute and collectives by phase")
     workload: str | None = Field(None, description="the beginning of a name in that table, or a part of it")
@@ -50,7 +54,7 @@ class StepKeys(Keys):
     def faults_in(cls, values: Mapping[str, Any]) -> list[Fault]:
         given = [key for key in _SOURCES if key in values]
         if len(given) != 1:
-            return [Fault("", "give stages=, kernels=, workloads= or step=, one of the four")]
+            return [Fault("", f"give one of {', '.join(f'{key}=' for key in _SOURCES)}")]
         return [
             Fault(key, f"is missing: {given[0]}= needs {key}=")
             for key in _NEEDED.get(given[0], ())
@@ -58,28 +62,61 @@ class StepKeys(Keys):
         ]
 
 
+Made = tuple[dict[str, Any], str, list[str]]
+"""What an instance holds, its name, and notes."""
+
+
 def make(keys: StepKeys) -> StepInstance:
     """An instance of these keys. Raises :class:`InputError` listing every fault."""
-    notes: list[str] = []
-    if keys.stages is not None:
-        schedule = keys.schedule or "1f1b"
-        nodes = pipeline(keys.stages, keys.microbatches or 1, schedule, keys.forward or 1e-3)
-        raw: dict[str, Any] = {"links": [{"name": "free", "bandwidth": 1e15}], "nodes": nodes}
-        name = f"{schedule}-p{keys.stages}-m{keys.microbatches}"
-    elif keys.kernels is not None:
-        raw, name = kernel_nodes(keys.kernels), keys.kernels.stem
-        notes.append("Kernels that computed at once are one; what ended before a kernel of the other kind, goes before")
-    elif keys.workloads is not None:
-        link = {"bandwidth": keys.bandwidth or 300e9, "latency": 2e-6 if keys.latency is None else keys.latency}
-        name, nodes = workload_nodes(keys.workloads, keys.workload or "", keys.group or 2)
-        raw = {"links": [{"name": "net"} | link], "nodes": nodes}
-        notes.append("The table has sums of phases: computation is spread evenly between collectives")
-    else:
-        assert keys.step is not None
-        read = parse_json(keys.step.data, str(keys.step))
-        if not isinstance(read, dict):
-            raise InputError("an instance is one JSON object", str(keys.step))
-        raw = changed(read, keys.what_if or "", str(keys.step))
-        name = f"{raw.pop('name', 'step')}-what-if"
-        raw = {key: raw[key] for key in ("links", "alike", "nodes") if key in raw}
+    of = next(key for key in _SOURCES if getattr(keys, key) is not None)
+    raw, name, notes = _MADE[of](keys)
     return keys.instance("step", StepInstance, name, notes=notes, **raw)
+
+
+def _pipeline(keys: StepKeys) -> Made:
+    schedule = keys.schedule or "1f1b"
+    nodes = pipeline(keys.stages or 1, keys.microbatches or 1, schedule, keys.forward or 1e-3)
+    raw = {"links": [{"name": "free", "bandwidth": 1e15}], "nodes": nodes}
+    return raw, f"{schedule}-p{keys.stages}-m{keys.microbatches}", []
+
+
+def _written(keys: StepKeys) -> Made:
+    assert keys.file is not None
+    step = read_written(keys.file)
+    links = [{"name": key, **port.model_dump()} for key, port in step.links.items()]
+    alike = step.parallel.tp * step.parallel.dp
+    return {"links": links, "alike": alike, "nodes": training_nodes(step)}, plain_name(keys.file.stem), []
+
+
+def _kernels(keys: StepKeys) -> Made:
+    assert keys.kernels is not None
+    note = "Kernels that computed at once are one; what ended before a kernel of the other kind, goes before"
+    return kernel_nodes(keys.kernels), keys.kernels.stem, [note]
+
+
+def _workload(keys: StepKeys) -> Made:
+    assert keys.workloads is not None
+    name, nodes = workload_nodes(keys.workloads, keys.workload or "", keys.group or 2)
+    note = "The table has sums of phases: computation is spread evenly between collectives"
+    return {"links": [_link(keys)], "nodes": nodes}, name, [note]
+
+
+def _link(keys: StepKeys) -> dict[str, Any]:
+    """The one class of links of what names none."""
+    latency = 2e-6 if keys.latency is None else keys.latency
+    return {"name": "net", "bandwidth": keys.bandwidth or 300e9, "latency": latency}
+
+
+def _changed(keys: StepKeys) -> Made:
+    assert keys.step is not None
+    read = parse_json(keys.step.data, str(keys.step))
+    if not isinstance(read, dict):
+        raise InputError("an instance is one JSON object", str(keys.step))
+    raw = changed(read, keys.what_if or "", str(keys.step))
+    held: dict[str, Any] = {key: raw[key] for key in ("links", "alike", "nodes") if key in raw}
+    return held, f"{raw.get('name', 'step')}-what-if", []
+
+
+_MADE: dict[str, Callable[[StepKeys], Made]] = {
+    "stages": _pipeline, "file": _written, "kernels": _kernels, "workloads": _workload, "step": _changed,
+}  # fmt: skip

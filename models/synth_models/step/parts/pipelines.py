@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from synth_models.step.parts.order import ordered
@@ -14,7 +15,7 @@ def pipeline(stages: int, microbatches: int, schedule: str, forward: float) -> l
     nodes: list[dict[str, Any]] = []
     for stage in range(stages):
         last = ""
-        for kind, i in _order(microbatches if schedule == "gpipe" else stages - stage, microbatches):
+        for kind, i in passes_of(microbatches if schedule == "gpipe" else stages - stage, microbatches):
             name = f"{kind}{i}.{stage}"
             before = [f"f{i}.{stage}"] if kind == "b" else []
             neighbour = stage - 1 if kind == "f" else stage + 1
@@ -34,10 +35,10 @@ def pipeline(stages: int, microbatches: int, schedule: str, forward: float) -> l
                     {"kind": "computation", "name": f"w{i}.{stage}", "rank": stage, "seconds": seconds, "after": [name]}
                 )
             last = name
-    return _as_issued(nodes)
+    return as_issued(nodes, [node["seconds"] for node in nodes])
 
 
-def _order(warm: int, microbatches: int) -> list[tuple[str, int]]:
+def passes_of(warm: int, microbatches: int) -> list[tuple[str, int]]:
     """Passes of a stage: so many forward, then one back and one forward in turn."""
     ahead = min(warm, microbatches)
     order = [("f", i) for i in range(ahead)]
@@ -46,12 +47,13 @@ def _order(warm: int, microbatches: int) -> list[tuple[str, int]]:
     return order
 
 
-def _as_issued(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The nodes by the moment at which they could start first; a stage's own order stays where it is fixed."""
+def as_issued(nodes: list[dict[str, Any]], long: Sequence[float]) -> list[dict[str, Any]]:
+    """The nodes, of which each takes so long, by the moment at which they could start first; a stage's own order stays
+    where it is fixed."""
     number = {node["name"]: i for i, node in enumerate(nodes)}
     before = [[number[name] for name in node["after"]] for node in nodes]
     head, order = [0.0] * len(nodes), ordered(before, [0.0] * len(nodes))
     for i in order:
-        head[i] = max((head[k] + nodes[k]["seconds"] for k in before[i]), default=0.0)
+        head[i] = max((head[k] + long[k] for k in before[i]), default=0.0)
     place = {i: position for position, i in enumerate(order)}
     return [nodes[i] for i in sorted(order, key=lambda i: (head[i], place[i]))]
