@@ -44,6 +44,7 @@ Capability = Literal[
     "varied",  # (instance, bandwidth, latency, seed) -> instance with links faster and slower
     "corners",  # (instance) -> {words: instance} at the ends of its machine's intervals, {} where it has none
     "failures",  # (instance) -> synth.drill.breakable.Breakable: what may fail, `synth drill`
+    "traces",  # (instance, solution, prefix) -> files written, Chakra's, of what is no schedule; raises InputError
     "what_if",  # (instance, changes with commas) -> {change: instance so changed}; raises InputError
     "series",  # (instance) -> (what it shares with others of other sizes, bytes) | None: bandwidth curves
     "planning",  # (instance) -> synth.planning.Planning: plans of many demands on its machine

@@ -110,7 +110,12 @@ def _model(record: Record, chosen: Format, out: Path, which: Modelling) -> None:
 def _schedule(record: Record, chosen: Format, out: Path, how: Running, costing: Costing) -> None:
     from synth.exchange.lowering import Wish
     from synth.exchange.record_export import moves_of, write_schedule
+    from synth.family import get_family
 
+    family = get_family(record["family"])
+    if chosen.name == "chakra" and family.can("traces"):
+        family.capability("traces")(record.find_instance(), record.solution(), out)
+        return
     transfers = moves_of(record)
     moves = count(len(transfers.piece))
     errors.print(f"{transfers.collective} over {transfers.ranks} ranks, {moves} moves")

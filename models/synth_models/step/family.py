@@ -15,7 +15,7 @@ FAMILY = Family(
     citation="Zero bubble pipelines (ICLR 2024); DELTA (2026)",
     objective=Objective("end of the step", "s"),
     **rooms("synth_models.step", "StepInstance", "StepKeys", "check_step", suited="instance:suited",
-            size="instance:size", what_if="parts.changes:what_if"),
+            size="instance:size", what_if="parts.changes:what_if", traces="views.chakra:traces"),
     published=("issued", "longest_tail"),
     in_use=("issued",),
     seedless=("issued", "longest_tail"),

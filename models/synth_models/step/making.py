@@ -9,16 +9,17 @@ from pydantic import Field
 
 from synth.errors import Fault, InputError
 from synth.instance import parse_json
-from synth.making import Count, Keys, Listed, Rate, Seconds, plain_name
+from synth.making import Count, Keys, Listed, Positive, Rate, Seconds, plain_name
 from synth.text.input_file import InputFile
 from synth_models.step.instance import StepInstance
 from synth_models.step.parts.changes import changed
 from synth_models.step.parts.pipelines import pipeline
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
+from synth_models.step.parts.traces import Assumed, read_groups, trace_nodes
 from synth_models.step.parts.training import training_nodes
 from synth_models.step.parts.written import read_written
 
-_SOURCES = ("stages", "file", "kernels", "workloads", "step")
+_SOURCES = ("stages", "file", "kernels", "workloads", "traces", "step")
 _NEEDED = {"stages": ("microbatches",), "workloads": ("workload", "group"), "step": ("what_if",)}
 
 
@@ -30,6 +31,7 @@ class StepKeys(Keys):
         "file=STEP.toml",
         "kernels=KERNELS.csv",
         "workloads=AICB.csv workload=GPT13B group=8 bandwidth=300GB/s latency=2us",
+        "traces=TRACE groups=GROUPS.json bandwidth=50GB/s",
         "step=STEP.json what_if=nvlink=2x,compute=0.9x",
     )
     stages: Count | None = Field(None, description="stages of a pipeline, a rank each")
@@ -42,7 +44,10 @@ class StepKeys(Keys):
     kernels: InputFile | None = Field(None, description="CSV of kernels: stream,start_us,dur_us,class,kernel")
     workloads: InputFile | None = Field(None, description="CSV of AICB workloads, compute and collectives by phase")
     workload: str | None = Field(None, description="the beginning of a name in that table, or a part of it")
-    group: Count | None = Field(None, description="ranks of each collective of the workload")
+    traces: InputFile | None = Field(None, description="Chakra traces: PREFIX of PREFIX.<rank>.et, or one file")
+    groups: InputFile | None = Field(None, description="of traces: JSON, ranks by the names of their groups")
+    flops: Positive | None = Field(None, description="operations a second of a rank, for traces without durations")
+    group: Count | None = Field(None, description="ranks of each collective of the workload, or of untold groups")
     bandwidth: Rate | None = Field(None, description="bytes/s of a rank's port (default 300 GB/s)")
     latency: Seconds | None = Field(None, description="seconds (default 2 us)")
     step: InputFile | None = Field(None, description="instance file of a step")
@@ -101,6 +106,13 @@ def _workload(keys: StepKeys) -> Made:
     return {"links": [_link(keys)], "nodes": nodes}, name, [note]
 
 
+def _traces(keys: StepKeys) -> Made:
+    assert keys.traces is not None
+    assumed = Assumed(read_groups(keys.groups), keys.group, keys.flops, "net")
+    nodes, notes = trace_nodes(keys.traces.path, assumed)
+    return {"links": [_link(keys)], "nodes": nodes}, plain_name(keys.traces.name.removesuffix(".et")), notes
+
+
 def _link(keys: StepKeys) -> dict[str, Any]:
     """The one class of links of what names none."""
     latency = 2e-6 if keys.latency is None else keys.latency
@@ -118,5 +130,6 @@ def _changed(keys: StepKeys) -> Made:
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {
-    "stages": _pipeline, "file": _written, "kernels": _kernels, "workloads": _workload, "step": _changed,
+    "stages": _pipeline, "file": _written, "kernels": _kernels, "workloads": _workload, "traces": _traces,
+    "step": _changed,
 }  # fmt: skip

@@ -2,8 +2,8 @@
 
 Forward, a layer is attention, allreduce, experts' or dense part, allreduce over tp (Shoeybi et al. 2019); with ep > 1
 an alltoall stands before and after its second part. Backward is the same the other way round. A stage runs its passes
-in the order of 1F1B or GPipe; a collective may run on while the next pass computes. When the last microbatch has come back
-through a layer, its gradients are added up over dp.
+in the order of 1F1B or GPipe; a collective may run on while the next pass computes. When the last microbatch has come
+back through a layer, its gradients are added up over dp.
 """
 
 from __future__ import annotations
