@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from synth_models.step.check.durations import taken
+from synth_models.step.check.replay import check_step
 from synth_models.step.instance import TICKS, Computation, StepInstance
 from synth_models.step.solution import Timetable
 
@@ -32,14 +33,19 @@ def critical(instance: StepInstance, timetable: Timetable) -> list[tuple[int, in
 
 
 def describe(instance: StepInstance, timetable: Timetable) -> str:
-    """The end, the shares of the critical path that compute and communicate, and its longest nodes."""
+    """Exposed communication, the shares of the critical path that compute and communicate, its longest nodes."""
     way = critical(instance, timetable)
     whole = sum(long for _, long in way) or 1
     of = sum(long for i, long in way if isinstance(instance.nodes[i], Computation))
+    facts = check_step(instance, timetable).facts
     told = [
+        f"exposed communication: {facts['exposed_s'] * 1e3:.6g} ms; "
+        f"the busiest of {facts['ranks']} ranks computes {facts['compute_s'] * 1e3:.6g} ms",
         f"critical path: {len(way)} nodes, {whole / TICKS * 1e3:.6g} ms: "
-        f"{100 * of / whole:.1f} % computes, {100 * (whole - of) / whole:.1f} % waits for collectives"
+        f"{100 * of / whole:.1f} % computes, {100 * (whole - of) / whole:.1f} % waits for collectives",
     ]
+    if begin := int(timetable.start[way[0][0]]):
+        told.append(f"  it begins at {begin / TICKS * 1e3:.6g} ms, though nothing holds it")
     for i, long in sorted(way, key=lambda row: -row[1])[:MOST]:
         node = instance.nodes[i]
         verb = "computes" if isinstance(node, Computation) else f"waits for the {node.collective}"
