@@ -58,3 +58,27 @@ def test_the_published_profile() -> None:
     made = synth.make("step", kernels=DATA / "deepseek_train_kernels.csv")
     assert isinstance(made, StepInstance)
     assert 124.3e9 <= strongest(made)[0] <= 129.02e9
+
+
+HEAD = "file,compute_fwd_ms,compute_input_grad_ms,compute_weight_grad_ms,phase,collective,bytes,count\n"
+
+
+def test_faults_of_a_workload_are_told_together(tmp_path: Path) -> None:
+    rows = "a.txt,1,2,3,fwd,ALLREDUCE,8,2\na.txt,1,2,4,ig,ALLSUM,-8,2\na.txt,1,-2,3,back,ALLGATHER,8,x\n"
+    (tmp_path / "a.csv").write_text(HEAD + rows)
+    with pytest.raises(InputError) as raised:
+        synth.make("step", workloads=tmp_path / "a.csv", workload="a", group=8)
+    told = str(raised.value)
+    for words in (
+        "line 3, compute_weight_grad_ms", "is 3 in line 2", "line 3, collective", "line 3, bytes",
+        "line 4, compute_input_grad_ms", "line 4, phase", "line 4, count",
+    ):  # fmt: skip
+        assert words in told
+
+
+def test_a_workload_is_one_chain(tmp_path: Path) -> None:
+    """1 + 2 + 3 ms, and two allreduces of 8000 bytes among eight: 14 us each at 1 GB/s, and a latency."""
+    (tmp_path / "a.csv").write_text(HEAD + "a.txt,1,2,3,fwd,ALLREDUCE,8000,2\n")
+    made = synth.make("step", workloads=tmp_path / "a.csv", workload="a", group=8, bandwidth="1GB/s", latency="1us")
+    assert isinstance(made, StepInstance)
+    assert strongest(made)[0] == pytest.approx(6030 * 10**6, abs=10)  # each computation is rounded to a picosecond

@@ -97,3 +97,16 @@ def test_what_is_no_step(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "my.toml").write_text(text)
     with pytest.raises(InputError, match=words):
         synth.make("step", file=tmp_path / "my.toml")
+
+
+def test_1024_ranks_by_classes(tmp_path: Path) -> None:
+    """tp 8 x pp 4 x dp 32 in four classes of alike ranks: four ranks of nodes, and the bound within 5 %."""
+    rows = (
+        "layers = 16\nhidden = 4096\nsequence = 4096\nflops = 400e12\nmicrobatches = 8\n"
+        "parallel = { tp = 8, pp = 4, dp = 32 }"
+    )
+    made = written(tmp_path, rows, LINKS.replace('"1GB/s"', '"450GB/s"').replace('"100MB/s"', '"50GB/s"'))
+    assert size(made) == 1024
+    assert len(made.nodes) == 16 * 8 * 8 + 16 + 2 * 3 * 8
+    least = strongest(made)[0] / 1e12
+    assert least <= end(made) <= 1.05 * least

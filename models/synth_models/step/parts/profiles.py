@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from synth.errors import Fault, InputError
+from synth.text.csv import choice_cell, typed_rows, whole_cell
 from synth.text.input_file import InputFile
+from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS
 
 KERNELS = ("stream", "start_us", "dur_us", "class")
 SUMS = ("file", "compute_fwd_ms", "compute_input_grad_ms", "compute_weight_grad_ms", "phase", "collective", "bytes",
         "count")  # fmt: skip
 COMMUNICATION = "27"  # the stream of DeepSeek's profile on which all communication runs
+PHASES = {"fwd": "compute_fwd_ms", "ig": "compute_input_grad_ms", "wg": "compute_weight_grad_ms"}
+MOST_SUMMED = MOST_NODES // 2 - 4
 NAMES = {"ALLREDUCE": "allreduce", "ALLGATHER": "allgather", "REDUCESCATTER": "reduce_scatter",
          "BROADCAST": "broadcast", "ALLTOALL": "alltoall"}  # fmt: skip
 
@@ -62,31 +68,57 @@ def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
 
 def workload_nodes(file: InputFile, part: str, group: int) -> tuple[str, list[dict[str, Any]]]:
     """The workload whose name holds ``part``, as one chain: the collectives of each phase in the table's order, and
-    between them the computation of the phase in equal parts. Nothing overlaps. Raises :class:`InputError`."""
-    rows = [(line, row) for line, row in _rows(file, SUMS) if part in row["file"]]
-    names = sorted({row["file"] for _, row in rows})
+    between them the computation of the phase in equal parts. Nothing overlaps. Raises :class:`InputError` with every
+    faulty line of the table."""
+    rows = _sums(file)
+    names = sorted({row["file"] for row in rows if part in row["file"]})
     if len(names) != 1:
         raise InputError(f"workload: {part!r} fits {len(names)} workloads, must fit one", str(file))
+    rows = [row for row in rows if row["file"] == names[0]]
     nodes: list[dict[str, Any]] = []
-    phases = {"fwd": "compute_fwd_ms", "ig": "compute_input_grad_ms", "wg": "compute_weight_grad_ms"}
     last: list[str] = []
-    try:
-        for phase, key in phases.items():
-            held = [row for _, row in rows if row["phase"] == phase]
-            all_ = [row for row in held for _ in range(int(row["count"]))]
-            each = float(rows[0][1][key]) / 1e3 / (len(all_) + 1)
-            for i, row in enumerate([None, *all_]):
-                if row is not None:
-                    name = f"{phase}.{row['collective'].lower()}.{i}"
-                    nodes.append({"kind": "operation", "name": name, "collective": NAMES[row["collective"]],
-                                  "bytes": int(row["bytes"]), "ranks": [0], "group": group, "link": "net",
-                                  "after": last})  # fmt: skip
-                    last = [name]
-                nodes.append({"kind": "computation", "name": f"{phase}.{i}", "rank": 0, "seconds": each, "after": last})
-                last = [f"{phase}.{i}"]
-    except (ValueError, KeyError) as error:
-        raise InputError(f"a row of {names[0]} cannot be read: {error}", str(file)) from None
+    for phase, key in PHASES.items():
+        all_ = [row for row in rows if row["phase"] == phase for _ in range(row["count"])]
+        each = rows[0][key] / 1e3 / (len(all_) + 1)
+        for i, row in enumerate([None, *all_]):
+            if row is not None:
+                name = f"{phase}.{row['collective'].lower()}.{i}"
+                nodes.append({"kind": "operation", "name": name, "collective": NAMES[row["collective"]],
+                              "bytes": row["bytes"], "ranks": [0], "group": group, "link": "net",
+                              "after": last})  # fmt: skip
+                last = [name]
+            nodes.append({"kind": "computation", "name": f"{phase}.{i}", "rank": 0, "seconds": each, "after": last})
+            last = [f"{phase}.{i}"]
     return names[0].removesuffix(".txt"), nodes
+
+
+def _sums(file: InputFile) -> list[dict[str, Any]]:
+    """The rows of all workloads. Raises :class:`InputError` with every faulty line."""
+    columns: dict[str, Callable[[str], Any]] = dict.fromkeys(PHASES.values(), _milliseconds)
+    columns |= {"file": str, "layers": str, "phase": choice_cell(*PHASES), "collective": choice_cell(*NAMES)}
+    columns |= {"bytes": whole_cell(MOST_BYTES), "count": whole_cell(MOST_NODES)}
+    first: dict[str, dict[str, Any]] = {}
+    counts: Counter[str] = Counter()
+
+    def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        of = first.setdefault(row.get("file", ""), dict(row))
+        for key in PHASES.values():
+            if key in row and key in of and row[key] != of[key]:
+                yield key, f"is {of[key]:g} in line {of['line']} of the same workload"
+        before = counts[row.get("file", "")]
+        counts[row.get("file", "")] += row.get("count", 0)
+        if before <= MOST_SUMMED < counts[row.get("file", "")]:
+            yield "count", f"makes more than {MOST_SUMMED} collectives of a workload"
+
+    return typed_rows(file, columns, SUMS, "sum", wrong, "line")
+
+
+def _milliseconds(text: str) -> float:
+    """A duration in ms. Raises ``ValueError``."""
+    value = float(text)
+    if not 0 <= value <= 1e3 * MOST_SECONDS:
+        raise ValueError(f"must be in 0..{1e3 * MOST_SECONDS:g}")
+    return value
 
 
 def _rows(file: InputFile, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
