@@ -137,6 +137,16 @@ def test_operations_without_durations_need_a_rate(tmp_path: Path) -> None:
         made(prefix)
 
 
+def test_what_no_instance_holds_is_named(tmp_path: Path) -> None:
+    rows = [node(1, COMP, micros=10**12), node(2, COLL, 1, comm_type=ALLGATHER, comm_size=2**49), node(3, COLL, 2)]
+    with pytest.raises(InputError) as raised:
+        made(write(tmp_path, rows), group=8)
+    told = str(raised.value)
+    assert "t.0.et, node 1: takes 1e+06 s" in told
+    assert f"t.0.et, node 2: leaves {2**52} bytes" in told
+    assert "t.0.et, node 3: comm_size is missing" in told
+
+
 def test_a_file_that_is_none_and_groups_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "t.0.et").write_bytes(b"\xff\xff")
     (tmp_path / "g.json").write_text('{"1": [0, 0]}')

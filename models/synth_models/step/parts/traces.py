@@ -21,7 +21,7 @@ from synth.errors import Fault, InputError
 from synth.exchange.chakra.messages import COLL, COLLECTIVE_NUMBERS, COMP, RECV, SEND, read_messages
 from synth.instance import parse_json
 from synth.text.input_file import InputFile
-from synth_models.step.instance import MOST_NODES, SHOWN
+from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS, SHOWN
 from synth_models.step.parts.order import cycles, ordered
 
 KINDS = {0: "invalid", 1: "metadata", 2: "memory load", 3: "memory store", 8: "storage", 9: "batch", 10: "checkpoint"}
@@ -157,6 +157,8 @@ def _computation(
         if reading.assumed.flops is None:
             reading.fault(here, f"has {work} operations and no duration: give flops=")
         seconds = work / (reading.assumed.flops or 1.0)
+    if seconds > MOST_SECONDS:
+        reading.fault(here, f"takes {seconds:.3g} s, more than {MOST_SECONDS:g}")
     return {"kind": "computation", "name": name, "rank": rank, "seconds": seconds, "stream": stream}
 
 
@@ -175,6 +177,8 @@ def _collective(reading: _Reading, rank: int, kind: str, values: Mapping[str, An
         reading.fault(here, f"the size of its group{' ' * bool(group)}{group} is not known: give groups= or group=")
         members = 2
     moved = size * members if kind == "allgather" else size
+    if moved > MOST_BYTES:
+        reading.fault(here, f"leaves {moved} bytes at every rank, more than {MOST_BYTES}")
     if key not in reading.met:
         reading.met[key] = _add(
             reading, here, {"kind": "operation", "name": name, "collective": kind, "bytes": moved, "ranks": [rank],
@@ -214,7 +218,7 @@ def _message(reading: _Reading, rank: int, sends: bool, values: Mapping[str, Any
 
 def _size(reading: _Reading, values: Mapping[str, Any], here: str) -> int:
     size = _whole(values.get("comm_size"))
-    if size is None or size > 1 << 50:
+    if size is None or size > MOST_BYTES:
         reading.fault(here, "comm_size is missing, or no whole number of bytes that can be")
         return 0
     return size
