@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,14 +53,16 @@ def reshard(
     file: MachineFile = MachineFile(),
 ) -> None:
     """Plan how tensors get from the ranks of one mesh to those of another: every range of bytes from some of its
-    holders to all its wanters. Prints seconds, a certified lower bound, and what four ways of today take. All times are
-    replayed by the check. plan_s is processor time for plan and bound, loading of kernels included, replay not."""
+    holders to all its wanters. Prints seconds, a certified lower bound, and what four ways of today take; the quickest
+    of all is kept. All times are replayed by the check. plan_s is processor time for plan and bound, loading of kernels
+    included, replay not."""
     from synth.cli.tune import maker
     from synth.family import get_family
     from synth.resharding.classes import classes_of
 
+    plain = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
     began = time.process_time()
-    source, target, tensors = _read(resharding)
+    source, target, tensors = _read(resharding, plain.members)
     classes = classes_of(tensors, source, target)
     if resharding.out is not None:
         demand_folder("--out", resharding.out)
@@ -66,7 +70,6 @@ def reshard(
         _say("nothing has to move: every wanter holds all that it wants")
         return
     read_s = time.process_time() - began
-    plain = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
     began = time.process_time()
     name = f"{plain.name.removesuffix('-broadcast-1B')[:60]}-reshard"
     rows = [(one.bytes, one.holders, one.lacking) for one in classes]
@@ -77,31 +80,36 @@ def reshard(
     runs = [_run(instance, rule) for rule in (RULES[:1] if resharding.alone else RULES)]
     if runs[0][1].value is None:
         runs.insert(0, _run(instance, INSTEAD))
+    kept = min(runs, key=lambda run: math.inf if run[1].value is None else run[1].value)
     if resharding.out is not None:
-        _write(instance, runs, resharding.out, classes, tensors)
-    _print(classes, runs, read_s, resharding.as_json)
+        _write(instance, runs, kept, resharding.out, (classes, tensors))
+    _print(classes, runs, kept[0], read_s, resharding.as_json)
     if any(record.failed for _, record, _ in runs):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _read(resharding: Resharding) -> tuple[Mesh, Mesh, list[Tensor]]:
-    """Both meshes and the tensors. Raises :class:`InputError` with the faults of both meshes at once, or those of the
-    tensors."""
+def _read(resharding: Resharding, members: Sequence[int]) -> tuple[Mesh, Mesh, list[Tensor]]:
+    """Both meshes, whose ranks are to be among ``members``, and the tensors. Raises :class:`InputError` with the faults
+    of all three files at once."""
     from synth.errors import Fault, InputError
     from synth.resharding.mesh import read_mesh
     from synth.resharding.tensors import read_tensors
     from synth.text.input_file import InputFile
 
-    meshes, faults = list[Any](), list[Fault]()
-    for path in (resharding.source, resharding.target):
+    meshes, tensors, faults = list[Any](), list[Any](), list[Fault]()
+    for path in (resharding.source, resharding.target, resharding.tensors):
         try:
-            meshes.append(read_mesh(InputFile(path)))
+            if len(meshes) < 2:
+                meshes.append(None)
+                meshes[-1] = read_mesh(InputFile(path), frozenset(members))
+            else:
+                tensors = read_tensors(InputFile(path), *meshes)
         except InputError as error:
             faults += [Fault(f"{path}: {fault.path}" if fault.path else str(path), fault.message, fault.value,
                              fault.has_value) for fault in error.faults]  # fmt: skip
     if faults:
         raise InputError(faults)
-    return *meshes, read_tensors(InputFile(resharding.tensors), *meshes)
+    return *meshes, tensors
 
 
 Run = tuple[str, "Record", float]
@@ -134,8 +142,8 @@ def _kept(instance: Any, folder: Path) -> Any:
     return read(place)
 
 
-def _write(instance: Any, runs: list[Run], folder: Path, classes: list[Class], tensors: list[Tensor]) -> None:
-    """Write a record of every rule, and the tables of the first."""
+def _write(instance: Any, runs: list[Run], kept: Run, folder: Path, moved: tuple[list[Class], list[Tensor]]) -> None:
+    """Write a record of every rule, and the tables of the one kept."""
     from synth.errors import InputError
     from synth.family import get_family
     from synth.method import load
@@ -148,16 +156,16 @@ def _write(instance: Any, runs: list[Run], folder: Path, classes: list[Class], t
         name = record.data["method"]
         question = asked(family.method(name).parameters, {"rule": rule})
         records.write(record, records.record_path(folder, instance.family, instance.name, name, None, question))
-    (folder / f"{instance.name}-ranges.csv").write_text("\n".join(ranges(classes, tensors)) + "\n", encoding="utf-8")
+    (folder / f"{instance.name}-ranges.csv").write_text("\n".join(ranges(*moved)) + "\n", encoding="utf-8")
     try:
-        table = load(family.table)(instance, runs[0][1].solution())
+        table = load(family.table)(instance, kept[1].solution())
     except InputError:
         return  # no plan: its row says why
     with_offsets(table).to_csv(folder / f"{instance.name}-transfers.csv", index=False)
 
 
-def _print(classes: list[Class], runs: list[Run], read_s: float, as_json: bool) -> None:
-    """What moves, and a row a rule."""
+def _print(classes: list[Class], runs: list[Run], kept: str, read_s: float, as_json: bool) -> None:
+    """What moves, a row a rule, and which is kept."""
     moved = sum(one.bytes * len(one.lacking) for one in classes)
     size = sum(one.bytes for one in classes)
     if as_json:
@@ -166,7 +174,8 @@ def _print(classes: list[Class], runs: list[Run], read_s: float, as_json: bool) 
              "message": record.data["message"]}
             for rule, record, spent in runs
         ]  # fmt: skip
-        _say(json.dumps({"bytes": size, "delivered": moved, "classes": len(classes), "read_s": read_s, "plans": rows}))
+        known = {"bytes": size, "delivered": moved, "classes": len(classes), "read_s": read_s, "kept": kept}
+        _say(json.dumps(known | {"plans": rows}))
         return
     _say(f"{size:,} bytes in {len(classes)} classes, {moved:,} delivered; tables and instance {read_s:.2f} s")
     _say(f"{'rule':>10} {'seconds':>12} {'bound':>12} {'gap':>8} {'plan_s':>7}")
@@ -176,7 +185,8 @@ def _print(classes: list[Class], runs: list[Run], read_s: float, as_json: bool) 
             continue
         bound = "none" if record.bound is None else f"{record.bound:.6g}"
         share = "" if record.gap is None else f"{record.gap:.2%}"
-        _say(f"{rule:>10} {record.value:>12.6g} {bound:>12} {share:>8} {spent:>7.2f}")
+        last = " kept" if rule == kept and len(runs) > 1 else ""
+        _say(f"{rule:>10} {record.value:>12.6g} {bound:>12} {share:>8} {spent:>7.2f}{last}")
 
 
 def _say(text: str) -> None:

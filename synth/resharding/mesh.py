@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -42,20 +42,23 @@ class Mesh:
         return tuple(sorted(self.grid[np.ix_(*index)].reshape(-1).tolist()))
 
 
-def read_mesh(file: InputFile) -> Mesh:
-    """The mesh of a file. Raises :class:`InputError` with every fault by its line and key."""
+def read_mesh(file: InputFile, nodes: Collection[int] | None = None) -> Mesh:
+    """The mesh of a file, its ranks among these ``nodes``. Raises :class:`InputError` with every fault by its line and
+    key."""
     try:
         raw = tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"not valid TOML: {error}", str(file)) from None
-    faults = [Fault(_place(file, fault.path), fault.message, fault.value, fault.has_value) for fault in _faults(raw)]
+    faults = [
+        Fault(_place(file, fault.path), fault.message, fault.value, fault.has_value) for fault in _faults(raw, nodes)
+    ]
     if faults:
         raise InputError(faults, str(file))
     order = raw.get("order", list(raw["axes"]))
     return Mesh({axis: raw["axes"][axis] for axis in order}, tuple(_numbers(raw["ranks"])))
 
 
-def _faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
+def _faults(raw: Mapping[str, Any], nodes: Collection[int] | None) -> Iterator[Fault]:
     yield from (Fault(key, f"no such key: there are {', '.join(KEYS)}") for key in raw if key not in KEYS)
     yield from (Fault(key, "is missing") for key in ("axes", "ranks") if key not in raw)
     axes, ranks, order = raw.get("axes"), raw.get("ranks"), raw.get("order")
@@ -64,10 +67,10 @@ def _faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     if order is not None and isinstance(axes, dict) and (not _words(order) or sorted(order) != sorted(axes)):
         yield Fault("order", f"must name every axis once: {', '.join(axes)}", order, True)
     if ranks is not None:
-        yield from _faults_of_ranks(ranks, _sizes(axes))
+        yield from _faults_of_ranks(ranks, _sizes(axes), nodes)
 
 
-def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None) -> Iterator[Fault]:
+def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None, nodes: Collection[int] | None) -> Iterator[Fault]:
     try:
         numbers = _numbers(ranks)
     except ValueError as error:
@@ -75,6 +78,10 @@ def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None) -> Iterator[Fa
         return
     twice = sorted({rank for rank in numbers if numbers.count(rank) > 1}) if len(set(numbers)) < len(numbers) else []
     yield from (Fault("ranks", f"names rank {rank} twice") for rank in twice[:8])
+    strange = [rank for rank in dict.fromkeys(numbers) if nodes is not None and rank not in nodes]
+    if strange:
+        named = ", ".join(map(str, strange[:8])) + (f" and {len(strange) - 8} more" if len(strange) > 8 else "")
+        yield Fault("ranks", f"the machine has no rank {named}: its ranks are among {min(nodes)} to {max(nodes)}")
     if sizes is not None and math.prod(sizes.values()) != len(numbers):
         product = " x ".join(f"{axis} {size}" for axis, size in sizes.items())
         yield Fault("axes", f"{product} is {math.prod(sizes.values())}, but there are {len(numbers)} ranks")

@@ -36,8 +36,9 @@ class Tensor:
     wanted: Layout
 
 
-def read_tensors(file: InputFile, source: Mesh, target: Mesh) -> list[Tensor]:
-    """The tensors of a table. Raises :class:`InputError` with every fault by its line and column."""
+def read_tensors(file: InputFile, source: Mesh | None, target: Mesh | None) -> list[Tensor]:
+    """The tensors of a table, on a mesh that is not known without layout. Raises :class:`InputError` with every fault
+    by its line and column."""
     columns: dict[str, Callable[[str], Any]] = {
         "name": str, "shape": _shape, "dtype": _dtype, "from": str, "to": str,
     }  # fmt: skip
@@ -70,8 +71,12 @@ def _both(found: list[Layout | str]) -> tuple[Layout, Layout]:
     return held, wanted
 
 
-def _layout(shape: tuple[int, ...], text: str, mesh: Mesh, known: dict[tuple[Any, ...], Layout | str]) -> Layout | str:
+def _layout(
+    shape: tuple[int, ...], text: str, mesh: Mesh | None, known: dict[tuple[Any, ...], Layout | str]
+) -> Layout | str:
     """The layout, or what is wrong with it; read once for all tensors alike."""
+    if mesh is None:
+        return Layout({}, ())
     key = (id(mesh), shape, text)
     if key not in known:
         try:

@@ -148,7 +148,7 @@ FAMILY = Family(
         _reference("late_rank", "one rank joins an allreduce late: StragglAR's rounds, and fewer (ours)", _SHARES),
         _reference("class_trees", "blocks with several holders, in pieces over trees at prices of links (ours)",
                    Parameter("rule", _rule, "trees", "trees, or what is done today: direct, balanced, box_copy, gather",
-                             question=True), _TRANSFERS, repeats=False),
+                             question=True), _TRANSFERS),
         _reference("direct", "every rank sends straight to every other rank", _TRANSFERS),
         _raced_reference("plan", "balanced rails, Birkhoff–von Neumann stages between boxes, in milliseconds (ours)",
                          repeats=True),

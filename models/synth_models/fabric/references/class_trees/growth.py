@@ -56,8 +56,8 @@ class Work(NamedTuple):
 
 class State(NamedTuple):
     """Of the piece whose tree is grown: who ``has`` it, ``wants`` it, ``sends`` it on, after how many hops, and senders
-    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. ``counts``: of senders,
-    of holders among them, of those who send to other islands. By plane the cheapest ``port`` into an island and
+    in turn, ``there``: shape (ranks,), as ``one``, who alone sends. ``counts``: of senders, of holders among them, of
+    those who send to other islands, and of all that were looked at. By plane the cheapest ``port`` into an island and
     its cost; by island the ``giver`` at ``lowest`` cost."""
 
     has: BoolArray
@@ -75,21 +75,32 @@ class State(NamedTuple):
 
 class Rules(NamedTuple):
     """``forward``: wanters send on to other islands. ``relay``: ranks that neither hold nor want may pass a piece on
-    in their island. ``one_holder``: the first holder alone sends. ``enter_once``: wanters send on in their island.
-    ``rounds``: of growing again."""
+    in their island; else only for a sender that shares no plane with the target. ``one_holder``: the first holder
+    alone sends, and its next neighbour that can relays. ``enter_once``: wanters send on in their island. ``rounds``: of
+    growing again. ``senders``: looked at for each island, in turn."""
 
     forward: bool
     relay: bool
     one_holder: bool
     enter_once: bool
     rounds: int
+    senders: int = 1 << 30
+
+
+@jit
+def price_at(load: float, top: float) -> float:
+    """About exp(STEEP (load / top - 1)), by products alone: the same number on every machine."""
+    power = max(1.0 + STEEP * (load / top - 1.0) / 64.0, 0.0)
+    for _ in range(6):
+        power *= power
+    return min(power, 1e80) + 1e-9
 
 
 @jit
 def priced(load: FloatArray, price: FloatArray, top: float) -> None:
     """The prices at these loads."""
     for r in range(len(load)):
-        price[r] = np.exp(STEEP * (load[r] / top - 1.0)) + 1e-9
+        price[r] = price_at(load[r], top)
 
 
 @jit
@@ -111,7 +122,7 @@ def loaded(plant: Plant, load: FloatArray, price: FloatArray, sent: Any, bytes_:
             r = plant.resource[way, sent[way], k]
             if r >= 0:
                 load[r] += bytes_ * plant.seconds[way, sent[way], k]
-                price[r] = np.exp(min(STEEP * (load[r] / top - 1.0), 200.0)) + 1e-9
+                price[r] = price_at(load[r], top)
 
 
 @jit
@@ -151,8 +162,8 @@ def grow(plant: Plant, work: Work, rules: Rules, load: FloatArray) -> tuple[IntA
     pairs = plant.pair_in.max() + 2
     state = State(
         flags[0], flags[1], flags[2], flags[3], np.zeros(ranks, np.int64), np.zeros(ranks, np.int64),
-        np.zeros(3, np.int64), np.zeros((len(plant.inside), pairs)), np.zeros((len(plant.inside), pairs), np.int64),
-        np.zeros(islands), np.zeros(islands, np.int64),
+        np.zeros(4, np.int64), np.full((len(plant.inside), pairs), np.inf),
+        np.zeros((len(plant.inside), pairs), np.int64), np.zeros(islands), np.zeros(islands, np.int64),
     )  # fmt: skip
     sent = np.zeros(2, np.int64)
     top: Any = 0.0
@@ -192,7 +203,7 @@ def tree(
     has[:], wants[:], sends[:] = False, False, False
     depth[:] = 0
     size, used, count = work.size[p], 0, state.counts
-    count[:] = 0
+    count[:3] = 0
     for k in range(work.holder_start[p], work.holder_start[p + 1]):
         h = work.holder[k]
         if not rules.one_holder or count[0] == 0:
@@ -240,7 +251,6 @@ def entered(
     """Send into the target's island, and return with how many sends. A mate of a
     holder may take it over, and a mate of the target receive it, where their planes cost less or they share one."""
     home, depth, count = plant.island[target], state.depth, state.counts
-    state.least[:, :] = np.inf
     for k in range(plant.island_start[home], plant.island_start[home + 1]):
         v = plant.in_island[k]
         if v == target or (rules.enter_once and not state.has[v] and (state.wants[v] or rules.relay)):
@@ -255,8 +265,9 @@ def entered(
                     state.least[z, -1], state.port[z, -1] = cost * AWAY, q
     best, source, mate, enters = np.inf, -1, -1, -1
     state.lowest[:] = np.inf
-    for i in range(count[2]):
-        u = state.there[i]
+    looked = min(count[2], rules.senders)
+    for turn in range(looked):
+        u = state.there[(count[3] + turn) % count[2]]
         far = 1.0 + DEPTH * depth[u]
         for p in range(plant.first[u], plant.first[u + 1]):
             for pair in (plant.pair_out[p, home], -1):
@@ -266,13 +277,19 @@ def entered(
         hand = inner_cost(plant, price, 0, u)
         if hand < state.lowest[plant.island[u]]:
             state.lowest[plant.island[u]], state.giver[plant.island[u]] = hand, u
-    for i in range(count[2] if rules.rounds > 1 else count[1]):
+    for turn in range(looked if rules.relay or source < 0 else 0):
+        i = (count[3] + turn) % count[2]
         island = plant.island[state.there[i]]
         if state.giver[island] != state.there[i] or state.lowest[island] >= best:
             continue
-        for k in range(plant.island_start[island], plant.island_start[island + 1]):
-            m = plant.in_island[k]
-            if state.sends[m]:
+        if rules.rounds <= 1 and i >= count[1]:
+            continue
+        begin = plant.island_start[island]
+        mates = plant.island_start[island + 1] - begin
+        place = np.searchsorted(plant.in_island[begin : begin + mates], state.giver[island])
+        for k in range(place + 1, place + mates):
+            m = plant.in_island[begin + k % mates]
+            if state.sends[m] or (rules.one_holder and source >= 0):
                 continue
             hand = 0.0 if state.has[m] and depth[m] else state.lowest[island] + inner_cost(plant, price, 1, m)
             for p in range(plant.first[m], plant.first[m + 1]):
@@ -281,15 +298,21 @@ def entered(
                     if cost < best:
                         best, source, mate = cost, p, state.giver[island]
                         enters = state.port[plant.plane[p], pair]
+    count[3] += looked
+    for k in range(plant.island_start[home], plant.island_start[home + 1]):
+        v = plant.in_island[k]
+        for q in range(plant.first[v], plant.first[v + 1]):
+            state.least[plant.plane[q], plant.pair_in[q]] = np.inf
+            state.least[plant.plane[q], -1] = np.inf
     if source < 0:
         return 0
     used = 0
     sent = np.zeros(2, np.int64)
     m = plant.rank[source]
     if mate >= 0 and not (state.has[m] and depth[m]):
-        state.one[:] = False
         state.one[mate] = True
         _, a, b = best_pair(plant, price, state.one, depth, m, plant.island[m], plant.island[m] + 1)
+        state.one[mate] = False
         out[at], into[at] = a, b
         sent[0], sent[1] = a, b
         loaded(plant, load, price, sent, size, top)

@@ -4,8 +4,9 @@ Blocks are cut into pieces of about one size. The trees of all pieces are grown 
 (:mod:`.growth`), and timed by list scheduling, piece after piece of every block in turn. The ``rule`` says which trees
 there are: ``trees`` all; the others are what is done today: ``direct``, the first holder sends to every wanter;
 ``balanced``, the holder with least to do; ``box_copy``, one copy to every box, which spreads it; ``gather``, all to the
-first holder, which broadcasts all to everyone that wants anything. Where rails are not joined, a sender's neighbour on
-the wanter's rail relays (NCCL's PXN). Complexity: rounds x pieces x wanters x ranks of a box. Guarantee: none.
+first holder, which broadcasts all to everyone that wants anything. Where rails are not joined, a rank of the sender's
+box on the wanter's rail relays (NCCL's PXN): the next one for ``direct``, else the one with least to do. Complexity:
+rounds x pieces x wanters x senders x ranks of a box. Guarantee: none.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from synth_models.fabric.scheduling.transfers import Transfers
 
 MOST_TRANSFERS = 70_000  # of a schedule, as far as a piece a block allows
 MANY = 512  # ranks from which on trees are grown again once only
+LOOKED_AT = 16  # senders for each island between so many
 LEAD = 0.2  # of all turns, by which a hop is earlier for each that waits for it
 MOST_PARTS = 4096  # of a block
 RULES = {
@@ -104,7 +106,9 @@ def trees(instance: FabricInstance, ports: Ports, rule: str, most: int) -> Trans
         return Sends(*grow(plant, Work(pieces.bytes.astype(float), *rows[0], *rows[1]), rules, load))
 
     if rule != "gather":
-        rules = RULES[rule] if len(ports.island) <= MANY else RULES[rule]._replace(rounds=min(1, RULES[rule].rounds))
+        rules = RULES[rule]
+        if len(ports.island) > MANY and rule == "trees":
+            rules = rules._replace(rounds=1, senders=LOOKED_AT)
         return _transfers(ports, pieces, [grown(holders, wanters, rules)])
     first, everyone = holders[0][0], sorted({rank for row in wanters for rank in row})
     gathered = grown(holders, [[first] for _ in holders], RULES["balanced"])
