@@ -92,18 +92,19 @@ def _read(resharding: Resharding, members: Sequence[int]) -> tuple[Mesh, Mesh, l
     """Both meshes, whose ranks are to be among ``members``, and the tensors. Raises :class:`InputError` with the faults
     of all three files at once."""
     from synth.errors import Fault, InputError
-    from synth.resharding.mesh import read_mesh
+    from synth.resharding.mesh import axes_alone, read_mesh
     from synth.resharding.tensors import read_tensors
     from synth.text.input_file import InputFile
 
     meshes, tensors, faults = list[Any](), list[Any](), list[Fault]()
     for path in (resharding.source, resharding.target, resharding.tensors):
+        file = InputFile(path)
         try:
             if len(meshes) < 2:
-                meshes.append(None)
-                meshes[-1] = read_mesh(InputFile(path), frozenset(members))
+                meshes.append(axes_alone(file))
+                meshes[-1] = read_mesh(file, frozenset(members))
             else:
-                tensors = read_tensors(InputFile(path), *meshes)
+                tensors = read_tensors(file, *meshes)
         except InputError as error:
             faults += [Fault(f"{path}: {fault.path}" if fault.path else str(path), fault.message, fault.value,
                              fault.has_value) for fault in error.faults]  # fmt: skip

@@ -58,6 +58,15 @@ def read_mesh(file: InputFile, nodes: Collection[int] | None = None) -> Mesh:
     return Mesh({axis: raw["axes"][axis] for axis in order}, tuple(_numbers(raw["ranks"])))
 
 
+def axes_alone(file: InputFile) -> Mesh | None:
+    """The axes of a file that has other faults, without ranks: enough to read layouts by. None if they are wrong."""
+    try:
+        axes = _sizes(tomllib.loads(file.text).get("axes"))
+    except tomllib.TOMLDecodeError:
+        return None
+    return None if axes is None else Mesh(axes, ())
+
+
 def _faults(raw: Mapping[str, Any], nodes: Collection[int] | None) -> Iterator[Fault]:
     yield from (Fault(key, f"no such key: there are {', '.join(KEYS)}") for key in raw if key not in KEYS)
     yield from (Fault(key, "is missing") for key in ("axes", "ranks") if key not in raw)

@@ -1,8 +1,8 @@
 """The least time of a tiny re-shard behind switches, by a search over all schedules of whole blocks.
 
 Written from the statement alone. A plane is a switch with a link to and one from each of its ranks, all of one rate and
-latency: a send takes its sender's link and its receiver's for ``per_byte`` ticks a byte, and all has arrived ``latency``
-ticks after. A rank has all of a block or nothing, and any rank may hand on what it has got.
+latency: a send takes its sender's link and its receiver's for ``per_byte`` ticks a byte, and all has arrived
+``latency`` ticks after. A rank has all of a block or nothing, and any rank may hand on what it has got.
 """
 
 from __future__ import annotations
@@ -41,10 +41,8 @@ State = tuple[Held, Timed, Timed, int]  # what is held, flies and is busy; the f
 
 def least_ticks(planes: Sequence[Plane], blocks: Sequence[Block], most_states: int) -> int:
     """The least ticks until everybody has what it wants. Raises :class:`TooLarge`."""
-    sends = [
-        (b, z, u, v)
-        for b in range(len(blocks)) for z, plane in enumerate(planes) for u in plane.ranks for v in plane.ranks if u != v
-    ]  # fmt: skip
+    pairs = [(z, u, v) for z, plane in enumerate(planes) for u in plane.ranks for v in plane.ranks if u != v]
+    sends = [(b, *pair) for b in range(len(blocks)) for pair in pairs]
     has = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.holders)
     goal = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.wanters)
     number = count()

@@ -131,6 +131,17 @@ class Machine:
             left = [member for member in left if not alike[member]]
         return found
 
+    @cached_property
+    def component(self) -> list[int]:
+        """Of every node the number of its component: nodes that reach each other over links."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        net = self.network
+        joined = csr_array((np.ones(len(net.src)), (net.src, net.dst)), shape=(self.nodes, self.nodes))
+        found: list[int] = connected_components(joined, connection="strong")[1].tolist()
+        return found
+
     def reached_from(self, node: int) -> BoolArray:
         """Which nodes can be reached from ``node``, shape (nodes,)."""
         found: BoolArray = reached(self.network, node)
