@@ -60,7 +60,7 @@ def reshard(
     from synth.family import get_family
     from synth.resharding.classes import classes_of
 
-    plain = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
+    plain: Any = maker("synth reshard", machine, parameters or [], file)("broadcast", "1")
     began = time.process_time()
     source, target, tensors = _read(resharding, plain.members)
     classes = classes_of(tensors, source, target)
@@ -101,7 +101,8 @@ def _read(resharding: Resharding, members: Sequence[int]) -> tuple[Mesh, Mesh, l
         file = InputFile(path)
         try:
             if len(meshes) < 2:
-                meshes.append(axes_alone(file))
+                meshes.append(None)
+                meshes[-1] = axes_alone(file)
                 meshes[-1] = read_mesh(file, frozenset(members))
             else:
                 tensors = read_tensors(file, *meshes)

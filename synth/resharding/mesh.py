@@ -87,8 +87,8 @@ def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None, nodes: Collect
         return
     twice = sorted({rank for rank in numbers if numbers.count(rank) > 1}) if len(set(numbers)) < len(numbers) else []
     yield from (Fault("ranks", f"names rank {rank} twice") for rank in twice[:8])
-    strange = [rank for rank in dict.fromkeys(numbers) if nodes is not None and rank not in nodes]
-    if strange:
+    strange = [] if nodes is None else [rank for rank in dict.fromkeys(numbers) if rank not in nodes]
+    if nodes and strange:
         named = ", ".join(map(str, strange[:8])) + (f" and {len(strange) - 8} more" if len(strange) > 8 else "")
         yield Fault("ranks", f"the machine has no rank {named}: its ranks are among {min(nodes)} to {max(nodes)}")
     if sizes is not None and math.prod(sizes.values()) != len(numbers):

@@ -43,8 +43,8 @@ def least_ticks(planes: Sequence[Plane], blocks: Sequence[Block], most_states: i
     """The least ticks until everybody has what it wants. Raises :class:`TooLarge`."""
     pairs = [(z, u, v) for z, plane in enumerate(planes) for u in plane.ranks for v in plane.ranks if u != v]
     sends = [(b, *pair) for b in range(len(blocks)) for pair in pairs]
-    has = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.holders)
-    goal = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.wanters)
+    has: Held = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.holders)
+    goal: Held = frozenset((b, rank) for b, block in enumerate(blocks) for rank in block.wanters)
     number = count()
     queue: list[tuple[float, int, int, State]] = [(0.0, next(number), 0, (has, (), (), 0))]
     seen = set[State]()
