@@ -81,11 +81,15 @@ def shape_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("bytes", f"must be the sum over all blocks, {sum(amounts)}", size, True)
 
 
+def _joined(rows: Sequence[Mapping[str, Any]], machine: Machine) -> bool:
+    """Whether all holders and wanters are in one component, and so reach each other."""
+    return len({machine.component[rank] for row in rows for rank in (*row["holders"], *row["wanters"])}) < 2
+
+
 def reach_faults(rows: Sequence[Mapping[str, Any]], machine: Machine, key: str) -> Iterator[Fault]:
     """Wanters that no copy can reach, or not every contribution; the first few."""
-    ends = {rank for row in rows for rank in (*row["holders"], *row["wanters"])}
-    if len({machine.component[rank] for rank in ends}) < 2:
-        return  # all reach each other
+    if _joined(rows, machine):
+        return
     seen = {rank: machine.reached_from(rank) for rank in {rank for row in rows for rank in row["holders"]}}
     told = 0
     for i, row in enumerate(rows):
