@@ -12,6 +12,8 @@ from itertools import pairwise
 from verify_base import INFINITE, cover, need, number, one_of, whole
 
 OF_WHOEVER = ("cut", "prices", "gossip", "partition", "sum_rates")
+OF_ALL = (*OF_WHOEVER, "nothing", "shares", "senders", "own_part", "deliveries", "sums", "moments", "orbit_moments",
+          "timed_prices", "near_goals")  # fmt: skip
 MOST_MEMBERS, MOST_ORDERED = 2048, 12  # of a joint argument; of collectives whose orders are looked at
 MOST_STARTS = 2**24  # of transfers, in all scenarios together
 
@@ -77,8 +79,8 @@ class Scenarios:
         return max([*arrived.values(), *(ready[v] for v in self.members if goals & {None, v})], default=0)
 
     def certify(self, held, bound):
-        name = held.get("argument")
-        cover(name in ("scenario", "whoever"), f"{name} of scenarios")
+        name = one_of(held.get("argument"), ("scenario", "whoever", *OF_ALL), "argument")
+        cover(name not in OF_ALL, f"{name} of scenarios")
         me, later, stated = copy.copy(self), Fraction(0), Fraction(number(held["bound"], "bound"))
         inner = type(held)(held["certificate"])
         if name == "scenario":

@@ -17,8 +17,8 @@ bounded and say most; then those on the currently cheapest partition, until all 
 time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and then with as many
 rounds as they take. At last the intervals of the cheapest partition are divided by the hops of their patterns
 (:mod:`synth_models.harvest.bounds.hop_cases`). With ``cases`` this comes before the ``rate`` rows of whole intervals,
-or not at all. Where it tells steps of unequal bytes apart, or comes first, a search without it follows; the stronger one
-counts. Sums are whole multiples of a small unit, rounded down.
+or not at all. Where it tells steps of unequal bytes apart, or comes first, a search without it follows: the larger
+bound counts. Sums are whole multiples of a small unit, rounded down.
 """
 
 from __future__ import annotations
