@@ -187,7 +187,7 @@ class Several:
                 mask |= 1 << whole(k, 0, len(self.parts) - 1, "joint.of")
                 pays, before, behind = parts(k)
                 needed += pays
-                for e, x in enumerate(self.links):
+                for e, x in enumerate(self.links if pays else ()):
                     if x.tail in before and (begin[e] is None or before[x.tail] < begin[e]):
                         begin[e] = before[x.tail]
                     if x.head in behind and (left[e] is None or self.latencies[e] + behind[x.head] < left[e]):
@@ -208,7 +208,7 @@ class Several:
         farthest = cache(lambda x, y: max(far(u).get(v, INFINITE) for u in ends(x) for v in ends(y)))
         pays = sum(n * max(farthest(x, y), ((x is None) + (y is None)) * tree) for x, y, n in part.blocks)
         starts, goals = ({v for block in part.blocks for v in ends(block[i])} for i in (0, 1))
-        release = min(int(self.release[k] * self.P), 2**60)
+        release = min(int(self.release[k] * self.P), 2**59)
         before = part.distances(dict.fromkeys(starts, release), latencies)
         return pays, before, part.distances(goals, latencies, back=True)
 
