@@ -10,12 +10,12 @@ Every record is accepted, refused (with the first fault found) or not covered (w
 if a record is refused, else 0. Each class checks what the page of its name in models/formats says: read them together.
 
 Not looked at: how a run went (seconds, options, progress, solver), plans, xtree's chunk_times. Not covered: texts of
-more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; one plan for
-several scenarios; several collectives; traffic; boxes in part, links in groups; switches that store and add, buffer, do
-not copy or limit streams; fabric's steps, sum_rates, near_goals, timed_prices, shares, whoever; xtree's relaxations;
-harvest's delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings;
-bine's positions that prove more than the isoperimetric argument. Harvest's bounds are checked in verify_harvest.py
-beside it, networks are made in verify_networks.py.
+more than 16 MiB, arrays of more than 256 MiB, 2^20 links or 2^20 transfers (fabric: 2^22); quotients; collectives that
+wait for others; scenarios of what is no sum; traffic; boxes in part, links in groups; switches that store and add,
+buffer, do not copy or limit streams; fabric's steps, near_goals, timed_prices, shares; xtree's relaxations; harvest's
+delays by ports and chains; mlfm's forms but tables; optree's power and crosstalk, reach on large rings; bine's
+positions that prove more than the isoperimetric argument. Harvest's bounds are checked in verify_harvest.py beside it,
+scenarios and several collectives in verify_several.py, networks are made in verify_networks.py.
 """
 
 import ast
@@ -39,8 +39,9 @@ from reprlib import repr as short
 
 sys.path.append(str(Path(__file__).parent))
 import verify_harvest
+import verify_several
 from verify_base import INFINITE, Fault, NotCovered, ceiling, cover, need, number, one_of, whole
-from verify_networks import LEAST, links_of, new_link
+from verify_networks import LEAST, built_machine, links_of
 
 MOST_TRANSFERS = 2**20  # larger solutions are not covered
 MOST_CELLS = 40_000_000  # larger tables of possession are not covered
@@ -391,38 +392,7 @@ def machine_file(name, folder):
     return {**machine_file(machine["like"], folder), **machine} if "like" in machine else machine
 
 
-def built_machine(network, folder):
-    """Return (number of ranks, of switches, links, abilities of nodes) of a machine of one or more boxes."""
-    cover(network.get("gpus") is None and network.get("rails", True), "boxes in part, leaves that rails share")
-    cover(not network.get("bandwidths") and not network.get("latencies"), "numbers by class of link")
-    file, leaf = machine_file(network["name"], folder), network.get("leaf")
-    cover("domain" not in file and "ranks" not in file, "NVLink domains over several boxes")
-    boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
-    several = ("box_switches", "shared_switches", "uplinks")
-    more, shared, uplinks = (file.get(key, []) if boxes > 1 else [] for key in several)
-    share = boxes if leaf is None else whole(leaf, 1, 2**20, "network.leaf")
-    names = ([f"gpu{i}" for i in range(file["gpus"])], file.get("switches", []) + more)
-    nodes = [(b, name) for kind in names for b in range(boxes) for name in kind]  # a shared one: (group of boxes, name)
-    leaves = [(g, name) for g in range(ceiling(boxes, share)) for name in shared]
-    nodes += leaves
-    at, links = {name: number for number, name in enumerate(nodes)}, []
-
-    for b, link in product(range(boxes), file.get("links", []) + uplinks):
-        u, v = (at[b // share if name in shared else b, name] for name in (link["src"], link["dst"]))
-        for tail, head in ((u, v), (v, u)) if link.get("both", True) else ((u, v),):
-            links.append(new_link(tail, head, link["bandwidth"], link.get("latency", 0)))
-    ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
-    over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
-    most = max(1, round(boxes * len(ports) / over / 64))
-    spines = 0 if leaf is None else network.get("spines") or most
-    for (g, name), spine in product(leaves, range(spines)):
-        mine = [port for port in ports if name in (port["src"], port["dst"])]
-        bandwidth = leaf * sum(port["bandwidth"] for port in mine) / over / spines
-        latency, ends = max(port.get("latency", 0) for port in mine), (at[g, name], len(nodes) + spine)
-        links += [new_link(u, v, bandwidth, latency) for u, v in (ends, ends[::-1])]
-    known, ranks = file.get("abilities", {}), boxes * file["gpus"]
-    abilities = {v: known[name] for v, (_, name) in enumerate(nodes) if name in known}
-    return ranks, len(nodes) + spines - ranks, links, abilities
+Schedule = namedtuple("Schedule", "ticks_per_s blocks sizes starts pieces routes adds")
 
 
 class Fabric(Network):
@@ -431,7 +401,7 @@ class Fabric(Network):
     def __init__(self, data, folder):
         network, failed, abilities = data["network"], data.get("failed") or {}, {}
         if network["kind"] == "machine":
-            ranks, switches, links, abilities = built_machine(network, folder)
+            ranks, switches, links, abilities = built_machine(network, machine_file(network["name"], folder))
         else:
             ranks, switches, links = links_of(network)
             abilities = {ability["switch"]: ability for ability in network.get("abilities") or ()}
@@ -443,7 +413,9 @@ class Fabric(Network):
         self.members = members = sorted(working) if data.get("ranks") is None else list(data["ranks"])
         need(0 < len(working.intersection(members)) == len(members), "ranks: each works, none stands twice")
         idle = dead | (set() if data.get("relay") else set(self.ranks) - set(members))
-        in_use = [x for x in links if (x.tail, x.head) not in cut and not idle & {x.tail, x.head}]
+        ends = [(x.tail, x.head) for x in links]
+        self.places = [i for i, pair in enumerate(ends) if pair not in cut and idle.isdisjoint(pair)]
+        in_use = [links[i] for i in self.places]
         slower = {(u, v): Fraction(part) for u, v, part in failed.get("reduced") or ()}
         need(len(slower) == len(failed.get("reduced") or ()), "failed.reduced: a pair twice")
         for i, x in enumerate(in_use):
@@ -462,8 +434,6 @@ class Fabric(Network):
         self.able = [v for v in linked if self.copies[v] or self.adds[v]]  # where switches cut through
         self.pay_alone = not linked or not (self.stores or self.multicast or self.able)
         collective, M = data["collective"], whole(data["bytes"], 1, 2**62, "bytes")
-        cover(collective != "several", "several collectives")
-        cover(not data.get("scenarios"), "one plan for several scenarios")
         self.ready = {v: Fraction(repr(number(moment, "ready", 0))) for v, moment in data.get("ready") or ()}
         need(len(self.ready) == len(data.get("ready") or ()) and set(members) >= {*self.ready}, "ready: not a member")
         N, root = len(members), members[0] if data.get("root") is None else data["root"]
@@ -482,9 +452,8 @@ class Fabric(Network):
         self.bytes, self.sums, self.collective = M, any(origin is None for origin, _, _ in self.blocks), collective
         cover(not (self.sums and self.stores), "sums over switches that store")
 
-    def replay(self, held):
-        """Return the last arrival in seconds, rounded up to a double."""
-        cover("quotient_generators" not in held, "a quotient")
+    def schedule(self, held):
+        """Read a schedule: what pieces there are, and of every transfer start, piece, links and whether it adds."""
         T = held.whole("ticks_per_s", 1, 2**62)
         starts = list(accumulate(held.array("start_steps", -(2**63), 2**63)))
         size = (len(starts),)
@@ -503,12 +472,22 @@ class Fabric(Network):
         for block, n in zip(blocks, sizes):
             total[block] += n
         need(total == [n for _, _, n in self.blocks], "piece_bytes: a block's pieces do not add up to its bytes")
-        known, moves, last, end, begins, ends = {}, [[] for _ in blocks], 0, 0, defaultdict(list), defaultdict(list)
-        for start, piece, length, add in zip(starts, pieces, lengths, adds):
-            end += length
-            key = (*links[end - length : end], sizes[piece])
+        routes = [tuple(links[end - length : end]) for length, end in zip(lengths, accumulate(lengths))]
+        return Schedule(T, blocks, sizes, starts, pieces, routes, adds)
+
+    def possession(self, ends, moves, ready):
+        switches = {v for v in range(self.nodes) if self.is_switch[v]} if self.stores else ()
+        check_possession(ends, moves, self.members, switches, ready=ready)
+
+    def replay(self, held):
+        """Return the last arrival in seconds, rounded up to a double."""
+        cover("quotient_generators" not in held, "a quotient")
+        T, blocks, sizes, *rows = self.schedule(held)
+        known, moves, last, begins, ends = {}, [[] for _ in blocks], 0, defaultdict(list), defaultdict(list)
+        for start, piece, route, add in zip(*rows):
+            key = (route, sizes[piece])
             if key not in known:  # transfers of equal routes and sizes share what ``route`` returns
-                known[key] = self.route(T, key[:-1], sizes[piece])
+                known[key] = self.route(T, *key)
             used, way, takes = known[key]
             moves[piece].append((start, way, add))
             last = max(last, start + takes)
@@ -517,13 +496,11 @@ class Fabric(Network):
                 ends[e].append(start + until)
         for e, mine in begins.items():  # one transfer at a time: the next begins when one more has ended
             need(all(x <= y for x, y in zip(sorted(ends[e]), sorted(mine)[1:])), f"link {e}: two transfers at a time")
-        switches = {v for v in range(self.nodes) if self.is_switch[v]} if self.stores else ()
         ready = {v: math.ceil(moment * T) for v, moment in self.ready.items()}
-        check_possession([self.blocks[block][:2] for block in blocks], moves, self.members, switches, ready=ready)
+        self.possession([self.blocks[block][:2] for block in blocks], moves, ready)
         goals = {goal for origin, goal, _ in self.blocks if origin is None}
         last = max([last] + [ticks for v, ticks in ready.items() if goals & {None, v}])  # a sum holds its own part
-        nearest = float(Fraction(last, T))
-        return nearest if Fraction(nearest) >= Fraction(last, T) else math.nextafter(nearest, INFINITE)
+        return verify_several.upwards(Fraction(last, T))
 
     def route(self, T, route, size):
         """Return links in use (link, (from, to)), a way, and its last arrival: in ticks from the start."""
@@ -580,23 +557,22 @@ class Fabric(Network):
     def certify(self, held, bound):
         """Check that a certificate proves a bound in seconds: by then the links carry no more than what is needed."""
         cover(
-            held.get("argument") not in ("steps", "sum_rates", "near_goals", "timed_prices"),
-            "steps, sums, near goals, timed prices",
+            held.get("argument") not in ("steps", "near_goals", "timed_prices"),
+            "steps, near goals, timed prices",
         )
         proofs = {"nothing": lambda me, held: need(bound <= 0, "nothing: proves 0"), "deliveries": Fabric.windows}
         proofs |= {"sums": Fabric.windows, "moments": Fabric.moments, "orbit_moments": Fabric.moments}
-        proofs |= {"own_part": Fabric.own_part, "senders": Fabric.senders}
+        proofs |= {"own_part": Fabric.own_part, "senders": Fabric.senders, "sum_rates": Fabric.sum_rates}
         proofs |= {"cut": Fabric.cut, "prices": Fabric.prices, "gossip": Fabric.gossip, "partition": Fabric.partition}
         name = one_of(held.get("argument"), proofs, "argument")
         need(bound >= 0, "bound: below 0")
         of_allreduce = self.collective == "allreduce" and self.blocks
-        need(name not in ("gossip", "partition", "sums", "senders") or of_allreduce, f"{name}: only of an allreduce")
-        moments = [*(link.latency for link in self.links), *self.ready.values()]
-        greatest = max(moments, default=Fraction(0))
-        self.P, self.bound, me = math.lcm(*(moment.denominator for moment in moments)), bound, self
-        if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
-            self.P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
-        self.latencies = [int(link.latency * self.P) for link in self.links]
+        need(
+            name not in ("gossip", "partition", "sums", "senders", "sum_rates") or of_allreduce,
+            f"{name}: only of an allreduce",
+        )
+        self.keep_time()
+        self.bound, me = bound, self
         fits = type(held.get("backwards", 0)) in (bool, int) and held.get("backwards", 0) in (0, 1)
         need(name != "orbit_moments" or fits, "backwards: neither 0 nor 1")
         if held.get("backwards") and name in ("deliveries", "sums", "orbit_moments"):  # turned round, ends exchanged
@@ -604,6 +580,15 @@ class Fabric(Network):
             me.connect(self.nodes, [link._replace(tail=link.head, head=link.tail) for link in self.links])
             me.blocks = [(goal, origin, n) for origin, goal, n in self.blocks]
         proofs[name](me, held)
+
+    def keep_time(self):
+        """Find P, ticks a second, and the links' latencies in ticks."""
+        moments = [*(link.latency for link in self.links), *self.ready.values()]
+        greatest = max(moments, default=Fraction(0))
+        self.P = math.lcm(*(moment.denominator for moment in moments))
+        if self.P > 10**18 or self.P * greatest * self.nodes > 2**61:
+            self.P = max(1, min(10**18, 2**61 // max(Fraction(1), greatest * self.nodes)))
+        self.latencies = [int(link.latency * self.P) for link in self.links]
 
     def enough(self, needed, *windows):
         """Check that links carry no more than is needed: link e from tick begin[e] until left[e] before the bound."""
@@ -687,6 +672,18 @@ class Fabric(Network):
         need(set(part) == {part[v] for v in self.members}, "part: every part has a member")
         price = [int(part[link.tail] != part[link.head]) for link in self.links]
         self.enough(2 * (len(set(part)) - 1) * self.bytes, (price, *self.between(self.members, self.members)))
+
+    def sum_rates(self, held):
+        """Every member but one receives all of an allreduce as often as it sends; what adds is as slow as it adds."""
+        length, members = held.array("length", 0, 2**40, (len(self.links),)), self.members
+        outside = any(self.out[v] or self.into[v] for v in set(self.ranks) - set(members))
+        need(not self.stores and not outside, "sum_rates: switches store, or a rank that is no member has links")
+        cover(not self.limited, "switches that add at a rate")
+        need(all(self.into[v] for v in members), "sum_rates: no link leads into a member")
+        least = [min(length[e] for e, _ in self.into[v]) for v in members]
+        adding = any(self.adds[x.tail] for x in self.links)
+        more = 0 if adding else (len(members) - 2) * min(least)
+        self.enough(self.bytes * (sum(least) + more), (length, *self.between(members, members)))
 
     def windows(self, held):
         """Deliveries or sums pay prices that begin at moments: what comes from its origin, or what is passed on."""
@@ -841,6 +838,23 @@ class Fabric(Network):
         wrong = any(k and (n or self.is_switch[x.tail]) for k, n, x in zip(toll_of, share, self.links))
         need(set(share) <= {0, 1} and worth == 1 and not wrong, "toll: at switches, or where shares are not 0 or 1")
         return toll_of, tolls
+
+
+class OnePlan(verify_several.Scenarios, Fabric):
+    """A schedule that keeps its order whichever scenario comes."""
+
+
+class SeveralCollectives(verify_several.Several, Fabric):
+    """Collectives that share a machine."""
+
+    one = Fabric
+
+
+def fabric_of(data, folder):
+    """Return an instance of one collective, of several, or of one plan for several scenarios."""
+    several = data.get("collective") == "several"
+    cover(not (several and data.get("scenarios")), "scenarios of several collectives")
+    return (SeveralCollectives if several else OnePlan if data.get("scenarios") else Fabric)(data, folder)
 
 
 Step = namedtuple("Step", "bytes overlap volumes")  # volumes: of the pairs (source, destination), in order
@@ -1359,7 +1373,7 @@ class Bine(Instance):
 
 
 # --- 11  The command ---
-FAMILIES = {"xtree": Xtree, "fabric": Fabric, "harvest": Harvest, "mlfm": Mlfm, "optree": Optree, "bine": Bine}
+FAMILIES = {"xtree": Xtree, "fabric": fabric_of, "harvest": Harvest, "mlfm": Mlfm, "optree": Optree, "bine": Bine}
 VERDICTS = ("accept", "refuse", "not covered")
 
 

@@ -1,14 +1,14 @@
 """The second checker's networks: the links that models/formats/instances.md makes of a few numbers, in their order.
 
-Written from that page alone; ``verify.py`` beside it calls ``links_of``. Python's standard library alone.
+Written from that page alone, with the standard library alone. ``verify.py`` calls ``links_of`` and ``built_machine``.
 """
 
 import math
 from collections import namedtuple
 from fractions import Fraction
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 
-from verify_base import cover, number, whole
+from verify_base import ceiling, cover, number, whole
 
 MOST_LINKS = 2**20  # larger networks are not covered
 LEAST = 5e-324  # the least double above 0
@@ -90,3 +90,37 @@ def links_of(network, bandwidth=None, latency=0):
     cover(all(x.get("group") is None for x in network["links"]), "groups of links that take turns")
     links = [(x["src"], x["dst"], x.get("bandwidth", bandwidth), x.get("latency", latency)) for x in network["links"]]
     return whole(network["nodes"], 1, 2**20, "network.nodes"), 0, [new_link(*link) for link in links]
+
+
+def built_machine(network, file):
+    """Return (number of ranks, of switches, links, abilities of nodes) of a machine of one or more boxes."""
+    cover(network.get("gpus") is None and network.get("rails", True), "boxes in part, leaves that rails share")
+    cover(not network.get("bandwidths") and not network.get("latencies"), "numbers by class of link")
+    leaf = network.get("leaf")
+    cover("domain" not in file and "ranks" not in file, "NVLink domains over several boxes")
+    boxes = whole(network.get("boxes", 1), 1, file.get("most_boxes", 2**20), "network.boxes")
+    several = ("box_switches", "shared_switches", "uplinks")
+    more, shared, uplinks = (file.get(key, []) if boxes > 1 else [] for key in several)
+    share = boxes if leaf is None else whole(leaf, 1, 2**20, "network.leaf")
+    names = ([f"gpu{i}" for i in range(file["gpus"])], file.get("switches", []) + more)
+    nodes = [(b, name) for kind in names for b in range(boxes) for name in kind]  # a shared one: (group of boxes, name)
+    leaves = [(g, name) for g in range(ceiling(boxes, share)) for name in shared]
+    nodes += leaves
+    at, links = {name: number for number, name in enumerate(nodes)}, []
+
+    for b, link in product(range(boxes), file.get("links", []) + uplinks):
+        u, v = (at[b // share if name in shared else b, name] for name in (link["src"], link["dst"]))
+        for tail, head in ((u, v), (v, u)) if link.get("both", True) else ((u, v),):
+            links.append(new_link(tail, head, link["bandwidth"], link.get("latency", 0)))
+    ports = [x for x in uplinks if x["dst"] in shared or (x.get("both", True) and x["src"] in shared)]
+    over = number(network.get("oversubscription", 1), "network.oversubscription", LEAST)
+    most = max(1, round(boxes * len(ports) / over / 64))
+    spines = 0 if leaf is None else network.get("spines") or most
+    for (g, name), spine in product(leaves, range(spines)):
+        mine = [port for port in ports if name in (port["src"], port["dst"])]
+        bandwidth = leaf * sum(port["bandwidth"] for port in mine) / over / spines
+        latency, ends = max(port.get("latency", 0) for port in mine), (at[g, name], len(nodes) + spine)
+        links += [new_link(u, v, bandwidth, latency) for u, v in (ends, ends[::-1])]
+    known, ranks = file.get("abilities", {}), boxes * file["gpus"]
+    abilities = {v: known[name] for v, (_, name) in enumerate(nodes) if name in known}
+    return ranks, len(nodes) + spines - ranks, links, abilities

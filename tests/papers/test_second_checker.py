@@ -22,7 +22,7 @@ import pytest
 from two_checkers import ROOT, VERIFY, as_double, opinions, verify
 
 PUBLISHED = ROOT / "results" / "published"
-FILES = tuple(VERIFY.with_name(f"verify{part}.py") for part in ("", "_harvest", "_networks", "_base"))
+FILES = tuple(VERIFY.with_name(f"verify{part}.py") for part in ("", "_harvest", "_several", "_networks", "_base"))
 SMALL = 20_000  # numbers in a record that is forged
 NOT_LOOKED_AT = ".chunk_times"  # by verify.py, as its first lines say
 FAMILIES = ("fabric", "harvest", "xtree", "mlfm", "optree", "bine")
@@ -307,7 +307,7 @@ def test_it_imports_the_standard_library_alone(file: Path) -> None:
     assert names <= sys.stdlib_module_names | {other.stem for other in FILES[1:]}
 
 
-@pytest.mark.parametrize(("file", "most"), zip(FILES, (1500, 400, 150, 100), strict=True))
+@pytest.mark.parametrize(("file", "most"), zip(FILES, (1500, 400, 250, 150, 100), strict=True))
 def test_a_person_can_read_it_in_an_hour(file: Path, most: int) -> None:
     """At most so many lines of at most 120 columns, a statement a line, and nothing that is run from a text."""
     lines, tree = file.read_text().splitlines(), ast.parse(file.read_text())
@@ -372,6 +372,24 @@ def test_a_rank_that_joins_later_than_stated_is_noticed() -> None:
     verdict, message = altered(record, later)
     assert verdict == "refuse"
     assert "is not at node" in message or "incomplete" in message or "the replay says" in message
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", ["lateany", "several"])
+def test_scenarios_and_several_collectives_are_replayed_and_their_bounds_are_proven(what: str) -> None:
+    """The next double is another value; a bound that is a thousandth larger is not proven."""
+    mine = [record for record in records("fabric") if what in record["instance"] and record["solution"]]
+    done = Counter[str]()
+    for record in mine:
+        forged = deepcopy(record)
+        if record["kind"] == "bound":
+            forged["bound"] *= 1.001
+        else:
+            forged["objective"]["value"] = math.nextafter(record["objective"]["value"], math.inf)
+        verdicts = [verify.Checker().check("one", str(ROOT), json.dumps(x))[1] for x in (record, forged)]
+        assert verdicts == ["accept", "refuse"], record["instance"]
+        done[record["kind"]] += 1
+    assert min(done["bound"], done["reference"]) >= 3
 
 
 @pytest.mark.long

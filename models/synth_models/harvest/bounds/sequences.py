@@ -17,8 +17,8 @@ bounded and say most; then those on the currently cheapest partition, until all 
 time is used. First without ``rate`` rows, which take longest, then with them (two ports or more), and then with as many
 rounds as they take. At last the intervals of the cheapest partition are divided by the hops of their patterns
 (:mod:`synth_models.harvest.bounds.hop_cases`). With ``cases`` this comes before the ``rate`` rows of whole intervals,
-or not at all. Where it tells steps of unequal bytes apart it is a search of its own, and the stronger one counts. Sums
-are whole multiples of a small unit, rounded down.
+or not at all. Where it tells steps of unequal bytes apart, or comes first, a search without it follows: the larger
+bound counts. Sums are whole multiples of a small unit, rounded down.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def _searches(instance: HarvestInstance, options: RunOptions) -> list[tuple[bool
     if cases == "off":
         return [(False, [RATE_ROWS] if rates else [])]
     stages = [RATE_ROWS, CASES] if cases == "auto" else [CASES, RATE_ROWS]
-    return [(stage == CASES, [stage]) for stage in stages] if bytes_differ(instance) else [(False, stages)]
+    if bytes_differ(instance):
+        return [(stage == CASES, [stage]) for stage in stages]
+    return [(False, stages)] if cases == "auto" else [(False, stages), (False, [RATE_ROWS])]
 
 
 def _stronger(instance: HarvestInstance, found: Outcome, out_of_time: Callable[[], bool]) -> Outcome:

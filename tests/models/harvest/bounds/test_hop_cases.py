@@ -93,6 +93,23 @@ def test_steps_of_unequal_bytes_never_above_brute_force(seed: int) -> None:
     assert Patterns(instance, by_bytes=True).of_step[0] != Patterns(instance, by_bytes=True).of_step[-1]
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [1, 2, 3, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(60) if seed not in {1, 2, 3, 5})],
+)
+def test_with_cases_first_no_less_is_proven_than_without(seed: int) -> None:
+    """Of 4 to 16 GPUs; the plain search is among those of which the larger counts."""
+    instance = stated(**random_shifts(seed, int(np.random.default_rng(seed).integers(4, 17))))
+    first, plain = (RunOptions(600.0, method={"cases": word}) for word in ("on", "off"))
+    assert set(map(repr, bound_method._searches(instance, plain))) <= set(
+        map(repr, bound_method._searches(instance, first))
+    )
+    more, less = bound_method.solve(instance, first).bound, bound_method.solve(instance, plain).bound
+    assert more is not None
+    assert less is not None
+    assert more >= less
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("algorithm", "gpus", "more"), [("swing", 16, 0.05), ("bruck_allgather", 8, 0.01)])
 def test_the_default_proves_more_and_no_schedule_is_below(algorithm: str, gpus: int, more: float) -> None:
