@@ -80,10 +80,7 @@ def plan(
 
     seconds = checked("--time-limit", read_limit, wanted.time_limit)
     near = _near(wanted)
-    if (demands is None) == (experts.tokens is None):
-        raise bad_option("--demands", "give either --demands or --tokens", demands or "")
-    if experts.tokens is None:
-        experts.refuse()
+    experts.demand_either(demands)
     meant = machine_meant("synth plan", machine, parameters or [], file)
     if wanted.out is not None:
         demand_folder("--out", wanted.out)

@@ -46,12 +46,15 @@ class Tokens:
         None
     )
 
-    def refuse(self) -> None:
-        """Raises :class:`synth.errors.InputError` where an option is given that means nothing without --tokens."""
+    def demand_either(self, demands: str | None) -> None:
+        """Raises :class:`synth.errors.InputError` where there are both demands and tokens, or neither, or an option is
+        given that means nothing without tokens."""
+        if (demands is None) == (self.tokens is None):
+            raise bad_option("--demands", "give either --demands or --tokens", demands or "")
         given = {"--placement": self.placement, "--dispatch-bytes": self.dispatch_bytes,
                  "--combine-bytes": self.combine_bytes}  # fmt: skip
         for name, value in given.items():
-            if value is not None:
+            if value is not None and self.tokens is None:
                 raise bad_option(name, "needs --tokens", str(value))
 
 

@@ -116,35 +116,72 @@ def _boxes_bound(question: Question, options: RunOptions) -> Fraction:
     return Fraction(0) if result.bound is None else Fraction(int(np.ceil(result.bound - 1e-6))) * unit / ranks
 
 
+class _Variables(NamedTuple):
+    """The program's variables by their indices, and ``most``: copies of an expert."""
+
+    has: dict[tuple[int, int], Any]
+    put: dict[tuple[int, int, int], Any]
+    most: int
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All experts and numbers."""
+        return list(self.has)
+
+
+def _variables(model: Any, question: Question, most: int) -> _Variables:
+    pairs = [(e, k) for e in range(len(question.load)) for k in range(1, most + 1)]
+    ranks = range(question.ranks)
+    has = {(e, k): model.new_bool_var(f"y{e},{k}") for e, k in pairs}
+    put = {(e, k, r): model.new_int_var(0, min(k, question.slots), f"x{e},{k},{r}") for e, k in pairs for r in ranks}
+    return _Variables(has, put, most)
+
+
+def _numbers_of_copies(model: Any, question: Question, of: _Variables) -> None:
+    """Equations (1) and (2)."""
+    for e in range(len(question.load)):
+        model.add_exactly_one([of.has[e, k] for k in range(1, of.most + 1)])
+    for e, k in of.pairs:
+        model.add(sum(of.put[e, k, r] for r in range(question.ranks)) == k * of.has[e, k])
+
+
+def _slots_and_loads(model: Any, question: Question, of: _Variables, unit: Fraction) -> Any:
+    """Equations (3) and (4); returns T."""
+    top = model.new_int_var(0, UNITS, "T")
+    share = {(e, k): int(Fraction(int(question.load[e]), k) / unit) for e, k in of.pairs}
+    for r in range(question.ranks):
+        model.add(sum(of.put[e, k, r] for e, k in of.pairs) == question.slots)
+        model.add(sum(share[e, k] * of.put[e, k, r] for e, k in of.pairs) <= top)
+    return top
+
+
+def _groups_at_home(model: Any, question: Question, of: _Variables) -> None:
+    """Equations (5) to (7)."""
+    home = _homes_of_groups(model, question)
+    size, each = question.ranks // question.homes, len(question.load) // question.groups
+    for e, k in of.pairs:
+        for b, place in enumerate(home[e // each]):
+            model.add(sum(of.put[e, k, r] for r in range(b * size, (b + 1) * size)) <= k * place)
+
+
 def _solved(question: Question, start: IntArray, options: RunOptions, most: int) -> tuple[IntArray, Fraction] | None:
     """CP-SAT's placement and bound; None where it has neither."""
     from ortools.sat.python import cp_model
 
     model, unit = cp_model.CpModel(), _unit(question, most)
-    experts, ranks = range(len(question.load)), range(question.ranks)
-    numbers = range(1, most + 1)
-    has = {(e, k): model.new_bool_var(f"y{e},{k}") for e in experts for k in numbers}
-    put = {(e, k, r): model.new_int_var(0, min(k, question.slots), f"x{e},{k},{r}")
-           for e in experts for k in numbers for r in ranks}  # fmt: skip
-    home = _homes_of_groups(model, question) if question.homes > 1 else []
-    size, each = question.ranks // question.homes, len(question.load) // question.groups
-    for e in experts:
-        model.add_exactly_one([has[e, k] for k in numbers])
-        for k in numbers:
-            model.add(sum(put[e, k, r] for r in ranks) == k * has[e, k])
-            for b, place in enumerate(home[e // each] if home else ()):
-                model.add(sum(put[e, k, r] for r in range(b * size, (b + 1) * size)) <= k * place)
-    top = model.new_int_var(0, UNITS, "T")
-    share = {(e, k): int(Fraction(int(question.load[e]), k) / unit) for e in experts for k in numbers}
-    for r in ranks:
-        model.add(sum(put[e, k, r] for e in experts for k in numbers) == question.slots)
-        model.add(sum(share[e, k] * put[e, k, r] for e in experts for k in numbers) <= top)
+    of = _variables(model, question, most)
+    _numbers_of_copies(model, question, of)
+    top = _slots_and_loads(model, question, of, unit)
+    if question.homes > 1:
+        _groups_at_home(model, question, of)
     model.minimize(top)
     count = np.bincount(start.ravel(), minlength=len(question.load))
-    for (e, k, r), variable in put.items():
+    for (e, k, r), variable in of.put.items():
         model.add_hint(variable, int((start[r] == e).sum()) if count[e] == k else 0)
     result, solver = solve(model, options, alone=IN_TURNS)
     if not result.has_point or result.bound is None:
         return None
-    rows = [[e for e in experts for k in numbers for _ in range(solver.value(put[e, k, r]))] for r in ranks]
+    rows: list[list[int]] = [[] for _ in range(question.ranks)]
+    for (e, _, r), variable in of.put.items():
+        rows[r] += [e] * solver.value(variable)
     return np.array(rows, dtype=np.int64), Fraction(int(np.ceil(result.bound - 1e-6))) * unit

@@ -7,12 +7,15 @@ expert whose copies have the largest load. Ties go to the first. Numbers are 32-
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from synth.arrays import FloatArray, IntArray
+from synth.arrays import IntArray
 from synth.placement.question import Question
 
+Float32Array = npt.NDArray[np.float32]
 
-def packed(weight: FloatArray, places: int) -> list[list[int]]:
+
+def packed(weight: Float32Array, places: int) -> list[list[int]]:
     """What every place gets, as many things each, in the order in which they came."""
     room = len(weight) // places
     if room == 1:
@@ -26,7 +29,7 @@ def packed(weight: FloatArray, places: int) -> list[list[int]]:
     return found
 
 
-def copied(weight: FloatArray, copies: int) -> IntArray:
+def copied(weight: Float32Array, copies: int) -> IntArray:
     """The expert of every copy, the first ones in order, shape (copies,)."""
     count = np.ones(len(weight), np.float32)
     experts = list(range(len(weight)))
@@ -45,7 +48,7 @@ def rule(question: Question) -> IntArray:
     return np.concatenate([_in_home(question, weight, groups) for groups in homes])
 
 
-def _in_home(question: Question, weight: FloatArray, groups: list[int]) -> IntArray:
+def _in_home(question: Question, weight: Float32Array, groups: list[int]) -> IntArray:
     """The slots of the ranks that have these groups."""
     each, ranks = len(weight) // question.groups, question.ranks // question.homes
     experts = np.concatenate([np.arange(group * each, (group + 1) * each) for group in groups])
