@@ -133,6 +133,19 @@ class TokenPlanning(Protocol):
         """``source`` and ``goals`` of tokens that are drawn."""
         ...
 
+    @property
+    def boxes(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the ranks of every box."""
+        ...
+
+    def experts(self, file: str) -> tuple[Any, Any]:
+        """As :meth:`read`, but the goals are experts."""
+        ...
+
+    def drawn_experts(self, **numbers: float) -> tuple[Any, Any]:
+        """As :meth:`drawn`, but the goals are experts."""
+        ...
+
 
 def TokenPlanner(machine: str | Path | Instance, /, **keys: object) -> TokenPlanning:
     """What plans tokens on a machine, named as for :func:`Planner`. Raises :class:`synth.errors.InputError`, and

@@ -29,6 +29,7 @@ from synth.cli import (
     library,
     machine_import,
     make,
+    place,
     plan,
     reproduce,
     reshard,
@@ -99,6 +100,7 @@ app.command("run")(running.run)
 app.command("submit")(submit.submit)
 app.command("library")(library.library)
 app.command("plan")(plan.plan)
+app.command("place")(place.place)
 app.command("reshard")(reshard.reshard)
 app.command("tune")(tune.tune)
 app.command("bounds")(bounds.bounds)

@@ -18,7 +18,7 @@ from typer import Option
 from synth.cli.common import EXIT_FAILED, EXIT_INPUT, bad_option, checked, demand_folder
 from synth.cli.machine_import import MachineFile
 from synth.cli.options import grouped
-from synth.cli.plan_tokens import Tokens, name_of, plan_tokens
+from synth.cli.plan_tokens import Tokens, machine_meant, name_of, plan_tokens
 from synth.text.visible import visible
 
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def plan(
 
     seconds = checked("--time-limit", read_limit, wanted.time_limit)
     near = _near(wanted)
-    if (demands is None) == (experts.tokens is None):
-        raise bad_option("--demands", "give either --demands or --tokens", demands or "")
-    meant = _machine(machine, parameters or [], file)
+    experts.demand_either(demands)
+    meant = machine_meant("synth plan", machine, parameters or [], file)
     if wanted.out is not None:
         demand_folder("--out", wanted.out)
     if demands is None:
@@ -190,17 +189,6 @@ def _regret(value: float) -> str:
 def _finite(value: float) -> float | None:
     """The number, None for an infinite one, which JSON has no word for."""
     return value if math.isfinite(value) else None
-
-
-def _machine(machine: str, parameters: list[str], file: MachineFile) -> Instance:
-    """The machine, or an instance whose machine is meant. Raises :class:`synth.errors.InputError`."""
-    from synth.cli.tune import maker
-    from synth.instance import FORMAT, read
-
-    path = Path(machine)
-    if path.is_file() and FORMAT in path.read_bytes()[:4096].decode(errors="replace"):
-        return read(path)
-    return maker("synth plan", machine, parameters, file)("broadcast", "1")
 
 
 def _tokens(machine: Instance, experts: Tokens, wanted: Wanted) -> None:

@@ -62,11 +62,11 @@ def against_every_schedule(seed: int, most: int, states: int) -> list[str]:
                 holders, wanters = ends[::-1] if back else ends
                 blocks.append(Block(way.token_bytes, holders, back and len(holders) > 1, wanters))
         try:
-            least = least_ticks(4, links, blocks, [0] * 4, states) if blocks else 0
+            least = least_ticks(4, links, blocks, [0] * 4, states, way.seconds) if blocks else 0
         except TooLarge:
             found.append("too large")
             continue
-        assert least is not None
+        least = int(way.seconds) if least is None else least  # replayed above: nothing is shorter
         assert way.proven.seconds <= least <= Fraction(way.seconds) + Fraction(1, 10**6)
         found.append("optimal" if way.seconds <= least else "longer")
         found += ["tight"] if way.proven.seconds == least else []
@@ -81,9 +81,10 @@ def test_no_plan_beats_every_schedule_and_no_bound_is_above_it() -> None:
 
 @pytest.mark.slow
 def test_300_routings() -> None:
-    seen = Counter(word for seed in range(300) for word in against_every_schedule(seed, 6, 20_000))
-    assert seen["too large"] < 300, seen
-    assert seen["optimal"] > 100, seen
+    """Both ways of 240 routings of up to four tokens and 60 of up to six; the search gives up on few."""
+    seen = Counter(word for seed in range(300) for word in against_every_schedule(seed, 4 if seed % 5 else 6, 8_000))
+    assert seen["too large"] <= 60, seen
+    assert seen["optimal"] >= 450, seen
 
 
 def test_one_token_by_hand() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import combinations, count
 from typing import NamedTuple
 
 MOST_STATES = 20_000
@@ -59,10 +59,12 @@ class State(NamedTuple):
 
 
 def least_ticks(
-    ranks: int, links: Sequence[Link], blocks: Sequence[Block], ready: Sequence[int], most_states: int = MOST_STATES
-) -> int | None:
-    """The least ticks until all is where it is wanted; None where it never is. Raises :class:`TooLarge`."""
-    return _Search(ranks, links, blocks, ready, most_states).run()
+    ranks: int, links: Sequence[Link], blocks: Sequence[Block], ready: Sequence[int], most_states: int = MOST_STATES,
+    below: float = float("inf"),
+) -> int | None:  # fmt: skip
+    """The least ticks until all is where it is wanted; None where it never is, or not in less than ``below``. Raises
+    :class:`TooLarge`."""
+    return _Search(ranks, links, blocks, ready, most_states).run(below)
 
 
 class _Search:
@@ -72,6 +74,52 @@ class _Search:
         self.ranks, self.links, self.blocks, self.ready, self.most = ranks, links, blocks, ready, most_states
         self.whole = [sum(1 << v for v in block.holders) if block.sums else 1 for block in blocks]
         self.away = [self.distances(block.bytes) for block in blocks]
+        self.sides = [frozenset(side) for n in range(1, ranks) for side in combinations(range(ranks), n)]
+        alike = [[b for b, other in enumerate(blocks) if other == block] for block in dict.fromkeys(blocks)]
+        self.alike = [same for same in alike if len(same) > 1]
+
+    def renamed(self, state: State) -> State:
+        """The state with alike blocks in an order that their states alone decide."""
+        if not self.alike:
+            return state
+        n, order = self.ranks, list(range(len(self.blocks)))
+        flying: list[list[tuple[int, ...]]] = [[] for _ in order]
+        for f in state.flights:
+            flying[f.block].append((f.left, f.rank, f.bits, f.copy))
+        for same in self.alike:
+            rows = sorted(
+                same, key=lambda b: (state.has[b * n : b * n + n], state.before[b * n : b * n + n], sorted(flying[b]))
+            )
+            for place, b in zip(same, rows, strict=True):
+                order[place] = b
+        place_of = {b: place for place, b in enumerate(order)}
+        has = tuple(x for b in order for x in state.has[b * n : b * n + n])
+        before = tuple(x for b in order for x in state.before[b * n : b * n + n])
+        flights = tuple(sorted(f._replace(block=place_of[f.block]) for f in state.flights))
+        return State(has, before, flights, state.busy)
+
+    def into(self, state: State, side: frozenset[int]) -> float:
+        """No more than the ticks until all has come into some ranks that is not under way to them: whole blocks, one
+        after the other on every link, each as small as the smallest."""
+        missing = []
+        for b, block in enumerate(self.blocks):
+            whole = self.whole[b]
+            if all(state.has[b * self.ranks + w] == whole for w in block.wanters & side) or not block.wanters & side:
+                continue
+            inside = 0
+            for v in side:
+                inside |= state.has[b * self.ranks + v] | self.own(b, v)
+            for f in state.flights:
+                inside |= f.bits if f.block == b and f.rank in side else 0
+            if inside != whole:
+                missing.append(block.bytes)
+        if not missing:
+            return 0.0
+        links = [(busy, link) for busy, link in zip(state.busy, self.links, strict=True)
+                 if link.dst in side and link.src not in side]  # fmt: skip
+        ends = [busy + k * min(missing) * link.per_byte + link.latency
+                for busy, link in links for k in range(1, len(missing) + 1)]  # fmt: skip
+        return sorted(ends)[len(missing) - 1] if ends else float("inf")
 
     def distances(self, size: int) -> list[list[float]]:
         far = [[0.0 if u == v else float("inf") for v in range(self.ranks)] for u in range(self.ranks)]
@@ -120,6 +168,8 @@ class _Search:
                     return float("inf")
                 free = min(busy for busy, link in zip(state.busy, self.links, strict=True) if link.dst == w)
                 least = max(least, free + min(link.latency for link in into) + size / rate - 1e-9)
+        for side in self.sides:
+            least = max(least, self.into(state, side))
         return least
 
     def done(self, state: State) -> bool:
@@ -179,7 +229,7 @@ class _Search:
                 if before < self.ready[v] <= now:
                     has[b * self.ranks + v] |= self.own(b, v)
 
-    def run(self) -> int | None:
+    def run(self, below: float) -> int | None:
         has = [0] * (len(self.blocks) * self.ranks)
         self.become_ready(has, 0, -1)
         state = State(tuple(has), tuple(has), (), (0,) * len(self.links))
@@ -189,6 +239,7 @@ class _Search:
         best: dict[tuple[State, int], int] = {}
         while heap:
             estimate, _, _, now, state, e = heapq.heappop(heap)
+            state = self.renamed(state)
             if e == 0:
                 key = state, min(now, last)
                 if best.get(key, now + 1) <= now:
@@ -205,13 +256,13 @@ class _Search:
             if e < len(self.links):
                 for new in [state, *self.sends(state, e)]:
                     rest = max(estimate, now + self.left(new, now))
-                    if rest < float("inf"):
+                    if rest < below:
                         heapq.heappush(heap, (rest, -now, -next(order), now, new, e + 1))
                 continue
             found = self.later(state, now)
             if found is not None:
                 new, then = found
                 rest = then + self.left(new, then)
-                if rest < float("inf"):
+                if rest < below:
                     heapq.heappush(heap, (rest, -then, -next(order), then, new, 0))
         return None

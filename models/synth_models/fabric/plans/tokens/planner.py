@@ -7,6 +7,7 @@ inside the box (mode ``sum``): the plan of the way out on the reversed machine, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,7 +32,7 @@ from synth_models.fabric.plans.tokens.batches import Batches, Pieces, batches_of
 from synth_models.fabric.plans.tokens.classes import Classes, of_routing, pairs_of
 from synth_models.fabric.plans.tokens.statement import Ends, ends_of, schedule_of, stated
 from synth_models.fabric.plans.tokens.timeline import Starts, placed
-from synth_models.fabric.plans.tokens.token_table import Draw, Tokens, drawn, read_tokens
+from synth_models.fabric.plans.tokens.token_table import Draw, Tokens, drawn, drawn_experts, read_experts, read_tokens
 from synth_models.fabric.problem.clock import ROOM
 from synth_models.fabric.problem.exact import float_above, float_below
 from synth_models.fabric.solution import Schedule
@@ -159,14 +160,27 @@ class TokenPlanner:
         """Names of the ranks, in the order of the process group."""
         return tuple(self.machine.machine.names[rank] for rank in self.machine.members)
 
+    @property
+    def boxes(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the ranks of every box."""
+        names = self.machine.machine.names
+        return tuple(tuple(names[rank] for rank in box) for box in self.machine.boxes)
+
     def read(self, file: str, placement: str | None = None) -> Tokens:
         """The tokens of a table. Raises :class:`InputError`."""
         return read_tokens(self.machine, InputFile(file), None if placement is None else InputFile(placement))
 
     def drawn(self, **numbers: float) -> Tokens:
         """Drawn tokens (:class:`Draw`). Raises :class:`InputError`."""
-        whole = {key: int(value) if key != "zipf" else float(value) for key, value in numbers.items()}
-        return drawn(self.machine, Draw(**whole))  # type: ignore[arg-type]
+        return drawn(self.machine, _draw(numbers))
+
+    def experts(self, file: str) -> Tokens:
+        """The tokens of a table that names experts, these as goals. Raises :class:`InputError`."""
+        return read_experts(self.machine, InputFile(file))
+
+    def drawn_experts(self, **numbers: float) -> Tokens:
+        """Drawn tokens as :meth:`drawn`, experts as goals. Raises :class:`InputError`."""
+        return drawn_experts(self.machine, _draw(numbers))
 
     def plan(
         self, source: IntArray, goals: IntArray, dispatch_bytes: int = OUT_BYTES, combine_bytes: int = BACK_BYTES
@@ -216,3 +230,7 @@ class TokenPlanner:
         starts = placed(made.batches, order, token_bytes, layout.routes, layout.boxes, resources)
         seconds = float_above(Fraction(int(starts.ticks[0]), layout.ticks_per_s))
         return PlannedTokens(self, name, token_bytes, seconds, proven, made, starts)
+
+
+def _draw(numbers: Mapping[str, float]) -> Draw:
+    return Draw(**{key: int(value) if key != "zipf" else float(value) for key, value in numbers.items()})  # type: ignore[arg-type]

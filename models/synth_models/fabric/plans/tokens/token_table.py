@@ -19,6 +19,7 @@ from synth_models.fabric.problem.node_words import nodes_meant
 
 MOST_TOKENS = 2**24  # of a table in all
 MOST_EXPERTS = 2**20
+MOST_COPIES = 2**10  # of an expert on a rank
 NOBODY = -1
 
 
@@ -45,8 +46,8 @@ class Draw(NamedTuple):
 
 def read_tokens(instance: FabricInstance, file: InputFile, placement: InputFile | None) -> Tokens:
     """The tokens of a CSV file ``source,goals[,tokens]`` (ranks), or ``source,experts[,tokens]`` with a ``placement``,
-    a CSV file ``expert,rank``. Of several copies of an expert a token takes one on its own rank, else one in its box,
-    else one after the other. Raises :class:`InputError` naming every fault of both files by its line."""
+    a CSV file ``expert,rank[,copies]``. Of several copies of an expert a token takes one on its own rank, else one in
+    its box, else one after the other. Raises :class:`InputError` naming every fault of both files by its line."""
     by_expert = "experts" in re.split(r"[,\s\"]+", file.text.lstrip("\ufeff").partition("\n")[0])
     if by_expert and placement is None:
         raise InputError("names experts: where they are is to be given (--placement)", str(file))
@@ -66,6 +67,11 @@ def read_tokens(instance: FabricInstance, file: InputFile, placement: InputFile 
         raise InputError(faults)
     source, wanted = _expanded(rows, file)
     return Tokens(source, wanted if where is None else _placed(instance, where, source, wanted))
+
+
+def read_experts(instance: FabricInstance, file: InputFile) -> Tokens:
+    """The tokens of a CSV file ``source,experts[,tokens]``, their goals being experts. Raises :class:`InputError`."""
+    return Tokens(*_expanded(_token_rows(instance, file, "experts", None), file))
 
 
 def _expanded(rows: Sequence[Mapping[str, Any]], file: InputFile) -> tuple[IntArray, IntArray]:
@@ -122,7 +128,7 @@ def _box_of(instance: FabricInstance) -> IntArray:
 
 def _placement(instance: FabricInstance, file: InputFile) -> dict[int, list[int]]:
     """The ranks of every expert."""
-    columns = {"expert": whole_cell(MOST_EXPERTS), "rank": _rank_reader(instance)}
+    columns = {"expert": whole_cell(MOST_EXPERTS), "rank": _rank_reader(instance), "copies": whole_cell(MOST_COPIES, 1)}
     seen = set[tuple[int, int]]()
 
     def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -131,8 +137,8 @@ def _placement(instance: FabricInstance, file: InputFile) -> dict[int, list[int]
         seen.add(pair)
 
     where: dict[int, list[int]] = {}
-    for row in typed_rows(file, columns, tuple(columns), "expert", wrong):
-        where.setdefault(row["expert"], []).append(row["rank"])
+    for row in typed_rows(file, columns, ("expert", "rank"), "expert", wrong):
+        where.setdefault(row["expert"], []).extend([row["rank"]] * row.get("copies", 1))
     return where
 
 
@@ -173,7 +179,16 @@ def _experts(text: str) -> list[int]:
 
 
 def drawn(instance: FabricInstance, draw: Draw) -> Tokens:
-    """Drawn tokens. Raises :class:`InputError` for numbers that do not fit the machine."""
+    """Drawn tokens, the experts in order over the ranks. Raises :class:`InputError` as :func:`drawn_experts`."""
+    boxes, ranks = len(instance.boxes), len(instance.members)
+    source, experts = drawn_experts(instance, draw)
+    box = _box_of(instance)
+    at = np.concatenate([np.flatnonzero(box == b) for b in range(boxes)])
+    return Tokens(source, at[experts * ranks // draw.experts])
+
+
+def drawn_experts(instance: FabricInstance, draw: Draw) -> Tokens:
+    """Drawn tokens, their goals being experts. Raises :class:`InputError` for numbers that do not fit the machine."""
     boxes, ranks = len(instance.boxes), len(instance.members)
     most = min(draw.boxes, boxes)
     tests = {
@@ -190,11 +205,8 @@ def drawn(instance: FabricInstance, draw: Draw) -> Tokens:
         raise InputError(faults)
     rng = np.random.default_rng(draw.seed)
     share = rng.permutation(1 / np.arange(1, draw.experts + 1) ** draw.zipf)
-    box = _box_of(instance)
-    at = np.concatenate([np.flatnonzero(box == b) for b in range(boxes)])
     found = [_chosen(rng, np.log(share), boxes, most, draw) for _ in range(ranks)]
-    goals = at[np.concatenate(found) * ranks // draw.experts]
-    return Tokens(np.repeat(np.arange(ranks), draw.tokens), goals)
+    return Tokens(np.repeat(np.arange(ranks), draw.tokens), np.concatenate(found))
 
 
 def _chosen(rng: np.random.Generator, share: FloatArray, boxes: int, most: int, draw: Draw) -> IntArray:
