@@ -19,25 +19,40 @@ from synth_models.step.parts.prices import quickest
 from synth_models.step.solution import timetable_of
 
 
-def build(instance: StepInstance, long: list[int]) -> tuple[Any, list[Any]]:
-    """The ``CpModel`` and the starts by node."""
-    from ortools.sat.python import cp_model
+def _ends(model: Any, start: list[Any], long: list[int], last: Any) -> None:
+    """(1): no node ends after the last end, which is the least."""
+    for at, duration in zip(start, long, strict=True):
+        model.add(at + duration <= last)
+    model.minimize(last)
 
-    model, most = cp_model.CpModel(), sum(long)
-    start = [model.new_int_var(0, most - duration, "") for duration in long]
-    last = model.new_int_var(max(long), most, "")
-    spans = [model.new_fixed_size_interval_var(at, d, "") for at, d in zip(start, long, strict=True)]
+
+def _after(model: Any, start: list[Any], long: list[int], instance: StepInstance) -> None:
+    """(2): a node starts when those before it have ended."""
     for node, before in enumerate(instance.before):
-        model.add(start[node] + long[node] <= last)
         for other in before:
             model.add(start[node] >= start[other] + long[other])
+
+
+def _one_at_a_time(model: Any, start: list[Any], long: list[int], instance: StepInstance) -> None:
+    """(3): the spans on a stream or a port are disjoint."""
+    spans = [model.new_fixed_size_interval_var(at, d, "") for at, d in zip(start, long, strict=True)]
     on: dict[tuple[str, int, str], list[Any]] = defaultdict(list)
     for node, places in enumerate(instance.places):
         for place in places:
             on[place].append(spans[node])
     for together in on.values():
         model.add_no_overlap(together)
-    model.minimize(last)
+
+
+def build(instance: StepInstance, long: list[int]) -> tuple[Any, list[Any]]:
+    """The ``CpModel`` and the starts by node."""
+    from ortools.sat.python import cp_model
+
+    model, most = cp_model.CpModel(), sum(long)
+    start = [model.new_int_var(0, most - duration, "") for duration in long]
+    _ends(model, start, long, model.new_int_var(max(long), most, ""))
+    _after(model, start, long, instance)
+    _one_at_a_time(model, start, long, instance)
     return model, start
 
 
