@@ -37,9 +37,10 @@ ELSEWHERE = (
     "slots",
     "late_rank",
     "composed",
+    "class_trees",
 )
 # for files, several collectives, switches that copy or add, balanced fat trees and dragonflies, a rank that is late,
-# what the library holds
+# what the library holds, blocks of several holders
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 CASES = [
     pytest.param(shape, collective, method, marks=[pytest.mark.slow] if method in SLOW else [])

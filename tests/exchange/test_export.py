@@ -322,7 +322,7 @@ PROGRAMS = [
     ("bine/groups-13-root5-broadcast", "tree_ilp", "highs", {}), ("fabric/star-6-scatter-6KiB", "flow", "highs", {}),
     ("bine/groups-3-3-2-allgather-butterfly", "placement", "cpsat", {}), ("mlfm/d3-n2l3m2", "ilp", "highs", {}),
     ("mlfm/d3-n2l3m2", "cpsat", "cpsat", {}), ("mlfm/d3-n2l3m2", "min_congestion", "cpsat", {}),
-    ("topology/cubes-2-2x2x2", "milp", "highs", {}),
+    ("topology/cubes-2-2x2x2", "milp", "highs", {}), ("step/1f1b-p2-m4", "order", "cpsat", {}),
 ]  # fmt: skip
 
 

@@ -40,9 +40,9 @@ CASES = [
 
 
 def test_every_family_reads_its_tables() -> None:
-    ours = [name for name in family_names() if name not in ("faulty", "toy_broadcast", "topology")]  # no page as yet
+    ours = [name for name in family_names() if name not in ("faulty", "toy_broadcast")]
     assert {name for name in ours if not get_family(name).can("from_table")} == set()
-    assert {case.partition("/")[0] for case in CASES} == set(ours)
+    assert {case.partition("/")[0] for case in CASES} == set(ours) - {"topology", "step"}  # no page as yet
 
 
 @pytest.mark.parametrize("case", CASES)

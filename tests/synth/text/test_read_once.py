@@ -31,6 +31,7 @@ MACHINE = {
         "links": [{"src": u, "dst": 1 - u, "bandwidth": 1e9, "latency": 0.0} for u in (0, 1)],
     },
 }  # fmt: skip
+STEP = synth.make("step", stages=2, microbatches=2).to_json()
 BLOCK = {"d": 2, "layers": 1, "columns": 2, "servers": 2}
 TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("fabric", "failed"): [(BOX, "link 0/gpu0 0/nvswitch\n")],
@@ -52,6 +53,21 @@ TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("mlfm", "subset"): [({"d": 2}, "0 0 0\n0 1 0\n"), ({"d": 2}, "[[0, 0, 0], [0, 1, 0]]")],
     ("mlfm", "demand"): [({"d": 2}, "0 0 0 0 1 0\n"), ({"d": 2}, "[[0, 0, 0, 0, 1, 0]]")],
     ("topology", "plant"): [({}, '{"kind": "degree", "nodes": 4, "degree": 2}')],
+    ("step", "file"): [
+        (
+            {},
+            'layers = 1\nactivation = "1MB"\nparameters = "1MB"\nforward = "1ms"\n[links]\na = { bandwidth = "1GB/s" }\n',
+        )
+    ],
+    ("step", "kernels"): [({}, "stream,start_us,dur_us,class,kernel\n7,0,5,gemm,a\n27,5,3,comm,b\n")],
+    ("step", "workloads"): [
+        (
+            {"workload": "a", "group": 8},
+            "file,compute_fwd_ms,compute_input_grad_ms,compute_weight_grad_ms,phase,collective,bytes,count\n"
+            "a.txt,1,2,3,fwd,ALLREDUCE,8000,2\n",
+        )
+    ],
+    ("step", "step"): [({"what_if": "compute=2x"}, STEP)],
     ("mlfm", "failed"): [(BLOCK, "server 0 0 0\n"), (BLOCK, '{"servers": [[0, 0, 0]]}')],
 }
 CASES = [(*key, others, text) for key, many in TEXTS.items() for others, text in many]
@@ -83,6 +99,7 @@ def test_every_key_that_takes_a_file_is_tried() -> None:
         fields = load(get_family(family).keys).model_fields
         taking |= {(family, key) for key, field in fields.items() if InputFile in get_args(field.annotation)}
     taking -= {("fabric", "topology")}  # a record, whose arrays and instance are files beside it
+    taking -= {("step", "traces"), ("step", "groups")}  # files of bytes, one a rank, and what belongs to them
     assert {key for key in taking if key[0] not in ("faulty", "toy_broadcast")} == set(TEXTS)
 
 
