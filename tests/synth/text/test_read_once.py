@@ -56,7 +56,7 @@ TEXTS: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {
     ("step", "file"): [
         (
             {},
-            'layers = 1\nactivation = "1MB"\nparameters = "1MB"\nforward = "1ms"\n[links]\na = { bandwidth = "1GB/s" }\n',
+            'layers = 1\nactivation = 1e6\nparameters = 1e6\nforward = "1ms"\n[links]\na = { bandwidth = "1GB/s" }\n',
         )
     ],
     ("step", "kernels"): [({}, "stream,start_us,dur_us,class,kernel\n7,0,5,gemm,a\n27,5,3,comm,b\n")],
