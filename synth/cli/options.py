@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -158,7 +158,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         if is_dataclass(group := hints[name]):
             groups[name], own = group, get_type_hints(group, include_extras=True)
-            inside = {f.name: parameter.replace(name=f.name, default=f.default) for f in fields(group)}
+            defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(group)}
+            inside = {key: parameter.replace(name=key, default=default) for key, default in defaults.items()}
             found = [one.replace(annotation=own[key]) for key, one in inside.items()]
         else:
             found = [parameter.replace(annotation=hints[name])]

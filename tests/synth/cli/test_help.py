@@ -34,6 +34,7 @@ def test_help_fits_and_explains(words: tuple[str, ...]) -> None:
     text = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(WIDTH)}).output
     lines = text.splitlines()
     assert max(map(len, lines)) <= WIDTH
+    assert " object at 0x" not in " ".join(text.split())  # what is required has no default
     options = [line for line in lines if re.match(r"  -", line)]
     assert options
     for line in options:
