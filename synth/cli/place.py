@@ -8,17 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from typer import Option
 
-from synth.arrays import IntArray
 from synth.cli.common import EXIT_FAILED, bad_option, checked
 from synth.cli.machine_import import MachineFile
 from synth.cli.options import grouped
 from synth.cli.plan_tokens import DRAWN, machine_meant, numbers
 
 if TYPE_CHECKING:
+    from synth.arrays import IntArray
     from synth.placement.program import Placed
     from synth.placement.question import Question
     from synth.planning import TokenPlanning
@@ -79,6 +78,8 @@ def place(
 
 def _load(option: str, planner: TokenPlanning, text: str, experts: int | None) -> IntArray:
     """Tokens of every expert, shape (experts,)."""
+    import numpy as np
+
     if text.startswith(DRAWN):
         given = numbers(text.removeprefix(DRAWN), option)
         _, goals = planner.drawn_experts(**given)
@@ -115,6 +116,8 @@ def _mean(question: Question) -> float:
 
 def _write(path: Path, names: list[str], placement: IntArray) -> None:
     """The table of a placement."""
+    import numpy as np
+
     from synth.text.files import write_atomically
 
     lines = ["expert,rank,copies"]
