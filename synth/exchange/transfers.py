@@ -25,11 +25,18 @@ class Ticks(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Data from one rank to another: the part's ``origin``, ``goal`` and ``bytes``, shape (parts,) each."""
+    """Data from one rank to another: the part's ``origin``, ``goal`` and ``bytes``, shape (parts,) each.
+
+    Where several may begin or end with a part, ``begins`` and ``ends`` say which ranks, shape (parts, ranks), and
+    ``origin`` is the first that begins with all of it, or :data:`EVERYONE`: each has a contribution, and their sum is
+    wanted.
+    """
 
     origin: IntArray
     goal: IntArray
     bytes: IntArray
+    begins: BoolArray | None = None
+    ends: BoolArray | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth.arrays import BoolArray, IntArray, WordArray
+from synth.ranks.goals import Goals
 
 BLOCK = 2**15  # words that are computed at a time: they stay in a processor's cache
 UNWRITTEN = np.uint64(0x7FF8DEAD0DEAD000)  # what memory holds before anything is written: as a float it is no number
@@ -48,10 +49,11 @@ def words(seed: int, part: int, owner: int, first: int, count: int) -> WordArray
 
 
 class Data:
-    """The data of one run: ``seed``, and whether its words are floats (``real``) or integers."""
+    """The data of one run: ``seed``, and whether its words are floats (``real``) or integers. ``goals`` say whose
+    contributions a sum has where those are not all ranks'."""
 
-    def __init__(self, seed: int, ranks: int, real: bool = False) -> None:
-        self.seed, self.ranks, self.real = seed, ranks, real
+    def __init__(self, seed: int, ranks: int, real: bool = False, goals: Goals | None = None) -> None:
+        self.seed, self.ranks, self.real, self.goals = seed, ranks, real, goals
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if real else np.uint64)
         self._totals: dict[int, npt.NDArray[Any]] = {}
 
@@ -62,12 +64,26 @@ class Data:
             return found
         return ((found & (_FRACTION | _SIGN)) | _HALF).view(np.float64)
 
+    def owner(self, part: int, rank: int) -> int:
+        """Whose data a rank begins with: its own, or where several begin with all of a part, those of the first."""
+        if self.goals is None or self.goals.begins is None:
+            return rank
+        origin = int(self.goals.origin[part])
+        return rank if origin < 0 else origin
+
+    def adding(self, part: int) -> list[int]:
+        """The ranks whose contributions the sum of a part has."""
+        if self.goals is None or self.goals.begins is None:
+            return list(range(self.ranks))
+        return np.flatnonzero(self.goals.begins[part]).tolist()
+
     def total(self, part: int, first: int, count: int) -> npt.NDArray[Any]:
-        """The sum over all ranks at these places; shape (count,)."""
+        """The sum of all contributions at these places; shape (count,)."""
         if part in self._totals:
             return self._totals[part][first : first + count]
-        found = self.own(part, 0, first, count)
-        for owner in range(1, self.ranks):
+        one, *others = self.adding(part)
+        found = self.own(part, one, first, count)
+        for owner in others:
             found = found + self.own(part, owner, first, count)
         return found
 

@@ -89,9 +89,12 @@ class _Held(NamedTuple):
     words: IntArray
 
 
-def _keys(ranks: int, of_part: IntArray, pieces: Pieces) -> IntArray:
-    """rank * pieces + piece, for all pieces whose part is of that rank, or of everyone."""
+def _keys(ranks: int, of_part: IntArray, some: BoolArray | None, pieces: Pieces) -> IntArray:
+    """rank * pieces + piece, for all pieces whose part is of that rank, or of everyone, or of ``some``."""
     count = len(pieces.part)
+    if some is not None:
+        number, rank = np.nonzero(some[pieces.part])
+        return rank * count + number
     owner, piece = of_part[pieces.part], np.arange(count)
     all_of = piece[owner == EVERYONE]
     alone = owner != EVERYONE
@@ -127,9 +130,10 @@ def program_of(transfers: Transfers, scale: float = 1.0) -> Program:
     goals = of_transfers(t)
     piece = pieces.place[t.piece]
     moved = [who * len(pieces.part) + piece for who in (t.src, t.dst)]
-    begins, ends = _keys(t.ranks, goals.origin, pieces), _keys(t.ranks, goals.goal, pieces)
+    begins = _keys(t.ranks, goals.origin, goals.begins, pieces)
+    ends = _keys(t.ranks, goals.goal, goals.ends, pieces)
     held = _memory(t.ranks, pieces, np.concatenate([begins, ends, *moved]))
-    if np.any(goals.origin == EVERYONE):  # a rank on the way of a sum has its contribution too
+    if goals.begins is None and np.any(goals.origin == EVERYONE):  # a rank on the way of a sum has its contribution too
         begins = held.key
     source, target = (held.at[np.searchsorted(held.key, key)] for key in moved)
     count = pieces.words[piece]
@@ -138,7 +142,8 @@ def program_of(transfers: Transfers, scale: float = 1.0) -> Program:
     order, sends = _in_time(t)
     number = np.concatenate([np.arange(len(t.piece))] * 2)[order]
     rank = np.concatenate([t.dst, t.src])[order]
-    received = np.where(t.adds, RECEIVE_ADD, RECEIVE)
+    adds = t.adds if goals.begins is None else t.adds & ~_comes_to_nothing(t, moved[1], begins)
+    received = np.where(adds, RECEIVE_ADD, RECEIVE)
     op_of = np.empty(len(t.piece), dtype=np.int64)
     op_of[number[~sends]] = np.flatnonzero(~sends)
     by_op = np.argsort(op_of[waiting], kind="stable")
@@ -202,6 +207,17 @@ def _in_time(t: Transfers) -> tuple[IntArray, BoolArray]:
     sends = np.repeat([False, True], len(t.piece))
     order = np.lexsort((_phases(t), np.concatenate([end, start]), np.concatenate([t.dst, t.src])))
     return order, sends[order]
+
+
+def _comes_to_nothing(t: Transfers, keys: IntArray, begins: IntArray) -> BoolArray:
+    """Which transfers bring a piece to a rank that has nothing of it yet: they store what others would add to.
+    ``keys``: of the receivers and pieces; ``begins``: those of what is there before."""
+    _, end = _times(t)
+    order = np.lexsort((_phases(t)[: len(end)], end))
+    _, first = np.unique(keys[order], return_index=True)
+    found = np.zeros(len(keys), dtype=bool)
+    found[order[first]] = True
+    return found & ~np.isin(keys, begins)
 
 
 def _changes(t: Transfers) -> tuple[BoolArray, IntArray, IntArray]:

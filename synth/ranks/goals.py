@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth.arrays import IntArray
+from synth.arrays import BoolArray, IntArray
 from synth.exchange.transfers import EVERYONE, Transfers, parts_of
 from synth.schedule.collective import REDUCING
 
@@ -14,10 +14,13 @@ from synth.schedule.collective import REDUCING
 @dataclass(frozen=True)
 class Goals:
     """``origin``: the rank that begins with a part, or :data:`EVERYONE`: every rank has a contribution to it, and the
-    sum of all is wanted. ``goal``: the rank that must end with it, or :data:`EVERYONE`. Both of shape (parts,)."""
+    sum of all is wanted. ``goal``: the rank that must end with it, or :data:`EVERYONE`. Both of shape (parts,).
+    ``begins`` and ``ends``, shape (parts, ranks): which ranks do, where those are neither one nor all."""
 
     origin: IntArray
     goal: IntArray
+    begins: BoolArray | None = None
+    ends: BoolArray | None = None
 
     @property
     def sums(self) -> bool:
@@ -51,5 +54,6 @@ def goals_of(collective: str, ranks: int, root: int | None) -> Goals:
 def of_transfers(transfers: Transfers) -> Goals:
     """The goals of a schedule."""
     if transfers.demand is not None:
-        return Goals(transfers.demand.origin, transfers.demand.goal)
+        demand = transfers.demand
+        return Goals(demand.origin, demand.goal, demand.begins, demand.ends)
     return goals_of(transfers.collective, transfers.ranks, transfers.root)

@@ -78,7 +78,7 @@ class Launch:
 
     def __init__(self, job: Job) -> None:
         self.job, self.program = job, job.program
-        self.data = Data(job.seed, self.program.ranks, job.real)
+        self.data = Data(job.seed, self.program.ranks, job.real, self.program.goals)
         self.memories = [self._mapped(int(words)) for words in self.program.words]
         self.marks: IntArray = np.frombuffer(mmap.mmap(-1, self.program.ranks * 2 * WORD), dtype=np.int64)
         self.marks = self.marks.reshape(-1, 2)

@@ -127,7 +127,7 @@ def _demand_processes(program: Program, size: int) -> None:
 
 def _run_rank(task: Task, comm: Comm, options: Any) -> Outcome:
     program, number = task.program, comm.Get_rank()
-    data, outcome = Data(options.seed, program.ranks, options.real), Outcome()
+    data, outcome = Data(options.seed, program.ranks, options.real, program.goals), Outcome()
     memory = np.empty(int(program.words[number]), dtype=data.dtype)
     rank = Rank(program, number, memory, data)
     for _ in range(options.repeat):

@@ -80,7 +80,7 @@ class Rank:
         self.memory.view(np.uint64)[:] = UNWRITTEN
         _, at, count, part, first, _ = (column.tolist() for column in self.begins.columns())
         for a, n, p, f in zip(at, count, part, first, strict=True):
-            self.data.fill(self.memory[a : a + n], p, self.number, f)
+            self.data.fill(self.memory[a : a + n], p, self.data.owner(p, self.number), f)
 
     def run(self, port: Port) -> None:
         """Do all operations. Raises :class:`StuckError` from a pause."""

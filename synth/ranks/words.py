@@ -103,16 +103,16 @@ def _found(program: Program, bits: int, part: int, place: int, data: Data) -> st
     origin = int(program.goals.origin[part])
     if origin >= 0:
         return f"it is not rank {origin}'s"
-    own = [data.own(part, rank, place, 1) for rank in range(program.ranks)]
+    own = [(rank, data.own(part, rank, place, 1)) for rank in data.adding(part)]
     total = data.total(part, place, 1)
-    for rank, one in enumerate(own):
+    for rank, one in own:
         if _same(word, total - one):
             return f"the contribution of rank {rank} is missing"
         if _same(word, total + one):
             return f"the contribution of rank {rank} is counted twice"
         if _same(word, one):
             return f"it is the contribution of rank {rank} alone"
-    return "it is not the sum over all ranks"
+    return "it is not the sum of all contributions"
 
 
 def _same(one: Any, other: Any) -> bool:

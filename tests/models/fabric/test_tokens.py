@@ -16,12 +16,18 @@ import synth
 from synth.errors import InputError, UnsupportedError
 from synth.instance import parse
 from synth.options import RunOptions
+from synth.ranks.crew import Crew
+from synth.ranks.data import Data
+from synth.ranks.from_transfers import program_of
+from synth.ranks.launcher import Job
+from synth.ranks.words import TransferNames, faults
 from synth_models.fabric import race
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.plans.tokens.batches import dealt
 from synth_models.fabric.plans.tokens.classes import WIDEST, of_routing
 from synth_models.fabric.plans.tokens.planner import PlannedTokens, TokenPlanner
+from synth_models.fabric.views.transfers import demands
 
 INSIDE, RAILS = ((0, 1), (1, 0), (2, 3), (3, 2)), ((0, 2), (2, 0), (1, 3), (3, 1))
 
@@ -85,6 +91,29 @@ def test_300_routings() -> None:
     seen = Counter(word for seed in range(300) for word in against_every_schedule(seed, 4 if seed % 5 else 6, 2_000))
     assert seen["too large"] <= 60, seen
     assert seen["optimal"] >= 440, seen
+
+
+def pairs_end_right(seeds: range) -> None:
+    """Dispatch and combine of random routings, run by a process a rank with real data."""
+    with Crew() as crew:
+        for seed in seeds:
+            _, _, ways = planned(random.Random(seed), 8)
+            for way in ways:
+                if not way.schedule.transfers:
+                    continue
+                t = demands(way.instance, way.schedule)
+                program, real = program_of(t), seed % 2 == 1
+                done = crew.run(Job(program, seed, real=real))
+                assert faults(program, done, TransferNames(t), Data(seed, t.ranks, real, program.goals)) == []
+
+
+def test_pairs_end_right_by_processes() -> None:
+    pairs_end_right(range(5))
+
+
+@pytest.mark.slow
+def test_50_pairs_end_right_by_processes() -> None:
+    pairs_end_right(range(50))
 
 
 def test_one_token_by_hand() -> None:

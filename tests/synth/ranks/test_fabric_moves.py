@@ -3,13 +3,16 @@ what no rank can do is refused."""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import Counter
 
 import numpy as np
 import pytest
 from examples import some
+from models.fabric.small_machines import schedule_of
 from models.fabric.test_flat_table import drawn
+from models.fabric.test_traffic import among_three, random_traffic_schedule
 
 from synth.errors import InputError
 from synth.ranks.crew import Crew
@@ -47,6 +50,51 @@ def test_random_schedules_on_random_machines_end_right() -> None:
     assert seen["demand"] >= 2
     assert seen["store and forward"] >= 5
     assert np.sum(list(refused.values())) <= some(100) // 2
+
+
+def ends_right(crew: Crew, instance: FabricInstance, schedule: Schedule, seed: int) -> bool:
+    """Whether all wanters have what they want, with integers or floats."""
+    t = demands(instance, schedule)
+    program, real = program_of(t), seed % 3 == 0
+    done = crew.run(Job(program, seed, real=real))
+    return faults(program, done, TransferNames(t), Data(seed, t.ranks, real, program.goals)) == []
+
+
+def without(schedule: Schedule, lost: int) -> Schedule:
+    """The schedule without a transfer."""
+    kept = np.delete(np.arange(schedule.transfers), lost)
+    lengths = np.diff(schedule.route_start)
+    links = [schedule.link[schedule.route_start[i] : schedule.route_start[i + 1]] for i in kept.tolist()]
+    return dataclasses.replace(
+        schedule, piece=schedule.piece[kept], start=schedule.start[kept], adds=schedule.adds[kept],
+        route_start=np.concatenate([[0], np.cumsum(lengths[kept])]), link=np.concatenate([schedule.link[:0], *links]),
+    )  # fmt: skip
+
+
+def test_blocks_of_several_holders_end_right_and_a_transfer_less_is_seen() -> None:
+    """What the check accepts ends right; where a run ends wrong, the check refuses, too."""
+    chooser, seen = random.Random("blocks of several holders"), Counter[str]()
+    with Crew() as crew:
+        for seed in range(some(150)):
+            instance, schedule = random_traffic_schedule(chooser)
+            nodes = {int(v) for v in instance.machine.network.dst[schedule.link]}
+            if not schedule.transfers or nodes - set(instance.members):
+                continue  # executors do not relay over others
+            assert ends_right(crew, instance, schedule, seed), seed
+            less = without(schedule, chooser.randrange(schedule.transfers))
+            refused, right = bool(check_schedule(instance, less).faults), ends_right(crew, instance, less, seed)
+            assert right or refused
+            seen.update(["right" if right else "wrong", *("sum" if s else "any" for s in instance.blocks.sums)])
+    assert min(seen["wrong"], seen["sum"], seen["any"]) >= 5
+
+
+def test_what_comes_first_to_a_rank_without_a_contribution_is_stored() -> None:
+    """Rank 0 and 1 have contributions; rank 2 wants the sum and adds none of its own."""
+    instance = among_three((8, [0, 1], "sum", [2]))
+    schedule = schedule_of([(0, 8)], [(0, 0, [4], True), (8, 0, [2], True)])
+    with Crew() as crew:
+        assert ends_right(crew, instance, schedule, 1)
+        assert not ends_right(crew, instance, without(schedule, 0), 1)
 
 
 def test_a_rank_adds_for_a_switch_only_where_its_own_sum_stays() -> None:

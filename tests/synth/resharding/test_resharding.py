@@ -18,6 +18,14 @@ from typer.testing import CliRunner
 
 from synth.cli.main import app
 from synth.errors import InputError
+from synth.exchange.record_export import moves_of
+from synth.ranks.crew import Crew
+from synth.ranks.data import Data
+from synth.ranks.from_transfers import program_of
+from synth.ranks.launcher import Job
+from synth.ranks.words import TransferNames
+from synth.ranks.words import faults as wrong
+from synth.records import record as records
 from synth.resharding.classes import Class, classes_of
 from synth.resharding.mesh import Mesh, read_mesh
 from synth.resharding.tensors import DTYPES, Tensor, read_tensors
@@ -139,6 +147,18 @@ def test_fused_and_uneven_parts(held: str, wanted: str, tmp_path: Path) -> None:
     assert by_ends(classes_of(tensors, source, target)) == expected(source, target, rows)
 
 
+def ends_right_by_processes(out: Path) -> None:
+    """Every plan of the folder, run by a process a rank with real data."""
+    paths = sorted(out.rglob("class_trees*.json"))
+    assert len(paths) == 5
+    with Crew() as crew:
+        for path in paths:
+            t = moves_of(records.read(path))
+            program = program_of(t)
+            done = crew.run(Job(program))
+            assert wrong(program, done, TransferNames(t), Data(0, t.ranks, goals=program.goals)) == []
+
+
 def moved(files: tuple[Path, Path, Path], folder: Path) -> dict[str, Any]:
     """Plan by the command, then move real arrays by its two tables alone and compare every wanter's entries."""
     out = folder / "out"
@@ -174,6 +194,7 @@ def moved(files: tuple[Path, Path, Path], folder: Path) -> dict[str, Any]:
             held.setdefault(dst, {})[key] = held[src][key]
     for rank, (name, entry) in want:
         assert bytes(held[rank][name, entry, k] for k in range(width[name])) == truth[name, entry]
+    ends_right_by_processes(out)
     answer: dict[str, Any] = json.loads(done.stdout)
     seconds = {row["rule"]: row["seconds"] for row in answer["plans"]}
     assert answer["plans"][0]["bound"] <= seconds[answer["kept"]] == min(seconds.values())

@@ -9,7 +9,7 @@ import numpy as np
 
 from synth.arrays import BoolArray, IntArray
 from synth.errors import InputError
-from synth.exchange.transfers import Demand, Ticks, Transfers, in_order, seconds
+from synth.exchange.transfers import EVERYONE, Demand, Ticks, Transfers, in_order, seconds
 from synth.kernels import jit
 from synth.text.quantities import counted
 from synth_models.fabric.check.route_hops import Hops, hops_of
@@ -35,17 +35,17 @@ def transfers(instance: FabricInstance, schedule: Schedule | Quotient) -> Transf
             "a demand is no collective that an executor knows: its chunks are of one size (alltoall is one); "
             "`synth export` and `synth run` take it"
         )
+    if instance.traffic is not None:
+        raise InputError(f"blocks with several holders or wanters: {_NO_FORM}; `synth run` runs them")
     return _listed(instance, schedule)
 
 
 def demands(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
-    """The same, also for a demand, whose parts are its rows."""
+    """The same, also for a demand, whose parts are its rows, and for blocks of several holders or wanters."""
     return _listed(instance, schedule)
 
 
 def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfers:
-    if instance.traffic is not None:
-        raise InputError(f"blocks with several holders or wanters: {_NO_FORM}")
     if instance.collectives is not None:
         raise InputError(f"several collectives at once: {_NO_FORM}")
     schedule = expanded(instance, schedule)
@@ -62,7 +62,7 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
     return in_order(
         Transfers(
             name=instance.name,
-            collective=instance.collective,
+            collective="demand" if instance.traffic is not None else instance.collective,
             ranks=n,
             root=None if instance.the_root is None else int(place[instance.the_root]),
             part_bytes=instance.bytes // n if instance.collective in SHARED_OUT else instance.bytes,
@@ -77,7 +77,7 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
             end_s=end_s,
             channel_hint=_ways(moves.src, moves.dst, schedule.link[schedule.route_start[:-1]][moves.owner]),
             ticks=Ticks(moves.start, moves.end, schedule.ticks_per_s),
-            demand=_demand(instance, place) if instance.collective == "demand" else None,
+            demand=_demand(instance, place) if instance.collective in ("demand", "traffic") else None,
             together=_together(instance, schedule, moves),
             summed=_words(schedule, hops),
             outlet=_outlets(instance.machine, schedule)[moves.owner],
@@ -94,7 +94,12 @@ def _outlets(machine: Machine, schedule: Schedule) -> IntArray:
 
 def _demand(instance: FabricInstance, place: IntArray) -> Demand:
     blocks = instance.blocks
-    return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
+    if instance.traffic is None:
+        return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
+    members, nodes = list(instance.members), instance.machine.nodes
+    begins, ends = (blocks.masks(codes, members, nodes)[:, members] for codes in (blocks.origin, blocks.goal))
+    first = np.where(blocks.sums, EVERYONE, np.argmax(begins, axis=1))
+    return Demand(first, np.argmax(ends, axis=1), blocks.bytes, begins, ends)
 
 
 def _several(schedule: Schedule, hops: Hops) -> IntArray:
@@ -266,7 +271,7 @@ def _forwarded(instance: FabricInstance, schedule: Schedule, hops: Hops) -> tupl
     came = np.arange(schedule.transfers, dtype=np.int64)
     if is_switch[net.src[first]].any():
         head = net.dst[first].astype(np.int64)
-        reduces = bool((instance.blocks.origin < 0).any())
+        reduces = bool(instance.blocks.sums.any())
         if reduces and _sums_in_switches(schedule.piece, net.src[first].astype(np.int64), head, is_switch):
             raise InputError("sums are formed in switches; a message from rank to rank carries one rank's")
         order = np.lexsort((schedule.start, schedule.piece))
@@ -365,6 +370,7 @@ def _pieces(instance: FabricInstance, schedule: Schedule, place: IntArray) -> tu
     part = {
         "allgather": origin, "gather": origin, "reduce_scatter": goal, "scatter": goal, "alltoall": origin * n + goal,
         "demand": np.arange(len(instance.blocks), dtype=np.int64),
+        "traffic": np.arange(len(instance.blocks), dtype=np.int64),
     }.get(instance.collective, whole)  # fmt: skip
     return part[block], offset
 
