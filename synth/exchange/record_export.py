@@ -89,7 +89,7 @@ def write_schedule(
     Raises :class:`InputError` for an executor that does not read the format, where a limit cannot be kept, where what
     would be written does not pass the check of its format, and where the file cannot be written.
     """
-    if transfers.demand is not None and transfers.demand.begins is not None:
+    if transfers.begins is not None:
         words = "no file here says how an executor runs them; `synth run` does, `synth show RECORD --csv` lists them"
         raise InputError(f"blocks with several holders or wanters: {words}")
     name = _executor_of(transfers, form, executor, wish)

@@ -25,18 +25,11 @@ class Ticks(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Data from one rank to another: the part's ``origin``, ``goal`` and ``bytes``, shape (parts,) each.
-
-    Where several may begin or end with a part, ``begins`` and ``ends`` say which ranks, shape (parts, ranks), and
-    ``origin`` is the first that begins with all of it, or :data:`EVERYONE`: each has a contribution, and their sum is
-    wanted.
-    """
+    """Data from one rank to another: the part's ``origin``, ``goal`` and ``bytes``, shape (parts,) each."""
 
     origin: IntArray
     goal: IntArray
     bytes: IntArray
-    begins: BoolArray | None = None
-    ends: BoolArray | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +41,8 @@ class Transfers:
     r N + t goes from r to t (a rank's own parts need no pieces); ``broadcast``, ``reduce``, ``allreduce``: one part, 0.
     ``part_bytes`` is the size of every part (all parts of a collective are of one size).
     No collective of executors is ``demand``: its parts are those of ``demand``, of any size up to ``part_bytes``.
+    Where several may begin or end with one of them, ``begins`` and ``ends`` say which ranks, shape (parts, ranks), and
+    ``origin`` is the first that begins with all of it, or :data:`EVERYONE`: each contributes, and the sum is wanted.
 
     ``piece_part``, ``piece_offset``, ``piece_bytes``: shape (pieces,); pieces of a part do not overlap and cover it,
     but for a part that no piece moves. ``piece``, ``src``, ``dst``, ``adds``: shape (transfers,), in an order in which
@@ -88,6 +83,8 @@ class Transfers:
     summed: str = ""
     outlet: IntArray | None = None
     wants: IntArray | None = None
+    begins: BoolArray | None = None
+    ends: BoolArray | None = None
 
     def taken(self, rows: Any) -> Transfers:
         """The transfers of these rows (numbers, or a mask), in their order; the pieces stay."""

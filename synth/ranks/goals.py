@@ -55,5 +55,5 @@ def of_transfers(transfers: Transfers) -> Goals:
     """The goals of a schedule."""
     if transfers.demand is not None:
         demand = transfers.demand
-        return Goals(demand.origin, demand.goal, demand.begins, demand.ends)
+        return Goals(demand.origin, demand.goal, transfers.begins, transfers.ends)
     return goals_of(transfers.collective, transfers.ranks, transfers.root)

@@ -77,7 +77,7 @@ def _listed(instance: FabricInstance, schedule: Schedule | Quotient) -> Transfer
             end_s=end_s,
             channel_hint=_ways(moves.src, moves.dst, schedule.link[schedule.route_start[:-1]][moves.owner]),
             ticks=Ticks(moves.start, moves.end, schedule.ticks_per_s),
-            demand=_demand(instance, place) if instance.collective in ("demand", "traffic") else None,
+            **_whose(instance, place),
             together=_together(instance, schedule, moves),
             summed=_words(schedule, hops),
             outlet=_outlets(instance.machine, schedule)[moves.owner],
@@ -92,14 +92,17 @@ def _outlets(machine: Machine, schedule: Schedule) -> IntArray:
     return found
 
 
-def _demand(instance: FabricInstance, place: IntArray) -> Demand:
-    blocks = instance.blocks
+def _whose(instance: FabricInstance, place: IntArray) -> dict[str, Any]:
+    """Whose the parts of a demand are: its rows, or blocks with the ranks that begin and end with them."""
+    blocks, members = instance.blocks, list(instance.members)
+    if instance.collective == "demand":
+        return {"demand": Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)}
     if instance.traffic is None:
-        return Demand(place[blocks.origin], place[blocks.goal], blocks.bytes)
-    members, nodes = list(instance.members), instance.machine.nodes
-    begins, ends = (blocks.masks(codes, members, nodes)[:, members] for codes in (blocks.origin, blocks.goal))
+        return {}
+    codes = (blocks.origin, blocks.goal)
+    begins, ends = (blocks.masks(code, members, instance.machine.nodes)[:, members] for code in codes)
     first = np.where(blocks.sums, EVERYONE, np.argmax(begins, axis=1))
-    return Demand(first, np.argmax(ends, axis=1), blocks.bytes, begins, ends)
+    return {"demand": Demand(first, np.argmax(ends, axis=1), blocks.bytes), "begins": begins, "ends": ends}
 
 
 def _several(schedule: Schedule, hops: Hops) -> IntArray:
