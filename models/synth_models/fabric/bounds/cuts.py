@@ -35,7 +35,7 @@ Dinkelbach 1967), until none does. What is found is computed again exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
@@ -163,6 +163,23 @@ def cut_bound(links: Links, inside: BoolArray, sources: BoolArray, sinks: BoolAr
         lambda: _words(links, inside, volume, weight, spent),
         lambda: _certificate(links, inside, sources, sinks),
     )
+
+
+def stronger(best: Proven, found: Proven | None) -> Proven:
+    """What was found where it proves more than the best."""
+    return found if found is not None and found.seconds > best.seconds else best
+
+
+def strongest_of(
+    links: Links, cuts: Iterable[tuple[BoolArray, BoolArray, BoolArray]], more: Callable[[], bool], known: Proven
+) -> Proven:
+    """The strongest of cuts (insides, sources, sinks) that are looked at while ``more()``, or ``known``."""
+    best = known
+    for inside, sources, sinks in cuts:
+        best = stronger(best, cut_bound(links, inside, sources, sinks))
+        if not more():
+            break
+    return best
 
 
 def _of_sink(links: Links, look: Colours, v: int) -> Iterator[Question]:

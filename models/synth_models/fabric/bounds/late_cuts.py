@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from synth.arrays import BoolArray
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.cuts import cut_bound, mask, with_joined
+from synth_models.fabric.bounds.cuts import mask, strongest_of, with_joined
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.problem.ready import moments
 
@@ -22,14 +22,7 @@ MOST_BOXES = 64  # for each of them
 
 def strongest_late_cut(links: Links, more: Callable[[], bool], known: Proven) -> Proven:
     """The strongest such cut, or ``known`` where none is stronger."""
-    best = known
-    for inside, sources, sinks in _candidates(links):
-        found = cut_bound(links, inside, sources, sinks)
-        if found is not None and found.seconds > best.seconds:
-            best = found
-        if not more():
-            break
-    return best
+    return strongest_of(links, _candidates(links), more, known)
 
 
 def _candidates(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:

@@ -15,7 +15,7 @@ import numpy as np
 from synth.arrays import BoolArray
 from synth.graph.shortest_paths import UNREACHABLE
 from synth_models.fabric.bounds.arrays import Links
-from synth_models.fabric.bounds.cuts import cut_bound
+from synth_models.fabric.bounds.cuts import cut_bound, stronger, strongest_of
 from synth_models.fabric.bounds.paths import distances
 from synth_models.fabric.bounds.proven import NOTHING, Proven
 from synth_models.fabric.instance import FabricInstance
@@ -28,14 +28,7 @@ MOST_THRESHOLDS = 6  # distances tried per rank
 
 def cuts_of_traffic(links: Links, more: Callable[[], bool]) -> Proven:
     """The strongest of the cuts that are looked at while ``more()``."""
-    best = NOTHING
-    for inside, sources, sinks in _cuts(links):
-        found = cut_bound(links, inside, sources, sinks)
-        if found is not None and found.seconds > best.seconds:
-            best = found
-        if not more():
-            break
-    return best
+    return strongest_of(links, _cuts(links), more, NOTHING)
 
 
 def quick_traffic_cut(instance: FabricInstance, asked: int = FEW) -> Proven:
@@ -54,18 +47,14 @@ def side_cuts(instance: FabricInstance) -> Proven:
     for box in boxes:
         inside = with_own_switches(links, tuple(box.tolist()))
         for side in ([~inside] if wants[box].any() else []) + ([inside] if holds[box].any() else []):
-            best = _stronger(best, cut_bound(links, side, members, members))
+            best = stronger(best, cut_bound(links, side, members, members))
     if len(boxes) == len(links.members) or not (holds & wants).any():
         for rank in np.flatnonzero(holds | wants).tolist()[:MOST_SIDES]:
             one = np.zeros(links.nodes, dtype=bool)
             one[rank] = True
             for side in ([~one] if wants[rank] else []) + ([one] if holds[rank] else []):
-                best = _stronger(best, cut_bound(links, side, members, members))
+                best = stronger(best, cut_bound(links, side, members, members))
     return best
-
-
-def _stronger(best: Proven, found: Proven | None) -> Proven:
-    return found if found is not None and found.seconds > best.seconds else best
 
 
 def _cuts(links: Links) -> Iterator[tuple[BoolArray, BoolArray, BoolArray]]:
