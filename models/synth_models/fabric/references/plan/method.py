@@ -22,13 +22,14 @@ from pydantic import BaseModel
 
 from synth.arrays import IntArray
 from synth.errors import InputError, UnsupportedError
-from synth.method import Outcome, Verdict
+from synth.method import Outcome
 from synth.options import RunOptions, given_limit
 from synth_models.fabric.bounds.many_demands import ManyDemands
 from synth_models.fabric.bounds.proven import Proven
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import MOST_BYTES, FabricInstance
+from synth_models.fabric.plans.certified import Certified
 from synth_models.fabric.plans.demands.balanced_plan import Plan, balanced_plan, schedule_of
 from synth_models.fabric.plans.demands.layout import LONGEST, Layout
 from synth_models.fabric.plans.demands.matrix import demand_of, read_matrix
@@ -72,7 +73,7 @@ class Maker(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class Planned(Certified):
     """What the planner found for one demand.
 
     ``matrix``: the demand, bytes from rank to rank in the order of the process group, nothing on the diagonal.
@@ -88,16 +89,6 @@ class Planned:
     proven: Proven
     _made: Plan | Schedule
     tried: tuple[str, ...] = ()
-
-    @property
-    def bound(self) -> float:
-        """The lower bound in seconds, rounded down to a float."""
-        return float_below(self.proven.seconds)
-
-    @property
-    def gap(self) -> float:
-        """(seconds − bound) / seconds; 0 where nothing has to move."""
-        return (self.seconds - self.bound) / self.seconds if self.seconds else 0.0
 
     @property
     def optimal(self) -> bool:
@@ -138,14 +129,6 @@ class Planned:
         found = np.empty_like(matrix)
         found[np.ix_(order, order)] = matrix
         return found
-
-    def check(self) -> Verdict:
-        """Replay the schedule and verify the bound's certificate, both from the instance alone."""
-        verdict = check_schedule(self.instance, self.schedule)
-        verdict.faults += check_bound(self.instance, self.bound, self.proven.certificate())
-        if verdict.ok and verdict.value != self.seconds:
-            verdict.faults.append(f"the replay ends at {verdict.value} s, the plan says {self.seconds} s")
-        return verdict
 
 
 class Planner:
