@@ -46,6 +46,13 @@ class Placed(NamedTuple):
     end: IntArray
 
 
+@jit(inlined=True)
+def up_to_cut(amount: int, turn: int, cuts: IntArray) -> int:
+    """How much of an amount whose turn begins then goes before the next of the turns ``cuts``."""
+    cut = np.searchsorted(cuts, turn, side="right")
+    return min(amount, cuts[cut] - turn) if cut < len(cuts) else amount
+
+
 @jit
 def between_boxes(parts: Parts, stages: Stages, cuts: IntArray, boxes: int, size: int) -> Pieces:
     """The parts, cut where a stage ends and at the turns ``cuts``, each with its turn."""
@@ -72,10 +79,7 @@ def between_boxes(parts: Parts, stages: Stages, cuts: IntArray, boxes: int, size
                     while left > 0:
                         s = by_target[stage]
                         turn = begin[s] + gone
-                        taken = min(left, stages.length[s] - gone)
-                        cut = np.searchsorted(cuts, turn, side="right")
-                        if cut < len(cuts):
-                            taken = min(taken, cuts[cut] - turn)
+                        taken = up_to_cut(min(left, stages.length[s] - gone), turn, cuts)
                         pieces.origin[top], pieces.goal[top], pieces.rail[top] = parts.origin[p], parts.goal[p], q
                         pieces.bytes[top], pieces.turn[top] = taken, turn
                         top += 1

@@ -13,6 +13,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.kernels import jit
 from synth_models.fabric.plans.demands.decomposition import Stages
+from synth_models.fabric.plans.demands.timeline import up_to_cut
 from synth_models.fabric.plans.tokens.classes import Classes
 
 
@@ -106,10 +107,7 @@ def batches_of(sent: IntArray, share: IntArray, stages: Stages, cuts: IntArray, 
                     while left > 0:
                         s = by_target[stage]
                         turn = begin[s] + used
-                        taken = min(left, stages.length[s] - used)
-                        cut = np.searchsorted(cuts, turn, side="right")
-                        if cut < len(cuts):
-                            taken = min(taken, cuts[cut] - turn)
+                        taken = up_to_cut(min(left, stages.length[s] - used), turn, cuts)
                         origin[top], box[top], rail[top] = b * size + g, c, q
                         first[top], tokens[top], turns[top] = at, taken, turn
                         top += 1
