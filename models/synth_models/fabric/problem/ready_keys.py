@@ -144,10 +144,10 @@ def named(fault: Fault, keys: Any, lines: Sequence[int]) -> Fault:
     """A fault of the instance's ``ready`` as one of the key or of the line that its row comes from."""
     if fault.path == "scenarios":
         return replace(fault, path="late")
-    found = re.fullmatch(r"ready\[(\d+)\](?:\[([01])\])?", fault.path)
+    found = re.fullmatch(r"ready\[(?P<row>\d+)\](?:\[(?P<column>[01])\])?", fault.path)
     if found is None:
         return fault
-    row, column = int(found[1]), found[2]
+    row, column = int(found["row"]), found["column"]
     if row >= len(lines):
         return replace(fault, path="late" if keys.late is not None else "ready")
     where = f"{keys.ready}, line {lines[row]}"

@@ -33,8 +33,8 @@ class Table(NamedTuple):
     @property
     def bytes(self) -> int:
         """All that is asked for."""
-        amounts: list[int] = [row[2] for row in self.demand or ()] + [row["bytes"] for row in self.traffic or ()]
-        return sum(amounts)
+        asked: list[int] = [size for _, _, size in self.demand or ()] + [row["bytes"] for row in self.traffic or ()]
+        return sum(asked)
 
 
 def read_table(file: InputFile, places: Places | None = None) -> Table:
