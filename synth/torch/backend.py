@@ -100,54 +100,54 @@ class SynthGroup(ProcessGroup):  # type: ignore[misc]
 
     def allreduce(self, tensors: Sequence[torch.Tensor], opts: Any = None) -> Any:
         sums = opts is None or opts.reduceOp == dist.ReduceOp.SUM
-        other = lambda: self.inner.allreduce(tensors, *([] if opts is None else [opts]))  # noqa: E731
+        other = partial(self.inner.allreduce, tensors, *([] if opts is None else [opts]))
         return self._way("allreduce", [], tensors, tensors, other, suits=sums and len(tensors) == 1)
 
     def broadcast(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
-        other = lambda: self.inner.broadcast(tensors, opts)  # noqa: E731
+        other = partial(self.inner.broadcast, tensors, opts)
         return self._way("broadcast", [], tensors, tensors, other, opts.rootRank, len(tensors) == 1)
 
     def reduce(self, tensors: Sequence[torch.Tensor], opts: Any) -> Any:
-        other = lambda: self.inner.reduce(tensors, opts)  # noqa: E731
+        other = partial(self.inner.reduce, tensors, opts)
         sums = opts.reduceOp == dist.ReduceOp.SUM and len(tensors) == 1
         return self._way("reduce", [], tensors, tensors, other, opts.rootRank, sums)
 
     def allgather(self, outputs: Any, inputs: Sequence[torch.Tensor], *opts: Any) -> Any:
-        other = lambda: self.inner.allgather(outputs, inputs, *opts)  # noqa: E731
+        other = partial(self.inner.allgather, outputs, inputs, *opts)
         return self._way("allgather", inputs, outputs[0], outputs, other, suits=len(inputs) == 1)
 
     def gather(self, outputs: Any, inputs: Sequence[torch.Tensor], opts: Any) -> Any:
-        other = lambda: self.inner.gather(outputs, inputs, opts)  # noqa: E731
+        other = partial(self.inner.gather, outputs, inputs, opts)
         into = outputs[0] if outputs else []
         return self._way("gather", inputs, into, outputs, other, opts.rootRank, len(inputs) == 1)
 
     def scatter(self, outputs: Sequence[torch.Tensor], inputs: Any, opts: Any) -> Any:
-        other = lambda: self.inner.scatter(outputs, inputs, opts)  # noqa: E731
+        other = partial(self.inner.scatter, outputs, inputs, opts)
         given = inputs[0] if inputs else []
         return self._way("scatter", given, outputs, outputs, other, opts.rootRank, len(outputs) == 1)
 
     def reduce_scatter(self, outputs: Sequence[torch.Tensor], inputs: Any, opts: Any = None) -> Any:
         sums = opts is None or opts.reduceOp == dist.ReduceOp.SUM
-        other = lambda: self.inner.reduce_scatter(outputs, inputs, *([] if opts is None else [opts]))  # noqa: E731
+        other = partial(self.inner.reduce_scatter, outputs, inputs, *([] if opts is None else [opts]))
         return self._way("reduce_scatter", inputs[0], outputs, outputs, other, suits=sums and len(outputs) == 1)
 
     def alltoall(self, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], *opts: Any) -> Any:
-        other = lambda: self.inner.alltoall(outputs, inputs, *opts)  # noqa: E731
+        other = partial(self.inner.alltoall, outputs, inputs, *opts)
         return self._way("alltoall", inputs, outputs, outputs, other)
 
     def alltoall_base(self, output: torch.Tensor, input: torch.Tensor, splits: Any, of: Any, *opts: Any) -> Any:
-        other = lambda: self.inner.alltoall_base(output, input, splits, of, *opts)  # noqa: E731
+        other = partial(self.inner.alltoall_base, output, input, splits, of, *opts)
         even = not splits and not of and self._shares(output, input)
         given, into = (self._cut(one) if even else [] for one in (input, output))
         return self._way("alltoall", given, into, [output], other, suits=even)
 
     def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, *opts: Any) -> Any:
-        other = lambda: self.inner._allgather_base(output, input, *opts)  # noqa: E731
+        other = partial(self.inner._allgather_base, output, input, *opts)
         even = self._shares(output) and output.numel() == input.numel() * self.size()
         return self._way("allgather", [input], self._cut(output) if even else [], [output], other, suits=even)
 
     def _reduce_scatter_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> Any:
-        other = lambda: self.inner._reduce_scatter_base(output, input, *([] if opts is None else [opts]))  # noqa: E731
+        other = partial(self.inner._reduce_scatter_base, output, input, *([] if opts is None else [opts]))
         even = self._shares(input) and input.numel() == output.numel() * self.size()
         even = even and (opts is None or opts.reduceOp == dist.ReduceOp.SUM)
         return self._way("reduce_scatter", self._cut(input) if even else [], [output], [output], other, suits=even)
