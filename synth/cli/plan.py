@@ -203,8 +203,9 @@ def _tokens(machine: Instance, experts: Tokens, wanted: Wanted) -> None:
         ways = plan_tokens(planner, experts, wanted.check, wanted.as_json)
     except UnsupportedError as error:
         raise InputError(f"no plan of tokens on this machine: {error}") from None
-    for way in ways if wanted.out is not None else ():
-        _write(way, wanted.out, name_of(way, experts.tokens or ""))  # type: ignore[arg-type]
+    if wanted.out is not None:
+        for way in ways:
+            _write(way, wanted.out, name_of(way, experts.tokens or ""))
 
 
 @contextmanager

@@ -53,7 +53,8 @@ def asked(load: IntArray, boxes: int, ranks: int, copies: int, groups: int) -> Q
 def loads(load: IntArray, placement: IntArray) -> list[Fraction]:
     """What every rank gets of these loads by a placement, the expert in every slot, shape (ranks, slots)."""
     copies = np.bincount(placement.ravel(), minlength=len(load))
-    share = [Fraction(int(tokens), int(count)) if count else Fraction(0) for tokens, count in zip(load, copies)]  # noqa: B905
+    share = [Fraction(int(tokens), int(count)) if count else Fraction(0)
+             for tokens, count in zip(load, copies, strict=True)]  # fmt: skip
     return [sum((share[expert] for expert in row), Fraction(0)) for row in placement.tolist()]
 
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from synth.method import Outcome
+from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
 from synth_models.step.bounds.strongest import strongest
 from synth_models.step.instance import TICKS, StepInstance
 from synth_models.step.parts.prices import quickest
 from synth_models.step.solution import timetable_of
+
+ENDED: dict[str, Termination] = {"optimal": "optimal", "limit": "time_limit"}  # by how the solver ended
 
 
 def _ends(model: Any, start: list[Any], long: list[int], last: Any) -> None:
@@ -68,5 +70,5 @@ def solve(instance: StepInstance, options: RunOptions) -> Outcome:
         bound: dict[str, Any] = {"bound": own / TICKS, "bound_proof": words, "certificate": certificate}
     else:
         bound = {"bound": result.bound / TICKS, "bound_proof": "CP-SAT's bound, of quickest algorithms one at a time"}
-    ended = {"optimal": "optimal", "limit": "time_limit"}.get(result.termination, "error")
-    return Outcome(ended, found, message=cpsat.with_caveat(result.message, options), solve_s=result.solve_s, **bound)  # type: ignore[arg-type]
+    ended, said = ENDED.get(result.termination, "error"), cpsat.with_caveat(result.message, options)
+    return Outcome(ended, found, message=said, solve_s=result.solve_s, **bound)
