@@ -203,7 +203,7 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
         most = f"{MOST_BYTES:,} bytes or {MOST_PARTS:,} lists and objects"
         raise InputError(f"{where}holds more than {most}, the most that is read", source)
     try:
-        return json.loads(decode(data), object_pairs_hook=_no_repeated_keys)
+        return json.loads(decode(data), object_pairs_hook=no_repeated_keys)
     except json.JSONDecodeError as error:
         message = f"not valid JSON: line {line or error.lineno}, column {error.colno}: {error.msg}"
         raise InputError(message, source) from None
@@ -211,7 +211,8 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
         raise InputError(f"not valid JSON: {where}{error}", source) from None
 
 
-def _no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON as a dict. Raises ``ValueError`` naming the first key, by the alphabet, that stands twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
         repeated = sorted({key for key, _ in pairs if sum(k == key for k, _ in pairs) > 1})

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from synth.errors import Fault, InputError
+from synth.instance import no_repeated_keys
 from synth.text import amounts
 from synth.text.csv import choice_cell, typed_rows
 from synth.text.input_file import InputFile
@@ -139,7 +140,7 @@ def _values(
 
 def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
     """The elements of the list that the file holds, and the line on which each begins."""
-    text, decoder = file.text, json.JSONDecoder(object_pairs_hook=_each_key_once)
+    text, decoder = file.text, json.JSONDecoder(object_pairs_hook=no_repeated_keys)
     at, line, counted = text.index("[") + 1, 1, 0
     first = True
     while True:
@@ -160,13 +161,6 @@ def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
         at += 1
     if text[at + 1 :].strip():
         raise InputError("not valid JSON: something stands behind the list", str(file))
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"a key stands twice: {next(key for key in keys if keys.count(key) > 1)}")
-    return dict(pairs)
 
 
 def _behind(text: str, at: int) -> int:
