@@ -11,6 +11,7 @@ import pytest
 from models.fabric.plane_brute_force import Block, Plane, TooLarge, least_ticks
 from models.fabric.small_machines import machine
 
+from synth.errors import UnsupportedError
 from synth.options import RunOptions
 from synth.resharding.classes import classes_of
 from synth.resharding.mesh import Mesh
@@ -59,10 +60,10 @@ def drawn(seed: int, folder: Path) -> tuple[list[Plane], list[Block]]:
     return planes, blocks
 
 
-def values(instance: FabricInstance, most: int = 1) -> dict[str, float]:
-    """The replayed seconds of every rule, one piece a block."""
+def values(instance: FabricInstance, most: int = 1, rules: tuple[str, ...] = RULES) -> dict[str, float]:
+    """The replayed seconds of these rules; with ``most`` 1 one piece a block."""
     found = {}
-    for rule in RULES:
+    for rule in rules:
         options: Any = RunOptions(None, method={"rule": rule, "transfers": most})
         verdict = check_schedule(instance, race.call("class_trees", instance, options).solution)
         assert verdict.ok, verdict.faults
@@ -102,6 +103,26 @@ def test_first_holder_alone_sends_by_the_direct_rule() -> None:
     found = values(behind(STAR, blocks))
     assert (found["direct"], found["balanced"], found["trees"]) == (8.0, 4.0, 4.0)
     assert least_ticks(STAR, blocks, 1000) == 4
+
+
+def test_a_mate_takes_over_only_from_whom_it_shares_a_plane_with() -> None:
+    """Ranks 0 and 1, and 2 and 3, have a switch of their own in one box; from 2 and 3 rails are quick, from 0 slow."""
+    planes = [((0, 1), 9.0), ((2, 3), 9.0), ((4, 5, 6, 7), 9.0), ((0, 4), 0.1), ((2, 3, 5, 6), 9.0), ((1, 7), 0.1)]
+    links = [
+        {"src": u, "dst": v, "bandwidth": rate}
+        for z, (ranks, rate) in enumerate(planes, 8)
+        for rank in ranks
+        for u, v in ((rank, z), (z, rank))
+    ]
+    boxes = [[0, 1, 2, 3], [4, 5, 6, 7]]
+    network = {"kind": "links", "nodes": 14, "switches": list(range(8, 14)), "boxes": boxes, "links": links}
+    rows = [{"bytes": 9, "holders": [0], "wanters": wanters} for wanters in ([4, 5], [6])]
+    own = {"name": "t", "source": "t", "network": network, "collective": "traffic", "traffic": rows, "bytes": 18}
+    instance = FabricInstance.model_validate(own)
+    assert values(instance, 1000, ("trees", "gather")) == pytest.approx({"trees": 812 / 9, "gather": 1622 / 9})
+    for rule in ("direct", "balanced", "box_copy"):
+        with pytest.raises(UnsupportedError, match="shares no plane"):
+            values(instance, 1000, (rule,))
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))

@@ -377,9 +377,10 @@ def from_mates(plant: Plant, rules: Rules, price: FloatArray, state: State, home
         m = plant.in_island[begin + k % mates]
         if state.sends[m] or (rules.one_holder and way.source >= 0):
             continue
-        hand = 0.0 if state.has[m] and state.depth[m] else state.lowest[island] + inner_cost(plant, price, 1, m)
+        got = state.has[m] and state.depth[m] > 0
+        hand = 0.0 if got else state.lowest[island] + inner_cost(plant, price, 1, m)
         cost, source, enters = across(plant, price, state, home, m, 1.0, hand, way.cost)
-        if source >= 0:
+        if source >= 0 and (got or best_pair(plant, price, state, m, begin + place, begin + place + 1)[0] >= 0):
             way = Way(cost, source, giver, enters)
     return way
 
