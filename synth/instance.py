@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,8 +215,8 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
 def _no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        repeated = sorted({key for key, _ in pairs if sum(k == key for k, _ in pairs) > 1})
-        raise ValueError(f"the key {repeated[0]!r} stands twice")
+        repeated = min(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        raise ValueError(f"the key {repeated!r} stands twice")
     return result
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from synth.errors import Fault, InputError
-from synth.instance import parse_json
+from synth.errors import Fault
+from synth.instance import parse, parse_json
 from synth.making import Count, Keys, Listed, Positive, Rate, Seconds, plain_name
 from synth.text.input_file import InputFile
 from synth_models.step.instance import StepInstance
@@ -121,12 +121,9 @@ def _link(keys: StepKeys) -> dict[str, Any]:
 
 def _changed(keys: StepKeys) -> Made:
     assert keys.step is not None
-    read = parse_json(keys.step.data, str(keys.step))
-    if not isinstance(read, dict):
-        raise InputError("an instance is one JSON object", str(keys.step))
-    raw = changed(read, keys.what_if or "", str(keys.step))
-    held: dict[str, Any] = {key: raw[key] for key in ("links", "alike", "nodes") if key in raw}
-    return held, f"{raw.get('name', 'step')}-what-if", []
+    step = parse(parse_json(keys.step.data, str(keys.step)), StepInstance, str(keys.step))
+    raw = changed(step.model_dump(mode="json"), keys.what_if or "", str(keys.step))
+    return {key: raw[key] for key in ("links", "alike", "nodes")}, f"{step.name}-what-if", []
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {

@@ -130,6 +130,7 @@ def test_bad_traces(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("source,experts\n0,7\n")
     for words, told in (
         (("t.csv", "--experts", "3"), "names expert 7"),
+        (("t.csv", "--experts", str(2**64)), "less than or equal to 1048576"),
         (("t.csv", "--copies", "9"), "must be a multiple of the 16 ranks"),
         (("t.csv", "--groups", "3"), "must divide the 8 experts"),
         (("drawn:tokens=x",), "must be a number"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bytes", f"must be in 1..{MOST_BYTES}"
     for key in ("holders", "wanters"):
         nodes = row.get(key, ())
-        yield from ((key, f"names rank {node} twice") for node in sorted({v for v in nodes if nodes.count(v) > 1}))
+        yield from ((key, f"names rank {node} twice") for node, many in sorted(Counter(nodes).items()) if many > 1)
 
 
 def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
@@ -165,7 +166,7 @@ def _elements(file: InputFile) -> Iterator[tuple[int, Any]]:
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if len(set(keys)) < len(keys):
-        raise ValueError(f"a key stands twice: {next(key for key in keys if keys.count(key) > 1)}")
+        raise ValueError(f"a key stands twice: {Counter(keys).most_common(1)[0][0]}")
     return dict(pairs)
 
 
