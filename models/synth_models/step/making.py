@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from synth.errors import Fault
+from synth.errors import Fault, InputError
 from synth.instance import parse, parse_json
 from synth.making import Count, Keys, Listed, Positive, Rate, Seconds, plain_name
 from synth.text.input_file import InputFile
-from synth_models.step.instance import StepInstance
+from synth_models.step.instance import MOST_NODES, StepInstance
 from synth_models.step.parts.changes import changed
 from synth_models.step.parts.pipelines import pipeline
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
@@ -80,6 +80,8 @@ def make(keys: StepKeys) -> StepInstance:
 
 def _pipeline(keys: StepKeys) -> Made:
     schedule = keys.schedule or "1f1b"
+    if 2 * (keys.stages or 1) * (keys.microbatches or 1) > MOST_NODES:
+        raise InputError([Fault("stages", f"times microbatches must be at most {MOST_NODES // 2}", keys.stages, True)])
     nodes = pipeline(keys.stages or 1, keys.microbatches or 1, schedule, keys.forward or 1e-3)
     raw = {"links": [{"name": "free", "bandwidth": 1e15}], "nodes": nodes}
     return raw, f"{schedule}-p{keys.stages}-m{keys.microbatches}", []

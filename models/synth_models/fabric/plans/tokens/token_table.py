@@ -22,7 +22,7 @@ MOST_TOKENS = 2**24  # of a table in all
 MOST_GOALS = 2**27  # tokens times the most goals of one
 MOST_EXPERTS = 2**20
 MOST_COPIES, MOST_PLACED = 2**10, 2**22  # of an expert on a rank, of all
-MOST_DRAWN, MOST_DRAWN_OF_RANK = 2**31, 2**25  # tokens times experts
+MOST_DRAWN, MOST_DRAWN_OF_RANK = 2**30, 2**25  # tokens times experts
 NOBODY = -1
 
 
