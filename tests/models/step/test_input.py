@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 import synth
-from synth.errors import InputError
+from synth.errors import InputError, SizeLimitError
 from synth.instance import parse
+from synth.options import RunOptions
 from synth.text.input_file import InputFile
 from synth_models.step.bounds.strongest import strongest
 from synth_models.step.instance import StepInstance
 from synth_models.step.parts.changes import changed
 from synth_models.step.parts.profiles import kernel_nodes
+from synth_models.step.programs.order import solve
 
 DATA = Path(__file__).resolve().parents[4] / "shared/data/step"
 
@@ -50,6 +52,18 @@ def test_many_kernels_wait_for_the_last_of_the_other_chain_that_had_ended(tmp_pa
         begin = float(row.split(",")[1])
         ended = [k for k, (_, end) in enumerate(times[:100]) if end <= begin]
         assert nodes[f"c{i}"]["after"] == [f"m{k}" for k in ended[-1:]] + [f"c{i - 1}"] * (i > 0)
+
+
+def test_moments_beyond_64_bits_are_refused_before_any_method() -> None:
+    chain = [{"kind": "computation", "name": f"n{i}", "rank": 0, "seconds": 1e4} for i in range(401)]
+    slow = {"kind": "operation", "name": "o", "collective": "send", "bytes": 2**50, "ranks": [0, 1], "link": "net"}
+    for nodes, links in ((chain, []), ([slow], [{"name": "net", "bandwidth": 1.0}])):
+        with pytest.raises(InputError, match="one after the other: at most 4e"):
+            parse(step(*nodes) | {"links": links}, StepInstance, "x")
+    inside = parse(step(*chain[:400]), StepInstance, "x")
+    assert strongest(inside)[0] == 400 * 10**16
+    with pytest.raises(SizeLimitError, match="400 nodes of 4e"):
+        solve(inside, RunOptions(1.0))
 
 
 @pytest.mark.parametrize("keys", [{"stages": 2**63, "microbatches": 1}, {"stages": 3, "microbatches": 10**30}])

@@ -20,6 +20,7 @@ from synth_models.fabric.problem.traffic import ANY, MOST_BYTES, SUM
 
 NEEDED = ("bytes", "holders", "wanters")
 COLUMNS = (*NEEDED, "mode")
+MOST_BLOCKS = 2**17  # of a table
 _BLANKS = " \t\n\r"
 
 
@@ -44,7 +45,7 @@ def read_table(file: InputFile, places: Places | None = None) -> Table:
     if file.text.lstrip()[:1] == "[":
         rows = _of_json(file, places)
     elif set(re.split(r"[,\s\"]+", header)) & {"holders", "wanters"}:
-        rows = typed_rows(file, _readers(places), NEEDED, "block", _wrong, line_key="line")
+        rows = typed_rows(file, _readers(places), NEEDED, "block", _wrong, line_key="line", most=MOST_BLOCKS)
     else:
         return Table(*_first_and_none(*demand_rows(file, places)))
     lines = [row.pop("line") for row in rows]
@@ -96,6 +97,8 @@ def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
     readers = _readers(places)
     rows, faults = list[dict[str, Any]](), list[Fault]()
     for line, stated in _elements(file):
+        if len(rows) + len(faults) >= MOST_BLOCKS:
+            raise InputError(f"has more than {MOST_BLOCKS:,} blocks, or faults, the most that are supported", str(file))
         if not isinstance(stated, dict):
             faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
             continue

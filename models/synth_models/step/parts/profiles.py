@@ -61,7 +61,7 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
 
 def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
     """Begin and end in microseconds and the stream of every kernel, in the order of time."""
-    faults, read = [], []
+    faults, read = list[Fault](), list[tuple[float, float, str]]()
     for line, row in _rows(file, KERNELS):
         try:
             at, long = float(row["start_us"]), float(row["dur_us"])
