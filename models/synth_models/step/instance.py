@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field
 
@@ -174,7 +174,7 @@ def _too_long(rows: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -
         yield Fault("nodes", words)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and 0 <= value <= 1e18
 
 
