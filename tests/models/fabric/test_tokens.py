@@ -139,6 +139,15 @@ def test_method_plan_takes_such_traffic() -> None:
         assert verdict.value == way.seconds
 
 
+@pytest.mark.parametrize("machine", ["dgx-a100", "dgx2"])
+def test_method_plan_repeats_what_the_tokens_were_planned(machine: str) -> None:
+    """So that a record of ``synth plan --tokens`` holds; boxes of 8 and of 16 ranks."""
+    planner = synth.TokenPlanner(machine, boxes=2)
+    for way in planner.plan(*planner.drawn(tokens=4, experts=32, top=3, boxes=2)):
+        again = race.plan(parse(json.loads(way.instance.to_json()), FabricInstance, "test"), RunOptions(None))
+        assert check_schedule(way.instance, again.solution).value == way.seconds
+
+
 def test_wide_boxes_are_counted_alike() -> None:
     """One box of eleven ranks is counted set by set; each of its tokens is in one class."""
     rng = np.random.default_rng(0)
