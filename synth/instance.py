@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -215,8 +216,8 @@ def no_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON as a dict. Raises ``ValueError`` naming the first key, by the alphabet, that stands twice."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        repeated = sorted({key for key, _ in pairs if sum(k == key for k, _ in pairs) > 1})
-        raise ValueError(f"the key {repeated[0]!r} stands twice")
+        repeated = min(key for key, many in Counter(key for key, _ in pairs).items() if many > 1)
+        raise ValueError(f"the key {repeated!r} stands twice")
     return result
 
 

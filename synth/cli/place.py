@@ -34,7 +34,7 @@ class Trace:
     """What is placed, and by which trace."""
 
     tokens: Annotated[str, Option("--tokens", metavar="FILE|drawn:…", help=TRACE)]
-    experts: Annotated[int | None, Option(min=1, help="How many there are; else the trace says.")] = None
+    experts: Annotated[int | None, Option(min=1, max=1 << 20, help="How many there are; else the trace says.")] = None
     copies: Annotated[int | None, Option(min=1, help=COPIES)] = None
     groups: Annotated[int, Option(min=1, help=GROUPS)] = 1
     held_out: Annotated[str | None, Option(metavar="FILE|drawn:…", help=HELD_OUT)] = None

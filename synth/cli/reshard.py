@@ -128,10 +128,18 @@ def _run(instance: Any, rule: str) -> Run:
     own = {parameter.name: parameter.default for parameter in method.parameters}
     options = RunOptions(None, method=own | ({} if rule == INSTEAD else {"rule": rule}))
     function = function_of(family, method)
-    began = time.process_time()
-    outcome = function(instance, options)
-    spent = time.process_time() - began
-    return rule, api.execute(instance, method, options, lambda instance, options: outcome), spent
+    spent = 0.0
+
+    def timed(instance: Any, options: RunOptions) -> Any:
+        nonlocal spent
+        began = time.process_time()
+        try:
+            return function(instance, options)
+        finally:
+            spent = time.process_time() - began
+
+    record = api.execute(instance, method, options, timed)
+    return rule, record, spent
 
 
 def _kept(instance: Any, folder: Path) -> Any:

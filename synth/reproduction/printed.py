@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -35,6 +34,7 @@ from synth.arrays import SAME
 from synth.errors import Fault, InputError
 from synth.instance import faults_of
 from synth.text.input_file import InputFile
+from synth.text.toml import parse_toml
 
 FILE = "printed.toml"
 MOST, DIGITS = 10**15, 15  # of a printed number
@@ -207,10 +207,7 @@ def read(path: str | Path) -> Numbers:
     """
     path = Path(path)
     path = path if path.suffix == ".toml" else path.with_name(FILE)
-    try:
-        raw = tomllib.loads(InputFile(path).text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", str(path)) from None
+    raw = parse_toml(InputFile(path).text, str(path), Decimal)
     entries: dict[str, Printed] = {}
     faults: list[Fault] = []
     for key, stated in _leaves(raw, {}, ""):

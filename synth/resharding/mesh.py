@@ -8,7 +8,7 @@ order = ["pp", "dp", "ep", "tp"]              # optional: the axes from the slow
 from __future__ import annotations
 
 import math
-import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy as np
 from synth.arrays import IntArray
 from synth.errors import Fault, InputError
 from synth.text.input_file import InputFile
+from synth.text.toml import parse_toml
 
 KEYS = ("axes", "ranks", "order")
 MOST_RANKS = 1 << 16
@@ -45,10 +46,7 @@ class Mesh:
 def read_mesh(file: InputFile, nodes: Collection[int] | None = None) -> Mesh:
     """The mesh of a file, its ranks among these ``nodes``. Raises :class:`InputError` with every fault by its line and
     key."""
-    try:
-        raw = tomllib.loads(file.text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", str(file)) from None
+    raw = parse_toml(file.text, str(file))
     faults = [
         Fault(_place(file, fault.path), fault.message, fault.value, fault.has_value) for fault in _faults(raw, nodes)
     ]
@@ -61,8 +59,8 @@ def read_mesh(file: InputFile, nodes: Collection[int] | None = None) -> Mesh:
 def axes_alone(file: InputFile) -> Mesh | None:
     """The axes of a file that has other faults, without ranks: enough to read layouts by. None if they are wrong."""
     try:
-        axes = _sizes(tomllib.loads(file.text).get("axes"))
-    except tomllib.TOMLDecodeError:
+        axes = _sizes(parse_toml(file.text, str(file)).get("axes"))
+    except InputError:
         return None
     return None if axes is None else Mesh(axes, ())
 
@@ -85,7 +83,10 @@ def _faults_of_ranks(ranks: Any, sizes: Mapping[str, int] | None, nodes: Collect
     except ValueError as error:
         yield Fault("ranks", str(error), ranks, True)
         return
-    twice = sorted({rank for rank in numbers if numbers.count(rank) > 1}) if len(set(numbers)) < len(numbers) else []
+    if len(numbers) > MOST_RANKS:
+        yield Fault("ranks", f"names {len(numbers)} ranks: at most {MOST_RANKS} are supported")
+        return
+    twice = sorted(rank for rank, many in Counter(numbers).items() if many > 1)
     yield from (Fault("ranks", f"names rank {rank} twice") for rank in twice[:8])
     strange = [] if nodes is None else [rank for rank in dict.fromkeys(numbers) if rank not in nodes]
     if nodes and strange:

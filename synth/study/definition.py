@@ -29,7 +29,6 @@ from __future__ import annotations
 import glob
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -50,6 +49,7 @@ from synth.study import names
 from synth.study.table import sizes_of
 from synth.text.files import write_atomically
 from synth.text.input_file import InputFile
+from synth.text.toml import parse_toml
 
 DEFAULT_LIMIT = "60s"
 FigureName = Literal["gaps", "profile", "progress", "bandwidth"]
@@ -246,10 +246,7 @@ def load(target: str | Path) -> Study:
 
 def _parsed(text: str, path: Path) -> _File:
     """The keys of a study file. Raises :class:`InputError`."""
-    try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", str(path)) from None
+    raw = parse_toml(text, str(path))
     try:
         return _File.model_validate(raw)
     except ValidationError as error:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from synth.errors import InputError
-from synth.exchange.rounds import Entry, Table, demand_right, in_rounds, read, read_table, write, write_table
+from synth.exchange.rounds import Entry, Rounds, Table, demand_right, in_rounds, read, read_table, write, write_table
 from synth.exchange.rounds.folder import FILE
 from synth.exchange.transfers import Transfers
 
@@ -82,6 +82,42 @@ def test_a_hostile_file_is_named_with_its_fault(tmp_path: Path, where: str, valu
 def test_what_is_no_file_of_rounds_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(InputError):
+        read(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("collective", "ranks", "pieces", "said"),
+    [
+        ("alltoall", 65536, 1, "4,294,967,296 parts of alltoall are too many"),
+        ("allreduce", 65536, 200, "200 pieces, each of 65,536 contributions at as many, are too many"),
+        ("allgather", 4096, 1000, "part 1000: nobody sends it"),
+    ],
+)
+def test_rounds_of_many_ranks_are_refused_at_once(collective: str, ranks: int, pieces: int, said: str) -> None:
+    whole = collective == "allreduce"
+    zero, each = np.zeros(pieces, dtype=np.int64), np.arange(pieces)
+    none, never = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    part, offset, units = (zero, each, pieces) if whole else (each, zero, 1)
+    rounds = Rounds("x", collective, ranks, None, units, part, offset, zero + 1, none, none, none, none, never)
+    with pytest.raises(InputError) as raised:
+        demand_right(rounds)
+    assert said in str(raised.value)
+    assert len(raised.value.faults) <= 3
+
+
+@pytest.mark.parametrize("value", ["null", "3", "[]", "NaN"])
+def test_texts_are_texts_and_keys_stand_once(value: str, tmp_path: Path) -> None:
+    write(in_rounds(ring(2)), tmp_path / "a.json")
+    file = tmp_path / write_table(Table(tmp_path, "m", (Entry("allreduce", 2, 1, 2, "a.json"),))).name
+    table = file.read_text()
+    for old, new in (('"m"', value), ('"machine"', '"machine": "x", "machine"'), ('"method":""', f'"method":{value}')):
+        file.write_text(table.replace(": ", ":").replace(old, new))
+        assert file.read_text() != table.replace(": ", ":")
+        with pytest.raises(InputError, match=r"torch\.json"):
+            read_table(tmp_path)
+    text = (tmp_path / "a.json").read_text()
+    (tmp_path / "a.json").write_text(text.replace('"ring"', value))
+    with pytest.raises(InputError, match=r"a\.json: name is no text"):
         read(tmp_path / "a.json")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import Field
 
@@ -24,6 +24,7 @@ TICKS = 10**12  # a second
 MOST_NODES = 1 << 17
 MOST_SECONDS = 1e4
 MOST_BYTES = 1 << 50
+MOST_IN_ALL = 4e6  # seconds, one node after the other: as many picoseconds fit 62 bits
 SHOWN = 8  # nodes of a cycle that a fault names
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
@@ -96,7 +97,8 @@ class StepInstance(Instance):
         names = [row.get("name") for row in rows]
         if not isinstance(links, (list, tuple)) or not all(isinstance(name, str) for name in names):
             return []
-        return list(_faults(rows, [one.get("name") for one in links if isinstance(one, dict)]))
+        known = [one for one in links if isinstance(one, dict)]
+        return [*_faults(rows, [one.get("name") for one in known]), *_too_long(rows, known)]
 
     @cached_property
     def before(self) -> tuple[tuple[int, ...], ...]:
@@ -152,6 +154,28 @@ def _faults(rows: Sequence[dict[str, Any]], links: Sequence[Any]) -> Iterator[Fa
         more = f" and {len(cycle) - SHOWN} more" if len(cycle) > SHOWN else ""
         told = ", ".join(names[i] for i in cycle[:SHOWN]) + more
         yield Fault(f"nodes[{cycle[0]}] ({names[cycle[0]]}).after", f"wait for each other: {told}")
+
+
+def _too_long(rows: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Iterator[Fault]:
+    """Nodes that take longer than moments can be, at most, one after the other by the slower algorithm."""
+    named = {str(link.get("name")): link for link in links}
+    total = 0.0
+    for row in rows:
+        link = named.get(str(row.get("link")), {})
+        seconds, size, rate = row.get("seconds"), row.get("bytes"), link.get("bandwidth")
+        if _is_number(seconds):
+            total += seconds
+        elif _is_number(size) and _is_number(rate) and rate >= 1:
+            group, latency = row.get("group") or len(_ranks(row)), link.get("latency", 0.0)
+            steps = 2.0 * group * latency if _is_number(group) and _is_number(latency) else 0.0
+            total += 2.0 * size / rate + steps
+    if total > MOST_IN_ALL:
+        words = f"take up to {total:.3g} s one after the other: at most {MOST_IN_ALL:.3g} s are supported"
+        yield Fault("nodes", words)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float) and 0 <= value <= 1e18
 
 
 def _repeated(path: str, names: Sequence[str]) -> Iterator[Fault]:

@@ -8,10 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from synth.errors import Fault, InputError
-from synth.instance import parse_json
+from synth.instance import parse, parse_json
 from synth.making import Count, Keys, Listed, Positive, Rate, Seconds, plain_name
 from synth.text.input_file import InputFile
-from synth_models.step.instance import StepInstance
+from synth_models.step.instance import MOST_NODES, StepInstance
 from synth_models.step.parts.changes import changed
 from synth_models.step.parts.pipelines import pipeline
 from synth_models.step.parts.profiles import kernel_nodes, workload_nodes
@@ -80,6 +80,8 @@ def make(keys: StepKeys) -> StepInstance:
 
 def _pipeline(keys: StepKeys) -> Made:
     schedule = keys.schedule or "1f1b"
+    if 2 * (keys.stages or 1) * (keys.microbatches or 1) > MOST_NODES:
+        raise InputError([Fault("stages", f"times microbatches must be at most {MOST_NODES // 2}", keys.stages, True)])
     nodes = pipeline(keys.stages or 1, keys.microbatches or 1, schedule, keys.forward or 1e-3)
     raw = {"links": [{"name": "free", "bandwidth": 1e15}], "nodes": nodes}
     return raw, f"{schedule}-p{keys.stages}-m{keys.microbatches}", []
@@ -121,12 +123,9 @@ def _link(keys: StepKeys) -> dict[str, Any]:
 
 def _changed(keys: StepKeys) -> Made:
     assert keys.step is not None
-    read = parse_json(keys.step.data, str(keys.step))
-    if not isinstance(read, dict):
-        raise InputError("an instance is one JSON object", str(keys.step))
-    raw = changed(read, keys.what_if or "", str(keys.step))
-    held: dict[str, Any] = {key: raw[key] for key in ("links", "alike", "nodes") if key in raw}
-    return held, f"{raw.get('name', 'step')}-what-if", []
+    step = parse(parse_json(keys.step.data, str(keys.step)), StepInstance, str(keys.step))
+    raw = changed(step.model_dump(mode="json"), keys.what_if or "", str(keys.step))
+    return {key: raw[key] for key in ("links", "alike", "nodes")}, f"{step.name}-what-if", []
 
 
 _MADE: dict[str, Callable[[StepKeys], Made]] = {

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
 from synth.errors import Fault, InputError
 from synth.exchange.rounds.plan import Rounds
 from synth.ranks.goals import Goals, goals_of
-from synth.schedule.collective import NAMES, ROOTED
+from synth.schedule.collective import NAMES, REDUCING, ROOTED
 
 MOST_PLACES = 2**24  # ranks times pieces
+MOST_BITS = 2**32  # of contributions that ranks hold of pieces of sums
 MOST_NAMED = 3
 EVERYONE = -1
 
@@ -34,6 +35,10 @@ def _forms(r: Rounds) -> list[Fault]:
         return [Fault("root", f"is no root of {r.collective} among {r.ranks} ranks", r.root, True)]
     if r.ranks * len(r.part) > MOST_PLACES:
         return [Fault("pieces", f"{len(r.part):,} pieces at {r.ranks:,} ranks are too many")]
+    if r.parts > MOST_PLACES:
+        return [Fault("ranks", f"{r.parts:,} parts of {r.collective} are too many", r.ranks, True)]
+    if r.collective in REDUCING and r.ranks * len(r.part) * r.ranks > MOST_BITS:
+        return [Fault("pieces", f"{len(r.part):,} pieces, each of {r.ranks:,} contributions at as many, are too many")]
     lasts = {"part": r.parts, "src": r.ranks, "dst": r.ranks, "piece": len(r.part), "round": len(r.round)}
     found = []
     for name, last in lasts.items():
@@ -73,7 +78,7 @@ def _replay(r: Rounds) -> list[Fault]:
         for k, words in _one_round(together, holds):
             return [Fault(f"message {at + k}", words)]
         at += len(together)
-    return _ends(r, goals, holds)
+    return list(islice(_ends(r, goals, holds), MOST_NAMED))
 
 
 def _one_round(rows: list[tuple[int, int, int, bool]], holds: Holds) -> Iterator[tuple[int, str]]:
@@ -91,13 +96,13 @@ def _one_round(rows: list[tuple[int, int, int, bool]], holds: Holds) -> Iterator
         holds[dst, piece] = bits | have if adds else bits
 
 
-def _ends(r: Rounds, goals: Goals, holds: Holds) -> list[Fault]:
+def _ends(r: Rounds, goals: Goals, holds: Holds) -> Iterator[Fault]:
     """What ranks lack in the end."""
     needed = np.flatnonzero((goals.origin != goals.goal) | (goals.origin == EVERYONE)) if r.ranks > 1 else r.part
-    faults = [Fault(f"part {part}", "nobody sends it") for part in np.setdiff1d(needed, r.part)]
+    yield from (Fault(f"part {part}", "nobody sends it") for part in np.setdiff1d(needed, r.part)[:MOST_NAMED])
     everyone = (1 << r.ranks) - 1
     for k, (origin, goal) in enumerate(zip(goals.origin[r.part].tolist(), goals.goal[r.part].tolist(), strict=True)):
         want = everyone if origin == EVERYONE else 1 << origin
-        lacking = [rank for rank in (range(r.ranks) if goal == EVERYONE else (goal,)) if holds.get((rank, k)) != want]
-        faults += [Fault(f"piece {k}", f"rank {rank} does not end with all of it") for rank in lacking]
-    return faults
+        ends = range(r.ranks) if goal == EVERYONE else (goal,)
+        lacking = (rank for rank in ends if holds.get((rank, k)) != want)
+        yield from (Fault(f"piece {k}", f"rank {rank} does not end with all of it") for rank in lacking)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from synth.errors import InputError
 from synth.exchange.rounds.check import demand_right
 from synth.exchange.rounds.plan import Rounds
+from synth.instance import parse_json
 from synth.schedule.collective import NAMES
 from synth.text import untrusted
 from synth.text.files import dumps, write_atomically
@@ -49,14 +50,18 @@ def read(file: InputFile | Path) -> Rounds:
 
 def json_of(file: InputFile, form: str) -> dict[str, Any]:
     """The object of a JSON file of that format. Raises :class:`InputError` naming the file."""
-    try:
-        data = json.loads(file.text)
-    except (ValueError, RecursionError) as error:
-        words = str(error) if isinstance(error, ValueError) else "nested too deeply"
-        raise InputError(f"is no JSON: {words}", str(file)) from None
+    data = parse_json(file.data, str(file))
     if not isinstance(data, dict) or data.get("format") != form:
         raise InputError(f"is not of the format {form}", str(file))
     return data
+
+
+def text_of(data: Mapping[str, Any], key: str) -> str:
+    """A text that may be left out. Raises ``ValueError``."""
+    found = data.get(key, "")
+    if not isinstance(found, str):
+        raise ValueError(f"{key} is no text")
+    return found
 
 
 def _rounds(data: dict[str, Any]) -> Rounds:
@@ -71,9 +76,8 @@ def _rounds(data: dict[str, Any]) -> Rounds:
     columns = {name: untrusted.whole_numbers(pieces, name, 0, shape=(count,)) for name in PIECES}
     sends = len(untrusted.whole_numbers(messages, "round", 0))
     columns |= {name: untrusted.whole_numbers(messages, name, 0, shape=(sends,)) for name in MESSAGES}
-    name = data.get("name")
     return Rounds(
-        name=name if isinstance(name, str) else "",
+        name=text_of(data, "name"),
         collective=untrusted.choice(data, "collective", *NAMES),
         ranks=untrusted.whole(data, "ranks", 1, MOST_RANKS),
         root=None if data.get("root") is None else untrusted.whole(data, "root", 0, MOST_RANKS),

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from synth.errors import InputError
-from synth.exchange.rounds.file import json_of
+from synth.exchange.rounds.file import json_of, text_of
 from synth.schedule.collective import NAMES
 from synth.text import untrusted
 from synth.text.files import dumps, write_atomically
@@ -72,9 +72,10 @@ def read_table(folder: Path) -> Table:
         if not rows:
             raise ValueError("table has no rows")
         entries = tuple(_entry(row) for row in rows)
+        machine = text_of(data, "machine")
     except ValueError as error:
         raise InputError(str(error), str(file)) from None
-    return Table(folder, str(data.get("machine", "")), entries)
+    return Table(folder, machine, entries)
 
 
 def _entry(row: Any) -> Entry:
@@ -84,7 +85,7 @@ def _entry(row: Any) -> Entry:
     found = Entry(
         untrusted.choice(row, "collective", *NAMES), untrusted.whole(row, "ranks", 1, 2**16),
         untrusted.whole(row, "least", 0, MOST_BYTES), untrusted.whole(row, "most", 0, MOST_BYTES), name,
-        str(row.get("method", "")),
+        text_of(row, "method"),
     )  # fmt: skip
     if found.least > found.most:
         raise ValueError(f"least is {found.least}, more than most, {found.most}")

@@ -139,6 +139,15 @@ def test_method_plan_takes_such_traffic() -> None:
         assert verdict.value == way.seconds
 
 
+@pytest.mark.parametrize("machine", ["dgx-a100", "dgx2"])
+def test_method_plan_repeats_what_the_tokens_were_planned(machine: str) -> None:
+    """So that a record of ``synth plan --tokens`` holds; boxes of 8 and of 16 ranks."""
+    planner = synth.TokenPlanner(machine, boxes=2)
+    for way in planner.plan(*planner.drawn(tokens=4, experts=32, top=3, boxes=2)):
+        again = race.plan(parse(json.loads(way.instance.to_json()), FabricInstance, "test"), RunOptions(None))
+        assert check_schedule(way.instance, again.solution).value == way.seconds
+
+
 def test_wide_boxes_are_counted_alike() -> None:
     """One box of eleven ranks is counted set by set; each of its tokens is in one class."""
     rng = np.random.default_rng(0)
@@ -188,6 +197,42 @@ def test_faults_of_both_tables_come_together(tmp_path: Path) -> None:
         read(tmp_path, "source,experts\n0,1 5\n", "expert,rank\n1,2\n")
     with pytest.raises(InputError, match="where they are"):
         read(tmp_path, "source,experts\n0,1\n")
+
+
+def test_a_token_takes_the_nearest_copy_of_its_expert(tmp_path: Path) -> None:
+    """Its own rank's, else the first one in its box, else one after the other by the token's number."""
+    chooser = random.Random(7)
+    placed = [(e, r) for e in range(6) for r in range(4) if chooser.random() < 0.4 or r == e % 4]
+    chooser.shuffle(placed)
+    tokens = [(chooser.randrange(4), chooser.sample(range(6), 3)) for _ in range(60)]
+    rows = "".join(f"{source},{' '.join(map(str, experts))}\n" for source, experts in tokens)
+    _, goals = read(tmp_path, "source,experts\n" + rows, "expert,rank\n" + "".join(f"{e},{r}\n" for e, r in placed))
+    for t, ((source, experts), found) in enumerate(zip(tokens, goals.tolist(), strict=True)):
+        for expert, rank in zip(experts, found, strict=True):
+            at = [r for e, r in placed if e == expert]
+            near = [r for r in at if r // 2 == source // 2]
+            assert rank == (source if source in at else near[0] if near else at[t % len(at)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "placement", "fault"),
+    [
+        ("source,goals\n0," + "1 2 " * 15_000, None, "names 1 twice"),
+        ("source,experts,tokens\n0," + " ".join(map(str, range(20_000))) + ",9999\n", "", "tokens, one with 20,000"),
+        ("source,experts\n0,1\n", "".join(f"{e},0,1024\n" for e in range(4097)), "4,195,328 copies: at most"),
+    ],
+)
+def test_tables_that_would_fill_the_memory(rows: str, placement: str | None, fault: str, tmp_path: Path) -> None:
+    head = "expert,rank,copies\n"
+    wide = None if placement is None else head + (placement or "".join(f"{e},0,1\n" for e in range(20_000)))
+    with pytest.raises(InputError, match=fault):
+        read(tmp_path, rows, wide)
+
+
+def test_draws_that_would_fill_the_memory() -> None:
+    planner = TokenPlanner(two_boxes(2, 0)[0])
+    with pytest.raises(InputError, match="times experts is 1,099,511,627,776 of a rank"):
+        planner.drawn(tokens=2**20, experts=2**20)
 
 
 def test_drawn_tokens_keep_to_their_boxes() -> None:

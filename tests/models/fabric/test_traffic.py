@@ -21,16 +21,26 @@ import synth
 from synth.errors import InputError
 from synth.instance import parse
 from synth.options import RunOptions
+from synth.text.input_file import InputFile
 from synth_models.fabric import race
 from synth_models.fabric.bounds.strongest import strongest
 from synth_models.fabric.check.certificates import check_bound
 from synth_models.fabric.check.replay import check_schedule
 from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.exact import float_above, float_below
+from synth_models.fabric.problem.traffic_table import read_table
 from synth_models.fabric.solution import Schedule
 from synth_models.fabric.views.transfers import transfers
 
 TRIANGLE: list[Any] = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]
+
+
+@pytest.mark.parametrize("text", ["bytes,holders,wanters\n" + "1,0,1\n" * (2**17 + 1), "[" + "1,\n" * 2**17 + "1]"])
+def test_tables_of_too_many_blocks_are_refused(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"t\.csv: has .*131,07[23].*supported"):
+        read_table(InputFile(file))
 
 
 def among_three(*rows: tuple[int, list[int], str, list[int]], **own: Any) -> FabricInstance:

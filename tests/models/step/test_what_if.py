@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def test_what_cannot_be_read_is_told_together() -> None:
     told = str(raised.value)
     assert all(words in told for words in ("nic=2x", "compute=fast", "free=0x"))
     assert "free=2x" not in told
+
+
+@pytest.mark.parametrize("key", ["links", "nodes"])
+@pytest.mark.parametrize("value", ["null", "1", "[1]", '[{"name": []}]', '[{"rank": 0, "seconds": "1", "after": 3}]'])
+def test_a_file_that_is_no_step_is_not_changed(key: str, value: str, tmp_path: Path) -> None:
+    raw = json.loads(synth.make("step", stages=2, microbatches=1).to_json()) | {key: json.loads(value)}
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(raw))
+    with pytest.raises(InputError, match=key):
+        synth.make("step", step=str(file), what_if="free=2x,compute=2x,overlap=full")
 
 
 def test_a_record_is_asked(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from synth.options import RunOptions
 from synth.placement.program import placed, simple_bound
 from synth.placement.question import Question, asked, faults, loads
 from synth.placement.rule import rule
+from synth.placement.search import improved
 
 EXAMPLE = (
     [90, 132, 40, 61, 104, 165, 39, 4, 73, 56, 183, 86],
@@ -126,10 +127,17 @@ def test_the_command_writes_what_plan_reads_and_check_accepts(tmp_path: Path) ->
     command.run("check", *records, cwd=tmp_path)
 
 
+def test_a_search_among_too_many_swaps_is_left_out() -> None:
+    question = asked(np.arange(4096), 1, 2, 4096, 1)
+    start = rule(question)
+    assert improved(question, start, 0) is start
+
+
 def test_bad_traces(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("source,experts\n0,7\n")
     for words, told in (
         (("t.csv", "--experts", "3"), "names expert 7"),
+        (("t.csv", "--experts", str(2**64)), "less than or equal to 1048576"),
         (("t.csv", "--copies", "9"), "must be a multiple of the 16 ranks"),
         (("t.csv", "--groups", "3"), "must divide the 8 experts"),
         (("drawn:tokens=x",), "must be a number"),

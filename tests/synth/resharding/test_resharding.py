@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import synth
 from synth.cli.main import app
+from synth.cli.reshard import _run
 from synth.errors import InputError
 from synth.exchange.record_export import moves_of
+from synth.family import get_family
 from synth.ranks.crew import Crew
 from synth.ranks.data import Data
 from synth.ranks.from_transfers import program_of
@@ -222,6 +225,8 @@ def test_many_plans_move_real_arrays(seed: int, tmp_path: Path) -> None:
         ("axes = { tp = 1 }\nranks = [0]\norder = ['pp']", "line 3, order = ['pp']: must name every axis once: tp"),
         ("axis = 1", "line 1, axis: no such key: there are axes, ranks, order"),
         ("axes = ", "not valid TOML"),
+        ("axes = { tp = 2 }\nranks = '" + ",".join(["0-32767"] * 2) + "'", "line 2, ranks: names rank 0 twice"),
+        (f"axes = {{ tp = 2 }}\nranks = {[0] * 65537}", "line 2, ranks: names 65537 ranks: at most 65536"),
     ],
 )
 def test_faults_of_a_mesh(text: str, fault: str, tmp_path: Path) -> None:
@@ -230,6 +235,15 @@ def test_faults_of_a_mesh(text: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_mesh(InputFile(file))
     assert fault in str(caught.value)
+
+
+def test_ranks_behind_no_switch_are_said_to_be_so() -> None:
+    """The command then takes another method."""
+    instance = synth.make("fabric", machine="dgx1", collective="broadcast", bytes=8)
+    rows = [(8, (0, 1), (2, 3))]
+    rule, record, _ = _run(get_family("fabric").capability("with_traffic")(instance, "t", "test", rows), "trees")
+    assert (rule, record.data["termination"]) == ("trees", "unsupported")
+    assert record.data["message"] == "some rank is behind no switch"
 
 
 def test_faults_of_meshes_and_table_are_named_together(tmp_path: Path) -> None:

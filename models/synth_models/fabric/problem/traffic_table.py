@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from synth_models.fabric.problem.traffic import ANY, MOST_BYTES, SUM
 
 NEEDED = ("bytes", "holders", "wanters")
 COLUMNS = (*NEEDED, "mode")
+MOST_BLOCKS = 2**17  # of a table
 _BLANKS = " \t\n\r"
 
 
@@ -44,7 +46,7 @@ def read_table(file: InputFile, places: Places | None = None) -> Table:
     if file.text.lstrip()[:1] == "[":
         rows = _of_json(file, places)
     elif set(re.split(r"[,\s\"]+", header)) & {"holders", "wanters"}:
-        rows = typed_rows(file, _readers(places), NEEDED, "block", _wrong, line_key="line")
+        rows = typed_rows(file, _readers(places), NEEDED, "block", _wrong, line_key="line", most=MOST_BLOCKS)
     else:
         return Table(*_first_and_none(*demand_rows(file, places)))
     lines = [row.pop("line") for row in rows]
@@ -88,7 +90,7 @@ def _wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "bytes", f"must be in 1..{MOST_BYTES}"
     for key in ("holders", "wanters"):
         nodes = row.get(key, ())
-        yield from ((key, f"names rank {node} twice") for node in sorted({v for v in nodes if nodes.count(v) > 1}))
+        yield from ((key, f"names rank {node} twice") for node, many in sorted(Counter(nodes).items()) if many > 1)
 
 
 def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
@@ -96,6 +98,8 @@ def _of_json(file: InputFile, places: Places | None) -> list[dict[str, Any]]:
     readers = _readers(places)
     rows, faults = list[dict[str, Any]](), list[Fault]()
     for line, stated in _elements(file):
+        if len(rows) + len(faults) >= MOST_BLOCKS:
+            raise InputError(f"has more than {MOST_BLOCKS:,} blocks, or faults, the most that are supported", str(file))
         if not isinstance(stated, dict):
             faults.append(Fault(f"line {line}", f"is no table of {', '.join(COLUMNS)}"))
             continue

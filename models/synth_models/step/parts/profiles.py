@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import heapq
+import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from synth.errors import Fault, InputError
-from synth.text.csv import choice_cell, typed_rows, whole_cell
+from synth.text.csv import MOST_FAULTS, choice_cell, typed_rows, whole_cell
 from synth.text.input_file import InputFile
 from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS
 
@@ -16,6 +19,7 @@ SUMS = ("file", "compute_fwd_ms", "compute_input_grad_ms", "compute_weight_grad_
         "count")  # fmt: skip
 COMMUNICATION = "27"  # the stream of DeepSeek's profile on which all communication runs
 PHASES = {"fwd": "compute_fwd_ms", "ig": "compute_input_grad_ms", "wg": "compute_weight_grad_ms"}
+MOST_KERNELS = 4 * MOST_NODES
 MOST_SUMMED = MOST_NODES // 2 - 4
 NAMES = {"ALLREDUCE": "allreduce", "ALLGATHER": "allgather", "REDUCESCATTER": "reduce_scatter",
          "BROADCAST": "broadcast", "ALLTOALL": "alltoall"}  # fmt: skip
@@ -25,22 +29,27 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
     """Links and nodes of a profile: spans in which kernels computed, and kernels that communicated, each chain in its
     order. A span comes after the last kernel of the other chain that had ended when it began, and the other way
     round. Communication is as long as measured. Raises :class:`InputError` with every faulty line."""
-    spans, other = list[list[float]](), list[tuple[float, float]]()
+    spans, messages = list[list[float]](), list[tuple[float, float]]()
     for at, end, stream in _kernels(file):
         if stream == COMMUNICATION:
-            other.append((at, end))
+            messages.append((at, end))
         elif spans and at < spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], end)
         else:
             spans.append([at, end])
-    marked = sorted([(at, end, "c") for at, end in spans] + [(at, end, "m") for at, end in other])
-    ended: dict[str, list[tuple[float, str]]] = {"c": [], "m": []}
+    marked = sorted([(at, end, "c") for at, end in spans] + [(at, end, "m") for at, end in messages])
+    running: dict[str, list[tuple[float, int]]] = {"c": [], "m": []}
+    count, ended = {"c": 0, "m": 0}, {"c": -1, "m": -1}  # so many of a chain, the last one that had ended
     nodes = []
     for at, end, kind in marked:
-        own, others = ended[kind], ended["m" if kind == "c" else "c"]
-        before = [name for until, name in others if until <= at][-1:] + [name for _, name in own[-1:]]
-        name = f"{kind}{len(own)}"
-        own.append((end, name))
+        other = "m" if kind == "c" else "c"
+        while running[other] and running[other][0][0] <= at:
+            ended[other] = max(ended[other], heapq.heappop(running[other])[1])
+        before = [f"{other}{ended[other]}"] if ended[other] >= 0 else []
+        before += [f"{kind}{count[kind] - 1}"] if count[kind] else []
+        name = f"{kind}{count[kind]}"
+        heapq.heappush(running[kind], (end, count[kind]))
+        count[kind] += 1
         node = {"name": name, "seconds": (end - at) / 1e6, "after": before}
         nodes.append(
             node | ({"kind": "computation", "rank": 0} if kind == "c" else
@@ -52,15 +61,20 @@ def kernel_nodes(file: InputFile) -> dict[str, Any]:
 
 def _kernels(file: InputFile) -> list[tuple[float, float, str]]:
     """Begin and end in microseconds and the stream of every kernel, in the order of time."""
-    faults, read = [], []
+    faults, read = list[Fault](), list[tuple[float, float, str]]()
     for line, row in _rows(file, KERNELS):
         try:
             at, long = float(row["start_us"]), float(row["dur_us"])
         except ValueError:
             at, long = 0.0, -1.0
+        if len(faults) == MOST_FAULTS:
+            faults.append(Fault("", f"{MOST_FAULTS:,} faults and more: line {line} and what follows was not read"))
+            break
         if not (0 <= at < 1e12 and 0 <= long < 1e12):
             faults.append(Fault(f"line {line}", "start_us and dur_us must be numbers that are not negative"))
         read.append((at, at + long, row["stream"]))
+    if not read:
+        raise InputError("has no kernels", str(file))
     if faults:
         raise InputError(faults, str(file))
     return sorted(read)
@@ -121,11 +135,17 @@ def _milliseconds(text: str) -> float:
     return value
 
 
-def _rows(file: InputFile, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    import csv
-
-    rows = list(csv.DictReader(file.data.decode("utf-8", "replace").splitlines()))
-    missing = [name for name in columns if not rows or rows[0].get(name) is None]
-    if missing:
-        raise InputError(f"has no column {', '.join(missing)}", str(file))
-    return [(line, {key: row.get(key) or "" for key in columns}) for line, row in enumerate(rows, 2)]
+def _rows(file: InputFile, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The number of every line and its cells; behind the last column anything may stand. Raises :class:`InputError`."""
+    reader = csv.DictReader(io.StringIO(file.text))
+    try:
+        names = list(reader.fieldnames or ())
+        missing = [name for name in columns if names.count(name) != 1]
+        if missing:
+            raise InputError(f"must have one column {', '.join(missing)}", str(file))
+        for count, row in enumerate(reader):
+            if count == MOST_KERNELS:
+                raise InputError(f"has more than {MOST_KERNELS:,} rows, the most that are supported", str(file))
+            yield reader.line_num, {key: row.get(key) or "" for key in columns}
+    except csv.Error as error:
+        raise InputError(f"not valid CSV: line {reader.line_num}: {error}", str(file)) from None

@@ -14,7 +14,6 @@ nic = { bandwidth = "50GB/s", latency = "3us" }
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from synth.errors import Fault, InputError
 from synth.instance import Part, faults_of
 from synth.making import Bytes, Rate, Seconds
 from synth.text.input_file import InputFile
+from synth.text.toml import parse_toml
 from synth_models.step.instance import MOST_BYTES, MOST_NODES, MOST_SECONDS
 
 Few = Annotated[int, Field(ge=1, le=1 << 16, strict=True)]
@@ -114,10 +114,7 @@ class Written(Part):
 
 def read_written(file: InputFile) -> Written:
     """The step of a TOML file. Raises :class:`InputError` with the faults of all keys."""
-    try:
-        raw = tomllib.loads(file.text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not valid TOML: {error}", str(file)) from None
+    raw = parse_toml(file.text, str(file))
     faults: list[Fault] = []
     found = None
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from synth.errors import SizeLimitError
 from synth.method import Outcome, Termination
 from synth.options import RunOptions
 from synth.solvers import cpsat
@@ -19,6 +20,7 @@ from synth_models.step.parts.prices import quickest
 from synth_models.step.solution import timetable_of
 
 ENDED: dict[str, Termination] = {"optimal": "optimal", "limit": "time_limit"}  # by how the solver ended
+MOST_DOMAINS = 1 << 62  # picoseconds: the solver adds up the lengths of all variables' domains
 
 
 def _ends(model: Any, start: list[Any], long: list[int], last: Any) -> None:
@@ -62,6 +64,10 @@ def solve(instance: StepInstance, options: RunOptions) -> Outcome:
     """The optimum, or the best point in time. ``optimal`` is the solver's word; the bound stated is that of the
     longest path or the streams' work where that is as good, with its certificate."""
     long = quickest(instance)
+    if sum(long) * (len(long) + 1) > MOST_DOMAINS:
+        raise SizeLimitError(
+            f"{len(long)} nodes of {sum(long) / TICKS:.3g} s in all are more than the solver can count"
+        )
     model, start = build(instance, long)
     result, solver = cpsat.solve(model, options, track=1 / TICKS, alone=cpsat.IN_TURNS)
     found = timetable_of([int(solver.value(at)) for at in start]) if result.has_point else None

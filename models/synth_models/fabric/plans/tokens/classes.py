@@ -50,7 +50,7 @@ def of_routing(source: IntArray, goals: IntArray, place: IntArray, boxes: int, s
         _counted(source, goals, place, (boxes, size), count, leave_rank, leave_box)
         return _listed(count, leave_rank, leave_box)
     key, wanted = _copies(source, goals, place, (boxes, size), leave_rank, leave_box)
-    order = np.lexsort((wanted * SPREAD % (1 << 31), key))
+    order = np.lexsort((turn_of(wanted, size), key))
     key, wanted = key[order], wanted[order]
     new = np.append(True, (np.diff(key) != 0) | (np.diff(wanted) != 0)) if len(key) else np.zeros(0, bool)
     first = np.flatnonzero(new)
@@ -60,6 +60,12 @@ def of_routing(source: IntArray, goals: IntArray, place: IntArray, boxes: int, s
     of = np.repeat(np.arange(len(row) - 1), np.diff(row))
     before = gone - gone[row[:-1][of]] if len(first) else gone
     return Classes(row, wanted[first], tokens.astype(np.int64), before.astype(np.int64), leave_rank, leave_box)
+
+
+def turn_of(wanted: IntArray, size: int) -> IntArray:
+    """By what sets of a box of ``size`` ranks are sorted: as :func:`_listed` does up to :data:`WIDEST`."""
+    few = size <= WIDEST
+    return wanted * (pow(SPREAD, -1, 1 << size) if few else SPREAD) % (1 << (size if few else 31))
 
 
 @jit

@@ -11,7 +11,7 @@ from synth.arrays import IntArray
 from synth.errors import UnsupportedError
 from synth.method import Outcome
 from synth_models.fabric.instance import FabricInstance
-from synth_models.fabric.plans.tokens.classes import SPREAD, Classes
+from synth_models.fabric.plans.tokens.classes import Classes, turn_of
 from synth_models.fabric.plans.tokens.planner import TokenPlanner
 from synth_models.fabric.problem.rows import starts
 from synth_models.fabric.problem.traffic import SUM
@@ -47,7 +47,7 @@ def _classes(planner: TokenPlanner, sender: IntArray, wants: IntArray) -> tuple[
         wanted.append(sum(1 << p % size for p in at))
     k, sets, amount = np.array(key, np.int64), np.array(wanted, np.int64), instance.blocks.bytes
     unit = gcd(*amount.tolist())
-    order = np.lexsort((sets * SPREAD % (1 << size), k)).astype(np.int64)
+    order = np.lexsort((turn_of(sets, size), k)).astype(np.int64)
     k, sets, tokens = k[order], sets[order], amount[order] // unit
     row = starts(np.bincount(k, minlength=boxes * boxes * size))
     gone = np.cumsum(tokens) - tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,8 +19,10 @@ from synth_models.fabric.instance import FabricInstance
 from synth_models.fabric.problem.node_words import nodes_meant
 
 MOST_TOKENS = 2**24  # of a table in all
+MOST_GOALS = 2**27  # tokens times the most goals of one
 MOST_EXPERTS = 2**20
-MOST_COPIES = 2**10  # of an expert on a rank
+MOST_COPIES, MOST_PLACED = 2**10, 2**22  # of an expert on a rank, of all
+MOST_DRAWN, MOST_DRAWN_OF_RANK = 2**30, 2**25  # tokens times experts
 NOBODY = -1
 
 
@@ -79,8 +82,12 @@ def _expanded(rows: Sequence[Mapping[str, Any]], file: InputFile) -> tuple[IntAr
     count = np.array([row.get("tokens", 1) for row in rows], dtype=np.int64)
     if int(count.sum()) > MOST_TOKENS:
         raise InputError(f"has {int(count.sum()):,} tokens: at most {MOST_TOKENS:,} are supported", str(file))
+    most = max(len(row["wanted"]) for row in rows)
+    if int(count.sum()) * most > MOST_GOALS:
+        words = f"has {int(count.sum()):,} tokens, one with {most:,} goals: at most {MOST_GOALS:,} are supported in all"
+        raise InputError(words, str(file))
     source = np.repeat(np.array([row["source"] for row in rows], dtype=np.int64), count)
-    goals = np.full((len(rows), max(len(row["wanted"]) for row in rows)), NOBODY, dtype=np.int64)
+    goals = np.full((len(rows), most), NOBODY, dtype=np.int64)
     for goal, row in zip(goals, rows, strict=True):
         goal[: len(row["wanted"])] = row["wanted"]
     return source, np.repeat(goals, count, axis=0)
@@ -95,7 +102,7 @@ def _token_rows(
 
     def wrong(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         named = row.get(key, [])
-        yield from ((key, f"names {one} twice") for one in sorted(set(named)) if named.count(one) > 1)
+        yield from ((key, f"names {one} twice") for one, many in sorted(Counter(named).items()) if many > 1)
         yield from ((key, f"expert {one} is nowhere") for one in named if where is not None and one not in where)
 
     rows = typed_rows(file, columns, ("source", key), "token", wrong)
@@ -106,17 +113,21 @@ def _placed(instance: FabricInstance, where: Mapping[int, list[int]], source: In
     """The rank of every token's copy of every expert."""
     box = _box_of(instance)
     found = np.full_like(experts, NOBODY)
-    turn = np.arange(len(source))
-    for expert in np.unique(experts[experts >= 0]).tolist():
-        t, n = np.nonzero(experts == expert)
+    flat = experts.ravel()
+    order = np.argsort(flat, kind="stable")
+    first, own = np.full(box.max() + 1, NOBODY), np.zeros(len(box), dtype=bool)
+    for cells in np.split(order, np.flatnonzero(np.diff(flat[order])) + 1):
+        expert = int(flat[cells[0]])
+        if expert < 0:
+            continue
+        t = cells // experts.shape[1]
         at = np.array(where[expert], dtype=np.int64)
-        chosen = at[turn[t] % len(at)]
-        same = box[at] == box[source[t]][:, None]
-        near = same.any(axis=1)
-        chosen[near] = at[np.argmax(same[near], axis=1)]
-        own = (at == source[t][:, None]).any(axis=1)
-        chosen[own] = source[t][own]
-        found[t, n] = chosen
+        first[box[at[::-1]]] = at[::-1]  # the first in a box is written last
+        own[at] = True
+        near = first[box[source[t]]]
+        far = np.where(near >= 0, near, at[t % len(at)])
+        found.ravel()[cells] = np.where(own[source[t]], source[t], far)
+        first[box[at]], own[at] = NOBODY, False
     return found
 
 
@@ -137,7 +148,10 @@ def _placement(instance: FabricInstance, file: InputFile) -> dict[int, list[int]
         seen.add(pair)
 
     where: dict[int, list[int]] = {}
-    for row in typed_rows(file, columns, ("expert", "rank"), "expert", wrong):
+    rows = typed_rows(file, columns, ("expert", "rank"), "expert", wrong)
+    if (placed := sum(row.get("copies", 1) for row in rows)) > MOST_PLACED:
+        raise InputError(f"has {placed:,} copies: at most {MOST_PLACED:,} are supported", str(file))
+    for row in rows:
         where.setdefault(row["expert"], []).extend([row["rank"]] * row.get("copies", 1))
     return where
 
@@ -201,6 +215,10 @@ def drawn_experts(instance: FabricInstance, draw: Draw) -> Tokens:
     }
     faults = [Fault(key, f"does not fit {ranks} ranks in {boxes} boxes", getattr(draw, key), True)
               for key, fits in tests.items() if not fits]  # fmt: skip
+    drawn_of_rank = draw.tokens * draw.experts
+    if not faults and (drawn_of_rank > MOST_DRAWN_OF_RANK or drawn_of_rank * ranks > MOST_DRAWN):
+        words = f"times experts is {drawn_of_rank:,} of a rank: at most {MOST_DRAWN_OF_RANK:,}, {MOST_DRAWN:,} of all"
+        faults.append(Fault("tokens", words, draw.tokens, True))
     if faults:
         raise InputError(faults)
     rng = np.random.default_rng(draw.seed)
