@@ -148,6 +148,10 @@ def test_a_killed_rank_ends_the_others_with_a_message(library: Library, tmp_path
             below = psutil.Process(process.pid).children(recursive=True)
             ranks = [child for child in below if "libmpi" in maps_of(child)]
         assert len(ranks) == 4
+        before = [busy_s(rank) for rank in ranks]  # half a second of work later MPI_Init is over
+        while any(busy_s(rank) < spent + 0.5 for rank, spent in zip(ranks, before, strict=True)):
+            assert time.monotonic() < until
+            time.sleep(0.05)
         ranks[2].send_signal(signal.SIGKILL)
         out, error = process.communicate(timeout=100)
     assert process.returncode != 0
@@ -156,6 +160,12 @@ def test_a_killed_rank_ends_the_others_with_a_message(library: Library, tmp_path
     while any(alive(rank.pid) for rank in ranks) and time.monotonic() < until:
         time.sleep(0.1)
     assert not [rank.pid for rank in ranks if alive(rank.pid)]
+
+
+def busy_s(process: psutil.Process) -> float:
+    """Processor time of a process, in seconds."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def maps_of(process: psutil.Process) -> str:
