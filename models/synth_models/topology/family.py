@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synth.family import Family, rooms
+from synth.family import Family, Page, rooms
 from synth.method import Method, Objective, by_name
 from synth.options import Parameter, read_int
 
@@ -30,6 +30,14 @@ FAMILY = Family(
         flow_table="solution:flow_table",
         network="views.network:network",
         from_table="views.from_table:from_table",
+    ),
+    more_pages=(
+        Page(
+            "topology",
+            "Topologies of circuits, published and ours",
+            "TONS (2605.27963), direct-connect (NSDI 2025), Graph Golf (2016)",
+            "synth_papers.topology.page:reproduce",
+        ),
     ),
     published=("torus", "twisted", "circulant", "de_bruijn", "kautz", "random_regular"),
     default_methods=(
